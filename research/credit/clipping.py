@@ -22,7 +22,7 @@ from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats
 from agents.msgrpo.rows import TrainingRow
-from agents.msgrpo.surrogates.ppo import PPO
+from agents.msgrpo.surrogates.tokens import PPO
 from agents.msgrpo.trajectories import training_rows
 from benchmark.credit.exact.gradient import ExactGradient
 from benchmark.credit.gradients.scores import ScoreModel

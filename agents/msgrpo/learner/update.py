@@ -16,15 +16,13 @@ from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, Floats
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.importance import importance_weights, mismatch
-from agents.msgrpo.learner.loss import policy_loss
+from agents.msgrpo.learner.loss import importance_weights, loss_of, mismatch
 from agents.msgrpo.learner.scoring.packing import MicroBatch
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
 from agents.msgrpo.rows import TokenRow, TrainingRow
-from agents.msgrpo.surrogates.ppo import PPO
-from agents.msgrpo.surrogates.tokens import Surrogate
+from agents.msgrpo.surrogates.tokens import PPO, Surrogate, Tokens
 
 
 @dataclass(slots=True)
@@ -128,7 +126,7 @@ class Learner:
             for part in minibatches(rows, self.config.minibatches, rng):
                 if looks_again:
                     data = self._data_of_part(rows, part, batch, old)
-                self._step(rows, part, _Known(old, ref, data, weights), stats)
+                self._step(_Known(rows, old, ref, data, weights), part, stats)
         return stats
 
     def _data_of_part(
@@ -165,13 +163,8 @@ class Learner:
             stats.mismatch = mismatch(torch.cat(old), torch.cat([x for x in sampled if x is not None]))
         return old
 
-    def _step(
-        self,
-        rows: Sequence[TrainingRow],
-        part: Sequence[int],
-        known: "_Known",
-        stats: UpdateStats,
-    ) -> None:
+    def _step(self, known: "_Known", part: Sequence[int], stats: UpdateStats) -> None:
+        rows = known.rows
         z, row_weights = self.normalizer.weigh(rows, part)
         weight_of = None if row_weights is None else dict(zip(part, row_weights, strict=True))
         self.optimizer.zero_grad(set_to_none=True)
@@ -183,34 +176,18 @@ class Learner:
             with self.processes.synchronise(last=done == len(work)):
                 numbers = [part[place] for place in places]
                 _, logprobs, entropies = score_with(self.scorer, self.processes.forward, batch)
-                device, lengths = logprobs.device, [len(rows[i].tokens.response) for i in numbers]
-                counted = torch.tensor(lengths, device=device)
-                old_here = torch.cat([known.old[i] for i in numbers]).to(device)
-                result = policy_loss(
-                    logprobs,
-                    old_here,
-                    _advantages([rows[i] for i in numbers], counted, logprobs),
-                    surrogate=self.surrogate,
-                    lengths=counted,
-                    row_data={
-                        name: torch.tensor(values[numbers], device=device, dtype=logprobs.dtype)
-                        for name, values in known.data.items()
-                    },
-                    token_weights=None
-                    if weight_of is None
-                    else torch.tensor(
-                        [weight_of[i] for i in numbers], device=device, dtype=logprobs.dtype
-                    ).repeat_interleave(counted),
-                    importance=torch.cat([known.importance[i] for i in numbers]).to(device)
-                    if known.importance
-                    else None,
-                    ref_logprobs=torch.cat([known.ref[i] for i in numbers]).to(device) if known.ref else None,
+                tokens = known.tokens(numbers, logprobs, len(part) / len(rows))
+                weights = None if weight_of is None else logprobs.new_tensor([weight_of[i] for i in numbers])
+                result = loss_of(
+                    tokens,
+                    self.surrogate,
+                    z,
                     kl_coefficient=self.config.kl_coefficient,
                     kl_estimator=self.config.kl_estimator,
                     entropy=entropies,
                     entropy_coefficient=self.config.entropy_coefficient,
-                    denominator=z,
-                    share=len(part) / len(rows),
+                    importance=_joined(known.importance, numbers, logprobs),
+                    weights=None if weights is None else tokens.spread(weights),
                 )
                 self.processes.backward(result.loss * float(counts))
             if counts:
@@ -219,7 +196,8 @@ class Learner:
                     sums[key] = sums.get(key, 0.0) + value
                 stats.computed_tokens += batch.input_ids.numel()
                 if first_pass:
-                    differences += (logprobs.detach() - old_here).tolist()
+                    sampled = torch.cat([known.old[i] for i in numbers])
+                    differences += (logprobs.detach() - sampled.to(logprobs.device)).tolist()
         everyone = self.processes.gather((loss_sum, sums, differences))
         loss = sum(theirs[0] for theirs in everyone)
         self._apply(loss, stats)
@@ -246,21 +224,31 @@ class Learner:
 
 
 class _Known(NamedTuple):
-    """What stays the same in all optimiser steps of an iteration, by the number of the row."""
+    """The rows of an update, and what stays the same of them in all of its optimiser steps."""
 
+    rows: Sequence[TrainingRow]
     old: Sequence[Tensor]
     ref: Sequence[Tensor] | None
     data: Mapping[str, Floats]
-    importance: Sequence[Tensor] | None = None
+    importance: Sequence[Tensor] | None
+
+    def tokens(self, numbers: Sequence[int], logprobs: Tensor, share: float) -> Tokens:
+        """The response tokens of some rows, as the surrogate is told of them."""
+        rows = [self.rows[i] for i in numbers]
+        lengths = torch.tensor([len(row.tokens.response) for row in rows], device=logprobs.device)
+        if any(isinstance(row.advantage, tuple) for row in rows):
+            advantages = logprobs.new_tensor([advantage for row in rows for advantage in row.token_advantages()])
+        else:
+            advantages = logprobs.new_tensor([row.advantage for row in rows]).repeat_interleave(lengths)
+        old, ref = _joined(self.old, numbers, logprobs), _joined(self.ref, numbers, logprobs)
+        assert old is not None
+        data = {name: logprobs.new_tensor(values[numbers]) for name, values in self.data.items()}
+        return Tokens(logprobs, old, advantages, lengths, ref, data, share)
 
 
-def _advantages(rows: Sequence[TrainingRow], lengths: Tensor, like: Tensor) -> Tensor:
-    """(n,) the advantages of the rows' tokens."""
-    if any(isinstance(row.advantage, tuple) for row in rows):
-        flat = [advantage for row in rows for advantage in row.token_advantages()]
-        return torch.tensor(flat, device=like.device, dtype=like.dtype)
-    each = torch.tensor([row.advantage for row in rows], device=like.device, dtype=like.dtype)
-    return each.repeat_interleave(lengths)
+def _joined(each: Sequence[Tensor] | None, numbers: Sequence[int], like: Tensor) -> Tensor | None:
+    """(n,) the tokens' numbers of some rows, in the type of ``like``."""
+    return None if each is None else torch.cat([each[i] for i in numbers]).to(like)
 
 
 def make_optimizer(model: torch.nn.Module, config: MSGRPOConfig) -> torch.optim.AdamW:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SURROGATES: "Registry[Surrogate]" = Registry(
     "surrogate",
     {
-        "ppo": "agents.msgrpo.surrogates.ppo:PPO",
+        "ppo": "agents.msgrpo.surrogates.tokens:PPO",
         "gspo": "agents.msgrpo.surrogates.gspo:GSPO",
         "cispo": "agents.msgrpo.surrogates.cispo:CISPO",
         "sapo": "agents.msgrpo.surrogates.sapo:SAPO",

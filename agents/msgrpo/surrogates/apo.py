@@ -23,8 +23,7 @@ from pydantic import Field
 from torch import Tensor
 
 from agents.msgrpo.plugins import configured
-from agents.msgrpo.surrogates.ppo import PPO
-from agents.msgrpo.surrogates.tokens import Floats, Tokens
+from agents.msgrpo.surrogates.tokens import PPO, Floats, Tokens
 
 if TYPE_CHECKING:
     from agents.msgrpo.credit.batch import Batch

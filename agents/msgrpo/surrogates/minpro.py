@@ -10,8 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from agents.msgrpo.plugins import configured
-from agents.msgrpo.surrogates.ppo import PPO
-from agents.msgrpo.surrogates.tokens import Tokens
+from agents.msgrpo.surrogates.tokens import PPO, Tokens
 
 
 @configured

@@ -1,12 +1,15 @@
-"""What a surrogate loss is given: the response tokens of a micro-batch, and numbers per row."""
+"""Surrogate losses: the tokens that one is given, what it has to say of them, and PPO's, which others are made of."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import Field
 from torch import Tensor
+
+from agents.msgrpo.plugins import Shared, configured
 
 if TYPE_CHECKING:
     from agents.msgrpo.credit.batch import Batch
@@ -115,3 +118,24 @@ def ppo_terms(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Ten
 def ppo_clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
     """Where :func:`ppo_terms` has no gradient: the minimum keeps the one that brings a ratio back."""
     return (ratio < 1 - low) & (advantages < 0), (ratio > 1 + high) & (advantages > 0)
+
+
+@configured
+class PPO(PlainSurrogate):
+    """``-min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)`` with ``rho = pi_theta / pi_old`` of the token.
+
+    arXiv 1707.06347; arXiv 2508.10839, section 4.
+    """
+
+    clip_low: float = Field(0.2, ge=0, le=1)
+    """The ratio is clipped below at 1 - clip_low, where that lowers the objective."""
+    clip_high: float = Field(0.2, ge=0)
+    """The ratio is clipped above at 1 + clip_high, where that lowers the objective."""
+
+    shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
+
+    def terms(self, tokens: Tokens) -> Tensor:
+        return ppo_terms(tokens.log_ratio().exp(), tokens.advantages, self.clip_low, self.clip_high)
+
+    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        return ppo_clipped(tokens.log_ratio().exp(), tokens.advantages, self.clip_low, self.clip_high)

@@ -13,7 +13,7 @@ from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import METHODS, Batch, Credit, register
 from agents.msgrpo.credit.compared import Compared
 from agents.msgrpo.plugins import Registry, configured
-from agents.msgrpo.surrogates.ppo import PPO
+from agents.msgrpo.surrogates.tokens import PPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 

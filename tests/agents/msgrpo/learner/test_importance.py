@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.learner.importance import importance_weights
-from agents.msgrpo.learner.loss import policy_loss
+from agents.msgrpo.learner.loss import importance_weights, loss_of
+from agents.msgrpo.surrogates.tokens import PPO, Tokens
 
 
 def test_weights_are_the_truncated_ratio_of_learner_and_sampler() -> None:
@@ -34,8 +34,7 @@ def test_weighted_samples_of_another_policy_give_the_gradient_of_the_learners_ow
     got = torch.zeros(5, dtype=torch.float64)
     for token in range(5):  # each is drawn by the sampler with its probability there
         one = slice(token, token + 1)
-        loss = policy_loss(
-            logp[one], logp[one].detach(), advantages[one], importance=weights[one], denominator=1.0
-        ).loss
+        told = Tokens(logp[one], logp[one].detach(), advantages[one], torch.tensor([1]))
+        loss = loss_of(told, PPO(), 1.0, importance=weights[one]).loss
         got += sampler[token].exp() * torch.autograd.grad(loss, logits, retain_graph=True)[0]
     assert got.tolist() == pytest.approx(wanted.tolist(), abs=1e-12)

@@ -192,7 +192,7 @@ def test_the_term_of_llds_on_parts_of_the_rows_estimates_the_whole(make_llama: A
     for group in learner.optimizer.param_groups:
         group["lr"] = 0.0
     old = [torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
-    known, stats = Known(old, None, learner.surrogate.row_data(rows, played(rows), None)), UpdateStats()
+    known, stats = Known(rows, old, None, learner.surrogate.row_data(rows, played(rows), None), None), UpdateStats()
     for part in (range(0, len(rows), 2), range(1, len(rows), 2)):
-        learner._step(rows, part, known, stats)
+        learner._step(known, part, stats)
     assert np.mean(stats.losses) == pytest.approx(whole, rel=1e-8)

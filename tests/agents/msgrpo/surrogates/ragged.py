@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import torch
 
-from agents.msgrpo.learner.loss import PolicyLoss, policy_loss
-from agents.msgrpo.surrogates.tokens import Surrogate
+from agents.msgrpo.learner.loss import loss_of
+from agents.msgrpo.surrogates.tokens import Surrogate, Tokens
 
 
 class Row(NamedTuple):
@@ -57,20 +57,17 @@ def through_loss(
     row_weights: Sequence[float] | None = None,
     share: float = 1.0,
 ) -> Result:
-    """What :func:`policy_loss` says with this surrogate."""
+    """What :func:`loss_of` says with this surrogate."""
     logp = torch.tensor([x for row in rows for x in row.logp], dtype=torch.float64, requires_grad=True)
     lengths = torch.tensor([len(row.logp) for row in rows])
 
     def flat(name: str) -> torch.Tensor:
         return torch.tensor([x for row in rows for x in getattr(row, name)], dtype=torch.float64)
 
-    weights = None if row_weights is None else torch.tensor(row_weights, dtype=torch.float64)
-    result: PolicyLoss = policy_loss(
-        logp, flat("old"), flat("advantages"), surrogate=surrogate, lengths=lengths, denominator=denominator,
-        ref_logprobs=flat("ref"), share=share,
-        row_data={name: torch.tensor(values, dtype=torch.float64) for name, values in (data or {}).items()},
-        token_weights=None if weights is None else weights.repeat_interleave(lengths),
-    )  # fmt: skip
+    told = {name: torch.tensor(values, dtype=torch.float64) for name, values in (data or {}).items()}
+    tokens = Tokens(logp, flat("old"), flat("advantages"), lengths, flat("ref"), told, share)
+    weights = None if row_weights is None else tokens.spread(torch.tensor(row_weights, dtype=torch.float64))
+    result = loss_of(tokens, surrogate, denominator, weights=weights)
     result.loss.backward()
     assert logp.grad is not None
     return Result(result.loss.item(), [part.tolist() for part in logp.grad.split(lengths.tolist())], result.sums)

@@ -33,14 +33,14 @@ def test_tokens_without_an_advantage_have_no_gradient(name: str) -> None:
 @pytest.mark.parametrize("name", PLAIN)
 def test_large_ratios_are_finite_in_float32(name: str) -> None:
     """A token that was certain and isn't any more, and the reverse: 30 nats either way."""
-    from agents.msgrpo.learner.loss import policy_loss
+    from agents.msgrpo.learner.loss import loss_of
+    from agents.msgrpo.surrogates.tokens import Tokens
 
     logp = torch.tensor([-30.0, -0.1, -0.1], requires_grad=True)
     old = torch.tensor([-0.1, -30.0, -0.1])
     for sign in (1.0, -1.0):
-        result = policy_loss(
-            logp, old, torch.full((3,), sign), surrogate=SURROGATES.make(name), lengths=torch.tensor([2, 1])
-        )
+        told = Tokens(logp, old, torch.full((3,), sign), torch.tensor([2, 1]))
+        result = loss_of(told, SURROGATES.make(name), 3.0)
         result.loss.backward()
         assert logp.grad is not None
         assert torch.isfinite(logp.grad).all()
