@@ -1,14 +1,22 @@
-"""Playing for the update: an iteration's tasks, more of them where a sampler asks, and fresh rollouts from states."""
+"""Playing for the update: an iteration's tasks, more of them where a sampler asks, and fresh rollouts from states.
 
-from collections.abc import Callable, Sequence
+What methods need of trajectories beyond what every rollout tells is added here; nothing is computed that none needs.
+"""
+
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
+from torch import Tensor
 
 from agents.episode import Episode, EpisodeStart, EpisodeTask
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Start, Trajectory
+from agents.msgrpo.critic.critic import Critic
 from agents.msgrpo.errors import ConfigError, RolloutError
+from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.segments import Segmenter
 from agents.msgrpo.tasks import Hint
 from agents.msgrpo.trajectories import Game, training_tasks, trajectories_of
 from agents.policy import LanguageAgentPolicy
@@ -116,3 +124,33 @@ class Rollouts:
         players = [start.player for start in starts for _ in range(count)]
         returns = [episode.returns[player] for episode, player in zip(episodes, players, strict=True)]
         return np.array(returns, dtype=np.float64).reshape(len(starts), count)
+
+
+def completed(
+    trajectories: Sequence[Trajectory],
+    needs: Collection[str],
+    scores_of: Callable[[Sequence[TokenRow]], Sequence[Sequence[Tensor]]],
+    critic: Critic | None = None,
+    segmenter: Segmenter | None = None,
+) -> list[Trajectory]:
+    """The trajectories with the old log-probabilities and entropies that ``needs`` names, values and segments.
+
+    ``scores_of`` tells the first two of every response token, in one pass without a gradient. Log-probabilities that
+    the sampler told are kept. Values are those of ``critic``, and segments those of ``segmenter``, where there is one.
+    """
+    if segmenter is not None:
+        trajectories = [replace(each, segments=tuple(map(segmenter, each.response_ids))) for each in trajectories]
+    if critic is not None:
+        trajectories = critic.complete(trajectories)
+    missing = "old_logprobs" in needs and any(each.old_logprobs is None for each in trajectories)
+    if not missing and "entropies" not in needs:
+        return list(trajectories)
+    rows = [row for each in trajectories for row in each.rows]
+    scores = iter(scores_of(rows))
+    result = []
+    for each in trajectories:
+        told = list(islice(scores, len(each)))
+        old = each.old_logprobs or tuple(logprobs.numpy() for logprobs, _ in told)
+        entropies = np.array([float(entropies.mean()) for _, entropies in told])
+        result.append(replace(each, old_logprobs=old, entropies=entropies))
+    return result

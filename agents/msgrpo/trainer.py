@@ -50,8 +50,7 @@ from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model, templated
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer
-from agents.msgrpo.preparation import completed
-from agents.msgrpo.rollouts import Rollouts
+from agents.msgrpo.rollouts import Rollouts, completed
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run.engine import make_engine, policy_of, samples_elsewhere
 from agents.msgrpo.run.episodes import EpisodeSource
@@ -247,8 +246,8 @@ class MSGRPOTrainer:
         play, values = self._play_to_learn, self._prompt_values
         rollouts = Rollouts(self.config, self.games, self.iteration, self.policy, play, values)
         trajectories = self.methods.sampler.sample(rollouts, self._stream(2))
-        needs = self.methods.credit.needs
-        complete = completed(trajectories, needs, self.learner, self.critic, self._segmenter)
+        scores_of, needs = self.learner.logprobs_and_entropies, self.methods.credit.needs
+        complete = completed(trajectories, needs, scores_of, self.critic, self._segmenter)
         return Batch(complete, rollouts, self.iteration, rollouts.played)
 
     def _play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask]) -> list[Episode]:

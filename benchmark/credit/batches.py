@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from agents.analysis.action_probabilities import has_local_model
 from agents.episode import Episode, EpisodeTask
@@ -14,7 +15,8 @@ from agents.msgrpo.credit import CreditMethod
 from agents.msgrpo.credit.batch import Batch, Floats, Heads, Trajectory
 from agents.msgrpo.critic import DEFAULT_HEADS
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.rollouts import Rollouts
+from agents.msgrpo.rollouts import Rollouts, completed
+from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.segments import Segmenter, needed_segmenter
 from agents.msgrpo.trajectories import trajectories_of
 from agents.turn import Policy
@@ -150,11 +152,9 @@ def with_needs(
     token. So a method that learns a critic is measured as if that were learnt perfectly, but for what a critic of
     tokens could know of the response so far.
     """
-    trajectories = list(batch.trajectories)
-    if "segments" in method.needs and (segmenter := _segmenter(method, policy)) is not None:
-        trajectories = [replace(each, segments=tuple(map(segmenter, each.response_ids))) for each in trajectories]
-    if model is not None and method.needs & {"old_logprobs", "entropies"}:
-        trajectories = _scored(trajectories, model)
+    segmenter = _segmenter(method, policy) if "segments" in method.needs else None
+    needs = method.needs if model is not None else ()
+    trajectories = completed(batch.trajectories, needs, lambda rows: _scores(model, rows), segmenter=segmenter)
     if truth is not None and "values" in method.needs:
         heads: Heads = getattr(method, "heads", DEFAULT_HEADS)
         trajectories = [_valued(each, truth.prompt_values(each), heads) for each in trajectories]
@@ -167,13 +167,9 @@ def _valued(trajectory: Trajectory, values: Floats, heads: Heads) -> Trajectory:
     return replace(trajectory, values=values, head_values=told)
 
 
-def _scored(trajectories: Sequence[Trajectory], model: ScoreModel) -> list[Trajectory]:
-    different = list(dict.fromkeys(row for each in trajectories for row in each.rows))
-    scores = dict(zip(different, model.logprobs_and_entropies(different), strict=True))
-    result = []
-    for each in trajectories:
-        own = [scores[row] for row in each.rows]
-        old = each.old_logprobs or tuple([logprobs.numpy() for logprobs, _ in own])
-        entropies = np.array([float(entropy.mean()) for _, entropy in own])
-        result.append(replace(each, old_logprobs=old, entropies=entropies))
-    return result
+def _scores(model: ScoreModel | None, rows: Sequence[TokenRow]) -> list[tuple[Tensor, Tensor]]:
+    """Of every row, log-probabilities and entropies; batches from the same starts have many equal rows."""
+    assert model is not None
+    different = list(dict.fromkeys(rows))
+    found = dict(zip(different, model.logprobs_and_entropies(different), strict=True))
+    return [found[row] for row in rows]

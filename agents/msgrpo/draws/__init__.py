@@ -47,7 +47,7 @@ class DrawRule(Protocol):
 DRAWS: Registry[DrawRule] = Registry(
     "draw",
     {
-        "aaw": "agents.msgrpo.draws.by_advantage:ByAdvantage",
+        "aaw": "agents.msgrpo.draws.sampling:ByAdvantage",
         "aaw_replacement": Variant("aaw", {"mode": "aaw_replacement"}),
         "unbiased": Variant("aaw", {"mode": "unbiased"}),
         "pf_ppo": "agents.msgrpo.draws.pf_ppo:PFPPO",

@@ -1,17 +1,44 @@
-"""Absolute-advantage-weighted (AAW) episode sampling: which episodes the update sees.
+"""Absolute-advantage-weighted (AAW) draws: which episodes the update sees, and what AAW is compared with.
 
-An episode is drawn with probability ``|A_i| / sum_j |A_j|`` (arXiv 2508.10839, section 4). The paper leaves open
-whether draws are with replacement; without is the default here, and the others are options.
+An episode is drawn with probability ``d_i / sum_j d_j`` (arXiv 2508.10839, section 4), where the weight ``d_i`` is
+``|A_i|`` where all steps of an episode have one advantage. For methods that tell steps apart it is the mean of
+``|A_it|`` over the steps; that is our reading, as the paper knows only the first kind. The paper leaves open whether
+draws are with replacement; without is the default here, and the others are options.
 """
+
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from agents.msgrpo.credit.batch import Batch, Credit
+from agents.msgrpo.draws import Drawn, Ints
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.plugins import configured
 
-Ints = npt.NDArray[np.int64]
+Mode = Literal["aaw", "aaw_replacement", "unbiased", "uniform", "uniform_nonzero", "off"]
+MODES: tuple[str, ...] = get_args(Mode)
 
-MODES = ("aaw", "aaw_replacement", "unbiased", "uniform", "uniform_nonzero", "off")
+
+@configured
+class ByAdvantage:
+    """Episodes drawn by the size of their advantages, or evenly.
+
+    In the mode ``unbiased`` advantages are multiplied by ``mean_j d_j / d_i``, and are kept as they are in the others.
+    The mean over the draws is then an unbiased estimate of the mean over all N episodes:
+    ``E = sum_i d_i / sum_j d_j * (sum_j d_j / N) / d_i * A_i f_i = 1/N sum_i A_i f_i``.
+    """
+
+    mode: Mode = "aaw"
+    """Weighted without replacement (aaw), weighted with replacement (aaw_replacement and unbiased), evenly without
+    replacement among all (uniform) or among those that have an advantage (uniform_nonzero), or all of them (off).
+    uniform_nonzero tells apart what aaw gains by leaving out episodes without signal from what its weights gain."""
+
+    def draw(self, batch: Batch, credit: Credit, m: int, rng: np.random.Generator) -> Drawn:
+        drawn = sample_episodes(credit.draw_weight, m, rng, self.mode)
+        if self.mode == "unbiased" and len(drawn):
+            return Drawn(drawn, credit.draw_weight.mean() / credit.draw_weight[drawn])
+        return Drawn.plain(drawn)
 
 
 def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator, mode: str = "aaw") -> Ints:

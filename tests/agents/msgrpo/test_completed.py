@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.preparation import completed
+from agents.msgrpo.rollouts import completed
 
 CONFIG = MSGRPOConfig(
     groups=2, group_size=3, iterations=1, response_mode="direct", max_response_tokens=3, temperature=1.7,
@@ -36,7 +36,7 @@ def test_entropies_and_old_log_probabilities(trainer: MSGRPOTrainer) -> None:
     trajectories = trainer.rollout().trajectories
     silent = [replace(each, old_logprobs=None) for each in trajectories]
     for needs in ({"entropies"}, {"old_logprobs"}, {"entropies", "old_logprobs"}):
-        told = completed(silent, needs, trainer.learner)
+        told = completed(silent, needs, trainer.learner.logprobs_and_entropies)
         assert [len(each) for each in told] == [len(each) for each in trajectories]
         for each in told:
             for t, pair in enumerate(zip(each.prompt_ids, each.response_ids, strict=True)):
@@ -52,9 +52,8 @@ def test_entropies_and_old_log_probabilities(trainer: MSGRPOTrainer) -> None:
 def test_nothing_is_computed_that_nobody_needs_and_what_the_sampler_told_is_kept(trainer: MSGRPOTrainer) -> None:
     trajectories = list(trainer.rollout().trajectories)
     assert all(each.entropies is None for each in trajectories)
-    assert all(
-        new is old
-        for new, old in zip(completed(trajectories, {"old_logprobs"}, trainer.learner), trajectories, strict=True)
-    )
-    with_entropies = completed(trajectories, {"entropies"}, trainer.learner)
+    scores_of = trainer.learner.logprobs_and_entropies
+    told = completed(trajectories, {"old_logprobs"}, scores_of)
+    assert all(new is old for new, old in zip(told, trajectories, strict=True))
+    with_entropies = completed(trajectories, {"entropies"}, scores_of)
     assert all(new.old_logprobs is old.old_logprobs for new, old in zip(with_entropies, trajectories, strict=True))
