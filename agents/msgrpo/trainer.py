@@ -54,19 +54,27 @@ from agents.msgrpo.rollouts import Rollouts, completed
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run.engine import make_engine, policy_of, samples_elsewhere
 from agents.msgrpo.run.episodes import EpisodeSource
-from agents.msgrpo.run.evaluating.evaluation import EvaluationResult, layout_of
+from agents.msgrpo.run.evaluating.evaluation import EvaluationResult
 from agents.msgrpo.run.evaluating.evaluator import Evaluate, Evaluator
 from agents.msgrpo.run.health.canary import Canary
 from agents.msgrpo.run.health.checks import check_out, check_prompts
 from agents.msgrpo.run.health.preflight import fly
 from agents.msgrpo.run.health.watch import Watch
 from agents.msgrpo.run.reporting.progress import RunLog
-from agents.msgrpo.run.reporting.tokens import token_metrics
 from agents.msgrpo.run.saving import checkpoint as checkpoints
 from agents.msgrpo.run.saving.keeper import Keeper, save_model
 from agents.msgrpo.run.saving.last_valid import LastValid, RunState
 from agents.msgrpo.segments import needed_segmenter
-from agents.msgrpo.trajectories import Game, games_of, prompts_of, rollout_metrics, training_rows, training_tasks
+from agents.msgrpo.trajectories import (
+    Game,
+    games_of,
+    layout_of,
+    prompts_of,
+    rollout_metrics,
+    token_metrics,
+    training_rows,
+    training_tasks,
+)
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 

@@ -6,5 +6,5 @@
 * :mod:`work` does one job, :mod:`schedule` does all in several processes, each when what it needs is there;
 * :mod:`timetable` says how long that takes, :mod:`display` shows how far it is;
 * :mod:`command` is what the commands have in common: claim the folder, say the plan, work, report;
-* :mod:`report` and :mod:`pictures` are what reports are made with.
+* :mod:`tokens` counts what a training took, :mod:`report` and :mod:`pictures` are what reports are made with.
 """

@@ -28,7 +28,7 @@ from agents.common.intervals import student
 from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.run.reporting.tokens import TokensTaken, tokens_taken
+from research.jobs.tokens import TokensTaken, tokens_taken
 from textgames import SCENARIOS
 
 FRESH_OFFSET = 1000  # as textbench reproduce has it

@@ -14,9 +14,8 @@ from agents.msgrpo.credit.batch import Floats, Heads, StepCredit, Trajectory
 from agents.msgrpo.critic.model import ValueModel
 from agents.msgrpo.errors import ConfigError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.scoring.packing import MicroBatch
+from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
 from agents.msgrpo.learner.update import make_optimizer, minibatches
-from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.rows import TokenRow
 
 Lesson = tuple[Sequence[Trajectory], Mapping[str, Sequence[StepCredit]] | None]

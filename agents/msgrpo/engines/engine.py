@@ -6,7 +6,7 @@ were. :class:`agents.msgrpo.run.episodes.EpisodeSource` decides when an engine g
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -70,8 +70,9 @@ class EngineParts:
         model: the learner's, with its adapter if it has one; for its configuration, its device and its folder.
         tokenizer: its tokenizer.
         config: the run's :class:`agents.msgrpo.configuration.config.MSGRPOConfig`, which imports this package for its
-        names. dtype: that of the learner's matrix products, and so of sampling. moving: whether the live weights can't
-        be sampled from: they are sharded, in another type than ``dtype``, or
+            names.
+        dtype: that of the learner's matrix products, and so of sampling.
+        moving: whether the live weights can't be sampled from: they are sharded, in another type than ``dtype``, or
             change while rollouts go on.
         rank: the number of this learning process.
         processes: how many learn together; each plays its share of the episodes with an engine of its own.
@@ -102,9 +103,3 @@ def answers_of(engine: Engine, prompt: Prompt, decoding: Decoding, seed: tuple[i
     if isinstance(engine, RolloutEngine):
         return engine.generate([prompt], decoding, [seed])
     return [asyncio.run(engine.generate_async(prompt, decoding, seed))]
-
-
-def spans(turn_weights: Sequence[WeightsSpan], tokens: int) -> bool:
-    """Whether spans cover so many tokens in order and without gaps."""
-    ends = [0, *(span.stop for span in turn_weights)]
-    return [span.start for span in turn_weights] == ends[:-1] and ends[-1] == tokens

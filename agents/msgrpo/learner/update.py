@@ -17,9 +17,8 @@ from agents.msgrpo.credit.batch import Batch, Floats
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import importance_weights, loss_of, mismatch
-from agents.msgrpo.learner.scoring.packing import MicroBatch
+from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
-from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
 from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.msgrpo.surrogates.tokens import PPO, Surrogate, Tokens

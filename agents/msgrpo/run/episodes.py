@@ -17,11 +17,12 @@ from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import Policies
 from agents.loop.rollout import rollout
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.engines.engine import Engine, spans
+from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.engines.live import LiveEngine, merged_weights
 from agents.msgrpo.errors import RolloutError
 from agents.msgrpo.learner.distributed import Processes
 from agents.policy import LanguageAgentPolicy
+from agents.turn import WeightsSpan
 
 
 class EpisodeSource:
@@ -207,3 +208,9 @@ def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engi
                 behind += (version - span.version) * (span.stop - span.start)
             tokens += count
     return behind / max(1, tokens)
+
+
+def spans(turn_weights: Sequence[WeightsSpan], tokens: int) -> bool:
+    """Whether spans cover so many tokens in order and without gaps."""
+    ends = [0, *(span.stop for span in turn_weights)]
+    return [span.start for span in turn_weights] == ends[:-1] and ends[-1] == tokens

@@ -27,9 +27,9 @@ from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
+from agents.msgrpo.learner.scoring.packing import SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
 from agents.msgrpo.learner.update import learning_rate, make_optimizer, minibatches
-from agents.msgrpo.learner.work import SharedWork
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Prompt, prefix_of
 

@@ -1,7 +1,6 @@
 """Scoring the model during training: the fixed episodes of scenarios, played as the benchmark plays them."""
 
 from collections.abc import Collection, Sequence
-from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.load import load_agent
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.trajectories import Game
+from agents.msgrpo.trajectories import Game, layout_of
 from agents.policy import LanguageAgentPolicy
 from agents.protocol import STANDARD
 from agents.turn import Policy, check_game
@@ -36,8 +35,8 @@ class EvaluationResult(NamedTuple):
             exact.
         blind: the mean return of the best player who doesn't read, in games for one; and what it does.
         blind_policy: of that player.
-        reference: the mean return of the best play that is known of; :mod:`agents.msgrpo.run.evaluating.scale` has its
-        kinds. reference_kind: of that play.
+        reference: the mean return of the best play that is known of.
+        reference_kind: of that play; :mod:`agents.msgrpo.run.evaluating.scale` has the kinds.
     """
 
     scenario: str
@@ -124,17 +123,6 @@ def evaluate(
         seats={player: float(np.mean(values)) for player, values in by_seat.items()} if len(by_seat) > 1 else None,
         opponent=opponent,
     )
-
-
-def layout_of(episode: Episode) -> str:
-    """A short digest of what the players of an episode saw first: equal layouts have equal ones."""
-    first = "\n".join(step.observation for step in episode.steps if step.index == episode.steps[0].index)
-    return layout_digest(first)
-
-
-def layout_digest(observation: str) -> str:
-    """A short digest of a layout, by what is seen of it."""
-    return blake2b(observation.encode(), digest_size=8).hexdigest()
 
 
 def game_name(game: Game) -> str:

@@ -1,5 +1,4 @@
 """What a run tells while it runs: a table in the terminal, ``metrics.jsonl``, trackers.
 
-Begin at :mod:`agents.msgrpo.run.reporting.progress`. ``tokens`` counts what an iteration took, ``trackers`` send
-metrics to TensorBoard and the like.
+Begin at :mod:`agents.msgrpo.run.reporting.progress`. ``trackers`` send metrics to TensorBoard and the like.
 """

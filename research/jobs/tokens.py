@@ -1,10 +1,9 @@
 """What a training run costs in tokens, from the metrics of its iterations."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.rows import TrainingRow
 
 
 class TokensTaken(NamedTuple):
@@ -32,18 +31,3 @@ def tokens_taken(history: Iterable[Mapping[str, Any]], config: MSGRPOConfig) -> 
     rollout = sum(metrics["prompt_tokens"] + metrics["response_tokens"] for metrics in played)
     update = config.update_passes * sum(metrics["update_tokens"] for metrics in played)
     return TokensTaken(int(rollout), int(update))
-
-
-def token_metrics(
-    rows: Sequence[TrainingRow], response_tokens: float, started: float, rolled_out: float, updated: float
-) -> dict[str, float]:
-    """How many tokens an iteration learnt from, and how fast it was; the last three are moments, in seconds."""
-    trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
-    return {
-        "update_tokens": trained,
-        "rollout_tokens_per_second": response_tokens / (rolled_out - started),
-        "update_tokens_per_second": trained / max(updated - rolled_out, 1e-9),
-        "rollout_seconds": rolled_out - started,
-        "update_seconds": updated - rolled_out,
-        "seconds": updated - started,
-    }
