@@ -1,5 +1,5 @@
 from .configuration.config import MSGRPOConfig, training_config_schema
-from .credit.advantages import group_advantages
+from .credit.arithmetic import group_advantages
 from .credit.batch import episode_return
 from .draws.sampling import sample_episodes
 from .errors import ConfigError

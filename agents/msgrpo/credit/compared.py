@@ -13,11 +13,20 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.advantages import group_advantages
-from agents.msgrpo.credit.arithmetic import SETS, Baseline, labels_of_steps, split_like
+from agents.msgrpo.credit.arithmetic import SETS, Baseline, group_advantages, labels_of_steps, split_like
 from agents.msgrpo.credit.batch import Batch, Credit
-from agents.msgrpo.credit.by_return import ByReturn
 from agents.msgrpo.plugins import Shared, configured
+
+
+@configured
+class ByReturn:
+    """A method that needs nothing but what was paid, discounted as the run says."""
+
+    discount: float = Field(1.0, gt=0, le=1)
+    """Discount per step in a return."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    shared: ClassVar[Shared] = {"discount": "discount"}
 
 
 @configured

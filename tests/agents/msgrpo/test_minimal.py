@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import agents
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.credit.advantages import group_advantages
+from agents.msgrpo.credit.arithmetic import group_advantages
 from agents.msgrpo.draws.sampling import sample_episodes
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways

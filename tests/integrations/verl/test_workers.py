@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from agents.msgrpo.credit.advantages import group_advantages
+from agents.msgrpo.credit.arithmetic import group_advantages
 from tests.integrations.verl.serving import GROUP, read_starts, serve_tiny, trainer_config
 
 pytestmark = [

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import standardised, within_groups
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
-from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.plugins import Shared, configured
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from agents.msgrpo.credit.batch import Batch, Credit
-from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.plugins import configured
 
 

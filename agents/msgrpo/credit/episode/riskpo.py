@@ -25,7 +25,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
-from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.plugins import configured
 
 _SMALLEST_STD = 1e-3

@@ -14,7 +14,7 @@ import numpy as np
 
 from agents.msgrpo.credit.arithmetic import How, compared, split_like, standardised, within_labels
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, returns_to_go
-from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.plugins import configured
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import standardised, within_groups, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit
-from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.plugins import configured
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from agents.msgrpo.credit.arithmetic import standardised, within_groups
 from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
-from agents.msgrpo.credit.by_return import ByReturn
+from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.plugins import configured
 
 
