@@ -41,19 +41,15 @@ from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.critic.making import first_prompt_values, lessons, make_critic
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
-from agents.msgrpo.errors import (
-    ConfigError,
-    DivergenceError,
-    TrainingDivergedError,
-)
+from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model, templated
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer
+from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer, token_metrics
 from agents.msgrpo.rollouts import Rollouts, completed
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run.engine import make_engine, policy_of, samples_elsewhere
-from agents.msgrpo.run.episodes import EpisodeSource
+from agents.msgrpo.run.episodes import EpisodeSource, layout_of
 from agents.msgrpo.run.evaluating.evaluation import EvaluationResult
 from agents.msgrpo.run.evaluating.evaluator import Evaluate, Evaluator
 from agents.msgrpo.run.health.canary import Canary
@@ -65,16 +61,7 @@ from agents.msgrpo.run.saving import checkpoint as checkpoints
 from agents.msgrpo.run.saving.keeper import Keeper, save_model
 from agents.msgrpo.run.saving.last_valid import LastValid, RunState
 from agents.msgrpo.segments import needed_segmenter
-from agents.msgrpo.trajectories import (
-    Game,
-    games_of,
-    layout_of,
-    prompts_of,
-    rollout_metrics,
-    token_metrics,
-    training_rows,
-    training_tasks,
-)
+from agents.msgrpo.trajectories import Game, games_of, prompts_of, rollout_metrics, training_rows, training_tasks
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 
@@ -144,6 +131,12 @@ class MSGRPOTrainer:
         self._build(autocast_dtype(config), prompt_map)
 
     def _build(self, autocast: torch.dtype | None, prompt_map: PromptMap) -> None:
+        """Make the parts, which are named as the rooms they come from.
+
+        ``engine`` samples, ``source`` plays episodes with it and ``policy`` writes their prompts; ``methods`` (filter,
+        credit, draw) and the ``critic`` make rows of them; the ``learner`` scores rows (``scoring``), takes the
+        ``loss`` and steps. Around these, in ``run``: ``evaluator`` and ``watch`` look on, ``keeper`` saves.
+        """
         config = self.config
         scorer = TokenScorer(
             self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast

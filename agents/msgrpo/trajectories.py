@@ -6,7 +6,6 @@ can't be in another order than the rows they belong to.
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -50,17 +49,6 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
         game = games[(group + iteration * config.groups) % len(games)]
         tasks.append(EpisodeTask.of(game, TRAINING_SEEDS[seed], layout_seed=layout, noise=noise, **settings))
     return tasks
-
-
-def layout_of(episode: Episode) -> str:
-    """A short digest of what the players of an episode saw first: equal layouts have equal ones."""
-    first = "\n".join(step.observation for step in episode.steps if step.index == episode.steps[0].index)
-    return layout_digest(first)
-
-
-def layout_digest(observation: str) -> str:
-    """A short digest of a layout, by what is seen of it."""
-    return blake2b(observation.encode(), digest_size=8).hexdigest()
 
 
 def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
@@ -276,19 +264,4 @@ def rollout_metrics(
         "zero_advantage_groups": sum(len(values) == 1 for values in groups.values()) / len(groups),
         # of a game of several players, by seat: together they say little where what one wins another one loses
         **({f"return_{player}": float(np.mean(seats[player])) for player in sorted(seats)} if len(seats) > 1 else {}),
-    }
-
-
-def token_metrics(
-    rows: Sequence[TrainingRow], response_tokens: float, started: float, rolled_out: float, updated: float
-) -> dict[str, float]:
-    """How many tokens an iteration learnt from, and how fast it was; the last three are moments, in seconds."""
-    trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
-    return {
-        "update_tokens": trained,
-        "rollout_tokens_per_second": response_tokens / (rolled_out - started),
-        "update_tokens_per_second": trained / max(updated - rolled_out, 1e-9),
-        "rollout_seconds": rolled_out - started,
-        "update_seconds": updated - rolled_out,
-        "seconds": updated - started,
     }

@@ -181,7 +181,7 @@ def _follower(rollouts: Any, spent: _Spent, iterations: int, seconds: float, rep
     """Keeps what an iteration gave, and ends the run when it has spent what it may."""
     from transformers import TrainerCallback
 
-    from agents.msgrpo.trajectories import layout_of
+    from agents.msgrpo.run.episodes import layout_of
 
     class Follower(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:

@@ -27,8 +27,9 @@ _SHOWN_SEED = 7_777  # of the layouts of the decisions that stand in a prompt, a
 def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Imitate the teachers, and leave a model that plays and can be trained on."""
     from agents.models.local.loading.card import card_of
+    from agents.msgrpo.run.episodes import layout_digest
     from agents.msgrpo.run.saving.keeper import save_model
-    from agents.msgrpo.trajectories import layout_digest, prompts_of
+    from agents.msgrpo.trajectories import prompts_of
     from agents.msgrpo.warmup import demonstrate, imitate
     from agents.msgrpo.warmup.start import CHECKPOINT
 
@@ -115,7 +116,7 @@ def train(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, 
 
 def play(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Play the fresh episodes of one scenario, and tell for each whether training had drawn its layout."""
-    from agents.msgrpo.trajectories import layout_of
+    from agents.msgrpo.run.episodes import layout_of
 
     player = experiment.everyone[job.about]
     first = SCENARIOS[job.scenario].seed(experiment.first_episode)

@@ -6,13 +6,14 @@ were. :class:`agents.msgrpo.run.episodes.EpisodeSource` decides when an engine g
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from agents.models.answers import LegalAnswers
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.turn import Prompt, Turn, WeightsSpan
 
@@ -85,6 +86,26 @@ class EngineParts:
     moving: bool = False
     rank: int = 0
     processes: int = 1
+
+
+class InThisProcess:
+    """What engines share whose model is in this process: a batch of prompts at once, all by the weights of now.
+
+    Attributes:
+        version: of the weights.
+    """
+
+    version: int
+    _model: Any
+
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        decoding: Decoding,
+        seeds: Sequence[tuple[int, ...]],
+        answers: Sequence[LegalAnswers | None] | None = None,
+    ) -> list[Turn]:
+        return made_by(self.version, self._model.generate(prompts, decoding, seeds, answers))
 
 
 def made_by(version: int, completions: Iterable[Turn]) -> list[Turn]:

@@ -1,20 +1,17 @@
 """Sampling in this process: from the very weights that are trained, or from a copy of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from agents.models.answers import LegalAnswers
-from agents.models.base import Decoding
 from agents.models.local.decoding.lean_decoder import LeanDecoder
 from agents.models.local.forward.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo.engines.engine import Engine, EngineParts, Weights, made_by
+from agents.msgrpo.engines.engine import Engine, EngineParts, InThisProcess, Weights
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.plugins import configured
-from agents.turn import Prompt, Turn
 from textgames.names import did_you_mean
 
 
@@ -29,12 +26,14 @@ class Live:
         return LiveEngine(parts.model, parts.tokenizer)
 
 
-class LiveEngine:
+class LiveEngine(InThisProcess):
     """Samples from the very model that is trained, so there is nothing to update.
 
     Raises:
         UnusableModelError: a model that can't be sampled in this process.
     """
+
+    _model: TransformersModel
 
     def __init__(self, model: nn.Module, tokenizer: Any) -> None:
         self._model = TransformersModel(model, tokenizer)
@@ -44,15 +43,6 @@ class LiveEngine:
             raise UnusableModelError(str(error)) from error
         self.name = self._model.name
         self.version = 0
-
-    def generate(
-        self,
-        prompts: Sequence[Prompt],
-        decoding: Decoding,
-        seeds: Sequence[tuple[int, ...]],
-        answers: Sequence[LegalAnswers | None] | None = None,
-    ) -> list[Turn]:
-        return made_by(self.version, self._model.generate(prompts, decoding, seeds, answers))
 
     def why_unconstrained(self, reasons: bool) -> None:
         """Answers can be held to legal ones."""

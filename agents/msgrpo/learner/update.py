@@ -48,6 +48,21 @@ class UpdateStats:
         return result | self.mismatch | self.importance | {"update_tokens_computed": float(self.computed_tokens)}
 
 
+def token_metrics(
+    rows: Sequence[TrainingRow], response_tokens: float, started: float, rolled_out: float, updated: float
+) -> dict[str, float]:
+    """How many tokens an iteration learnt from, and how fast it was; the last three are moments, in seconds."""
+    trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
+    return {
+        "update_tokens": trained,
+        "rollout_tokens_per_second": response_tokens / (rolled_out - started),
+        "update_tokens_per_second": trained / max(updated - rolled_out, 1e-9),
+        "rollout_seconds": rolled_out - started,
+        "update_seconds": updated - rolled_out,
+        "seconds": updated - started,
+    }
+
+
 def minibatches(rows: Sequence[Any], count: int, rng: np.random.Generator) -> Iterator[list[int]]:
     """Deal the steps of all episodes over ``count`` minibatches at random, never contiguous in time."""
     for part in np.array_split(rng.permutation(len(rows)), min(count, len(rows))):

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Any
 
 from torch import Tensor, nn
@@ -214,3 +215,14 @@ def spans(turn_weights: Sequence[WeightsSpan], tokens: int) -> bool:
     """Whether spans cover so many tokens in order and without gaps."""
     ends = [0, *(span.stop for span in turn_weights)]
     return [span.start for span in turn_weights] == ends[:-1] and ends[-1] == tokens
+
+
+def layout_of(episode: Episode) -> str:
+    """A short digest of what the players of an episode saw first: equal layouts have equal ones."""
+    first = "\n".join(step.observation for step in episode.steps if step.index == episode.steps[0].index)
+    return layout_digest(first)
+
+
+def layout_digest(observation: str) -> str:
+    """A short digest of a layout, by what is seen of it."""
+    return blake2b(observation.encode(), digest_size=8).hexdigest()

@@ -138,7 +138,7 @@ def test_fresh_episodes_know_which_layouts_training_drew(done: Done, again: Pret
 def first_layouts(first: int, count: int) -> list[str]:
     from agents import load_agent, rollout
     from agents.episode import EpisodeTask
-    from agents.msgrpo.trajectories import layout_of
+    from agents.msgrpo.run.episodes import layout_of
 
     tasks = [EpisodeTask.of("frozen-lake", first + k) for k in range(count)]
     return [layout_of(episode) for episode in rollout(load_agent("random"), tasks)]

@@ -6,25 +6,22 @@ The engine is built from the model's configuration alone, as all of its weights 
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agents.models.answers import LegalAnswers
-from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import unwrap
 from agents.models.vllm import VLLMModel
 from agents.models.vllm_worker import renew_output_layer
-from agents.msgrpo.engines.engine import EngineParts, Weights, made_by
+from agents.msgrpo.engines.engine import EngineParts, InThisProcess, Weights
 from agents.msgrpo.errors import ConfigError
-from agents.turn import Prompt, Turn
 from textgames.extras import install_command
 
 ONE_PROCESS = "VLLM_ENABLE_V1_MULTIPROCESSING"
 
 
-class InProcessEngine:
+class InProcessEngine(InThisProcess):
     """A :class:`~agents.msgrpo.engines.engine.RolloutEngine` over ``vllm.LLM``.
 
     Args:
@@ -35,6 +32,8 @@ class InProcessEngine:
         ConfigError: several learning processes, or an engine in several parts: both need servers.
         ModuleNotFoundError: vLLM isn't installed.
     """
+
+    _model: VLLMModel
 
     def __init__(self, parts: EngineParts, llm: Mapping[str, Any]) -> None:
         sizes = {name: llm.get(name, 1) for name in ("tensor_parallel_size", "pipeline_parallel_size")}
@@ -76,15 +75,6 @@ class InProcessEngine:
     def why_unconstrained(self, reasons: bool) -> str | None:
         """Why the model's answers can't be held to legal ones; ``None`` where they can."""
         return self._model.why_unconstrained(reasons)
-
-    def generate(
-        self,
-        prompts: Sequence[Prompt],
-        decoding: Decoding,
-        seeds: Sequence[tuple[int, ...]],
-        answers: Sequence[LegalAnswers | None] | None = None,
-    ) -> list[Turn]:
-        return made_by(self.version, self._model.generate(prompts, decoding, seeds, answers))
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Load the new weights into the engine, and forget prefixes that older ones computed."""

@@ -13,7 +13,8 @@ from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.load import load_agent
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.trajectories import Game, layout_of
+from agents.msgrpo.run.episodes import layout_of
+from agents.msgrpo.trajectories import Game
 from agents.policy import LanguageAgentPolicy
 from agents.protocol import STANDARD
 from agents.turn import Policy, check_game
