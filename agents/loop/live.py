@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Refused, Turn, TurnRequest, own_action_help
-from textgames.environments.metrics import metrics_of
+from textgames.environments.rules import metrics_of
 from textgames.tsmg import TSMG
 
 if TYPE_CHECKING:

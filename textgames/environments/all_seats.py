@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from textgames.environments.render import check_render_mode, render_state
 from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game
-from textgames.environments.spaces import ObservationText, ResponseText
-from textgames.environments.table import Table, response_space
+from textgames.environments.spaces import ObservationText, ResponseText, response_space
+from textgames.environments.table import Table
 from textgames.tsmg import TSMG, Player
 
 

@@ -5,8 +5,8 @@ unreadable response, and when it is an error to go on. These rules have their on
 only arrange them.
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
 from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from textgames.names import did_you_mean
 from textgames.settings import check_switch, check_whole, taken_by
-from textgames.tsmg import TSMG
+from textgames.tsmg import TSMG, Player
 from textgames.twins.twin import twin_of
 
 ENVIRONMENT_SETTINGS = (
@@ -224,3 +224,39 @@ class Snapshot(NamedTuple):
     sent_away: tuple[str, ...] = ()
     pending: float = 0.0
     steps: int = 0
+
+
+def metrics_of(game: TSMG[Any], state: Any, player: Player) -> dict[str, float]:
+    """``{name: value}`` of an episode that ended in ``state``; empty in a game without any."""
+    return {name: float(value) for name, value in game.metrics(state, player).items()}
+
+
+class Metrics(Mapping[str, float]):
+    """The mapping that :func:`metrics_of` returns, computed when it is first looked at.
+
+    Some metrics cost more than the whole episode did, such as exact regrets against optimal play; a training loop that
+    never reads them shouldn't pay for them. A state is a value, so that they come out the same whenever they are asked
+    for. The mapping is equal to the dictionary, and pickled as one.
+    """
+
+    def __init__(self, game: TSMG[Any], state: Any, player: Player) -> None:
+        self._asked = game, state, player
+
+    @cached_property
+    def _values(self) -> dict[str, float]:
+        return metrics_of(*self._asked)
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._values,)

@@ -13,11 +13,15 @@ from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory
 from numpy.typing import NDArray
 
+from textgames.tsmg import TSMG
+
 # in the order in which samples are drawn
 _ASCII = "\n" + "".join(map(chr, range(32, 127)))
 # What str.isprintable() leaves out although texts need it: line ends, the spaces of other scripts (U+3000 in Chinese
 # and Japanese), and the two joiners that Persian words and many emoji are written with.
 _ALSO_PRINTABLE = re.compile("[\n\u00a0\u1680\u2000-\u200a\u200c\u200d\u202f\u205f\u3000]+")
+
+_SAMPLED_COMMANDS = 32  # of games that don't list their actions
 
 
 class ObservationText(spaces.Text):
@@ -83,6 +87,18 @@ class ResponseText(spaces.Text):
 
     def __repr__(self) -> str:
         return f"ResponseText({', '.join(self.commands)})"
+
+
+def response_space(game: TSMG[Any]) -> ResponseText:
+    """The space of responses; it samples the game's actions, or random ones of its start where none are listed."""
+    if game.actions:
+        return ResponseText(game.actions)
+    rng = np.random.default_rng(0)
+    sampled = []
+    for _ in range(_SAMPLED_COMMANDS):
+        state = game.initial_state(rng)
+        sampled.append(game.sample_action(state, game.to_move(state)[0], rng))
+    return ResponseText(tuple(dict.fromkeys(sampled)))
 
 
 NO_CHARACTER = 0x110000

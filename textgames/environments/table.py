@@ -9,12 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from textgames.environments.metrics import Metrics
-from textgames.environments.rules import EpisodeRules, Snapshot
-from textgames.environments.spaces import ResponseText
+from textgames.environments.rules import EpisodeRules, Metrics, Snapshot
 from textgames.tsmg import TSMG, Player
 
-_SAMPLED_COMMANDS = 32
 _NOT_ASKED = ("", None)
 
 
@@ -191,15 +188,3 @@ class Table:
         self.state, self.elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
         self._sent_away = frozenset(snapshot.sent_away)
         self.asked = self._to_move()
-
-
-def response_space(game: TSMG[Any]) -> ResponseText:
-    """The space of responses; it samples the game's actions, or random ones of its start where none are listed."""
-    if game.actions:
-        return ResponseText(game.actions)
-    rng = np.random.default_rng(0)
-    sampled = []
-    for _ in range(_SAMPLED_COMMANDS):
-        state = game.initial_state(rng)
-        sampled.append(game.sample_action(state, game.to_move(state)[0], rng))
-    return ResponseText(tuple(dict.fromkeys(sampled)))

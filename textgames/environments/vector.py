@@ -17,14 +17,11 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from textgames.environments.limits import Limits
-from textgames.environments.metrics import Metrics
 from textgames.environments.opponents import Played, finished, seat_of
 from textgames.environments.render import check_render_mode, render_state
-from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game
-from textgames.environments.solo import TextGameEnv
-from textgames.environments.spaces import ObservationText
-from textgames.environments.table import response_space
+from textgames.environments.rules import EpisodeRules, Metrics, checked_options, layout_generator, make_game
+from textgames.environments.solo import Limits, TextGameEnv
+from textgames.environments.spaces import ObservationText, response_space
 from textgames.names import did_you_mean
 from textgames.settings import check_whole
 from textgames.tsmg import TSMG
