@@ -17,10 +17,9 @@ from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any, NamedTuple, get_type_hints
 
-from agents.common.entry_points import installed
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
-from agents.models.provider import call_with, find_model, providers
+from agents.models.provider import call_with, find_model, installed, providers
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy

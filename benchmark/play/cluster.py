@@ -28,8 +28,8 @@ from benchmark.errors import UsageError
 from benchmark.play.agents.options import own_prompts, secrets_of
 from benchmark.play.agents.players import AgentSpec, Players, card_of
 from benchmark.play.manifest import innermost
-from benchmark.play.notices import noticed
 from benchmark.play.options import RunOptions
+from benchmark.play.progress import noticed
 from benchmark.play.runner import Elsewhere, Stopped, TableWork
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.provenance import code_version

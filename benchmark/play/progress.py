@@ -1,8 +1,10 @@
 """What a person sees while a run plays: done and total, mean so far, errors, time left, tokens and money. On stderr."""
 
+import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Self
@@ -14,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.common.clock import duration
+from agents.models.served.model import NOTICES
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
 from benchmark.score.scores import cost
@@ -246,3 +249,23 @@ def choose_display(meter: Meter, quiet: bool) -> Display:
     if console.is_jupyter:
         return NotebookTable(meter)
     return LiveTable(meter, console) if console.is_terminal else Lines(meter)
+
+
+@contextmanager
+def noticed(say: Callable[[str], None]) -> Iterator[list[str]]:
+    """A context in which every notice about a server is said once; gives the list in which they collect."""
+    said: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            message = record.getMessage()
+            if message not in said:
+                said.append(message)
+                say(message)
+
+    listener = Listener(logging.WARNING)
+    NOTICES.addHandler(listener)
+    try:
+        yield said
+    finally:
+        NOTICES.removeHandler(listener)

@@ -25,9 +25,8 @@ from benchmark.play.claims import check_claims, claims_of
 from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
-from benchmark.play.notices import noticed
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options, flag_of
-from benchmark.play.progress import Meter, choose_display, teller
+from benchmark.play.progress import Meter, choose_display, noticed, teller
 from benchmark.play.runner import Limits, play_plan
 from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
