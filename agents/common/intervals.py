@@ -15,7 +15,7 @@ All intervals are of 95%. Every generator is seeded by a constant: equal data ha
 
 from collections.abc import Callable, Sequence
 from math import inf, isfinite, nan, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,11 +108,16 @@ def student(values: Sequence[float] | Array) -> Estimate:
     """The mean with Student's interval, which has no ends for fewer than two values; NaN of none."""
     if len(values) < 2:
         return Estimate(float(values[0]) if len(values) else nan)
+    value = float(np.mean(values))
+    half = float(student_quantile(len(values) - 1)) * float(np.std(values, ddof=1)) / sqrt(len(values))
+    return Estimate(value, value - half, value + half)
+
+
+def student_quantile(freedom: Any, confidence: float = CONFIDENCE) -> Any:
+    """How many standard errors a two-sided interval of Student's reaches, by its degrees of freedom: one, or many."""
     from scipy.special import stdtrit
 
-    value = float(np.mean(values))
-    half = float(stdtrit(len(values) - 1, LEVELS[1])) * float(np.std(values, ddof=1)) / sqrt(len(values))
-    return Estimate(value, value - half, value + half)
+    return stdtrit(freedom, (1 + confidence) / 2)
 
 
 def half_interval(values: Sequence[float] | Array, episodes: Sequence[int] | None = None) -> float:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import CONFIDENCE, Array, Estimate
+from agents.common.intervals import CONFIDENCE, Array, Estimate, student_quantile
 from agents.prompt import wording_of
 from benchmark.score.comparing.comparison import solo_scenarios
 from benchmark.score.document import EstimateView, WordingFlipView, WordingVarianceView, WordingView
@@ -68,7 +68,7 @@ class Split(NamedTuple):
         return max(0.0, self.between) / len(self.means)
 
     def _interval(self, variance: float, freedom: int) -> Estimate:
-        half = _quantile(freedom, self.confidence) * sqrt(variance)
+        half = student_quantile(freedom, self.confidence) * sqrt(variance)
         return Estimate(self.mean, self.mean - half, self.mean + half) if half else Estimate(self.mean)
 
     def episodes_for(self, half_width: float) -> int | None:
@@ -76,13 +76,13 @@ class Split(NamedTuple):
 
         ``None`` where no number does, as the wordings alone leave it wider.
         """
-        left = (half_width / _quantile(len(self.means) - 1, self.confidence)) ** 2 - self._wordings_part
+        left = (half_width / student_quantile(len(self.means) - 1, self.confidence)) ** 2 - self._wordings_part
         return ceil(self.within / left) if left > 0 else None
 
     def wordings_for(self, half_width: float) -> int | None:
         """The fewest wordings with which some number of episodes reaches this half-width, at least 2."""
         numbers = np.arange(2, MOST_WORDINGS + 1)
-        reached = _quantile(numbers - 1, self.confidence) ** 2 * max(0.0, self.between) / numbers < half_width**2
+        reached = student_quantile(numbers - 1, self.confidence) ** 2 * max(0.0, self.between) / numbers < half_width**2
         return int(numbers[np.argmax(reached)]) if reached.any() else None
 
 
@@ -108,13 +108,6 @@ def split(returns: Array, wordings: Sequence[str], confidence: float = CONFIDENC
     of_a_mean = within * float(np.mean([1 / len(own) for own in groups.values()]))  # what episodes add to its variance
     between = float(np.var(list(means.values()), ddof=1)) - of_a_mean
     return Split(means, episodes, within, between, of_a_mean / number, confidence)
-
-
-def _quantile(freedom: Any, confidence: float) -> Any:
-    """Student's quantile of a two-sided interval."""
-    from scipy.special import stdtrit
-
-    return stdtrit(freedom, (1 + confidence) / 2)
 
 
 def wording_rows(results: ResultColumns) -> list[WordingView]:
