@@ -51,3 +51,8 @@ def rounds_of_play(
         after, rewards, over = game.transition(state, joint_action, rng)
         yield PlayedRound(played, state, joint_action, after, rewards, over)
         state, played = after, played + 1
+
+
+def at_most(rounds: int, steps_left: int | None) -> int:
+    """So many rounds, or those that are left of the episode where it is cut off before; ``None`` for no limit."""
+    return rounds if steps_left is None else min(rounds, steps_left)

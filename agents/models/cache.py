@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from agents.common.checksum import opened, sealed
 from agents.common.redaction import Redactor
@@ -33,6 +33,8 @@ from agents.turn import MOST_TOKENS, FinishReason, Prompt, Turn, Usage, WeightsS
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+ModelT = TypeVar("ModelT", bound=LanguageModel | AsyncLanguageModel)
 
 FORMAT = 1
 """Part of every key: raised when the meaning of an entry changes."""
@@ -221,11 +223,12 @@ def _row_type() -> "TypeAdapter[Any]":
     return TypeAdapter(Row)
 
 
-class CachedModel:
-    """A batched model that asks the cache first; prompts whose answers have one key are asked once in a batch."""
+class _Kept(Generic[ModelT]):
+    """A model whose answers are kept; all but how it is asked."""
 
-    def __init__(self, model: LanguageModel, cache: ResponseCache) -> None:
-        self.model, self.cache, self.name = model, cache, model.name
+    def __init__(self, model: ModelT, cache: ResponseCache) -> None:
+        self.model: ModelT = model
+        self.cache, self.name = cache, model.name
 
     @property
     def settings(self) -> Any:
@@ -238,6 +241,10 @@ class CachedModel:
     def why_unconstrained(self, reasons: bool) -> str | None:
         """Why the model's answers can't be held to legal ones; ``None`` where they can."""
         return why_unconstrained(self.model, reasons)
+
+
+class CachedModel(_Kept[LanguageModel]):
+    """A batched model that asks the cache first; prompts whose answers have one key are asked once in a batch."""
 
     def generate(
         self,
@@ -266,22 +273,8 @@ class CachedModel:
         return [known[key] for key in keys]
 
 
-class AsyncCachedModel:
+class AsyncCachedModel(_Kept[AsyncLanguageModel]):
     """A model behind a server whose answers are kept. Equal prompts that are in flight together are all asked."""
-
-    def __init__(self, model: AsyncLanguageModel, cache: ResponseCache) -> None:
-        self.model, self.cache, self.name = model, cache, model.name
-
-    @property
-    def settings(self) -> Any:
-        return settings_of(self.model)
-
-    def check_prefix(self, prefix: str) -> None:
-        check_prefix(self.model, prefix)
-
-    def why_unconstrained(self, reasons: bool) -> str | None:
-        """Why the model's answers can't be held to legal ones; ``None`` where they can."""
-        return why_unconstrained(self.model, reasons)
 
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], *answers: LegalAnswers | None

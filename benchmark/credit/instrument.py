@@ -16,6 +16,7 @@ from agents.common.intervals import Estimate, bootstrap, mean
 from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
 from agents.msgrpo.draws import DRAWS
+from agents.msgrpo.filters.spread import spreads
 from agents.turn import Policy
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
 from benchmark.credit.draws import DrawnBatch, DrawResult, compare_draws
@@ -256,7 +257,9 @@ def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[st
     per_step = [each for each in credit.advantages if isinstance(each, np.ndarray)]
     if len(per_step) < len(credit.advantages):
         return {}
-    spread = _group_spreads(rows.batch)
+    spread = np.empty(len(rows.batch))  # (N,) the standard deviation of the returns of each one's group
+    for members, own in zip(rows.batch.groups.values(), spreads(rows.batch), strict=True):
+        spread[members] = own
     lengths = np.array([len(row.response) for row in rows.rows], dtype=np.float64)
     divided = [each / s if s > 0 else each for each, s in zip(per_step, spread, strict=True)]
     times = [each * s for each, s in zip(per_step, spread, strict=True)]
@@ -265,15 +268,6 @@ def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[st
         "times group std": products.episodes(rows, credit._replace(advantages=times)),
         "mean per response": products.episodes(rows, credit, row_weights=1 / lengths),
     }
-
-
-def _group_spreads(batch: Batch) -> list[float]:
-    """Of every trajectory, the sample standard deviation of its group's returns."""
-    returns, spread = batch.returns(), [0.0] * len(batch)
-    for members in batch.groups.values():
-        for index in members:
-            spread[index] = float(returns[members].std(ddof=1)) if len(members) > 1 else 0.0
-    return spread
 
 
 def _trajectories(batches: Sequence[Batch]) -> list[Trajectory]:

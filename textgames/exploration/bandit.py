@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from textgames.exploration.bandit_stories import MOST_ARMS, STORIES, Story
+from textgames.rounds import at_most
 from textgames.settings import check_number, check_one_of, check_whole
 from textgames.solving.fixed_policies import chances_of
 from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
@@ -308,7 +309,7 @@ class BanditOracle(Yardstick):
         self._game = game
 
     def values(self, state: BanditState, steps_left: int | None, player: Player) -> dict[Action, float]:
-        left = self._left(state, steps_left)
+        left = at_most(self._game.rounds_left(state), steps_left)
         later = (left - 1) * max(state.means)
         return {name: mean + later if left else 0.0 for name, mean in zip(self._game.actions, state.means, strict=True)}
 
@@ -316,8 +317,4 @@ class BanditOracle(Yardstick):
         self, state: BanditState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float:
         shares = chances_of(policy, self._game.actions)
-        return float(self._left(state, steps_left) * sum(map(mul, shares, state.means)))
-
-    def _left(self, state: BanditState, steps_left: int | None) -> int:
-        left = self._game.rounds_left(state)
-        return left if steps_left is None else min(left, steps_left)
+        return float(at_most(self._game.rounds_left(state), steps_left) * sum(map(mul, shares, state.means)))

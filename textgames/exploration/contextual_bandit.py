@@ -15,6 +15,7 @@ import numpy as np
 
 from textgames.exploration.bandit import number
 from textgames.exploration.bandit_stories import MOST_ARMS, STORIES
+from textgames.rounds import at_most
 from textgames.settings import check_number, check_one_of, check_whole
 from textgames.solving.fixed_policies import chances_of
 from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
@@ -243,7 +244,7 @@ class ContextualOracle(Yardstick):
         self._game = game
 
     def values(self, state: ContextualState, steps_left: int | None, player: Player) -> dict[Action, float]:
-        left = self._left(state, steps_left)
+        left = at_most(self._game.rounds_left(state), steps_left)
         if not left:
             return dict.fromkeys(self._game.actions, 0.0)
         later = (left - 1) * best_on_average(state.weights)
@@ -253,10 +254,6 @@ class ContextualOracle(Yardstick):
     def blind_value(
         self, state: ContextualState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float:
-        if not self._left(state, steps_left):
+        if not at_most(self._game.rounds_left(state), steps_left):
             return 0.0
         return float(np.dot(chances_of(policy, self._game.actions), expected_rewards(state.weights, state.context)))
-
-    def _left(self, state: ContextualState, steps_left: int | None) -> int:
-        left = self._game.rounds_left(state)
-        return left if steps_left is None else min(left, steps_left)

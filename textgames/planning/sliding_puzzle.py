@@ -14,6 +14,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from textgames.rounds import at_most
 from textgames.settings import check_whole
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick
@@ -304,7 +305,7 @@ class SlidingYardstick(Yardstick):
         self._game = game
 
     def values(self, state: SlidingState, steps_left: int | None, player: str) -> dict[str, float]:
-        left = self._moves_left(state, steps_left)
+        left = at_most(self._game.max_moves - state.moves, steps_left)
         return {
             tile: self._game.step_reward + self._worth(slide(state.tiles, tile), left - 1)
             for tile in movable(state.tiles)
@@ -315,7 +316,3 @@ class SlidingYardstick(Yardstick):
         if moves > moves_left:
             return self._game.step_reward * moves_left
         return self._game.goal_reward + self._game.step_reward * moves
-
-    def _moves_left(self, state: SlidingState, steps_left: int | None) -> int:
-        left = self._game.max_moves - state.moves
-        return left if steps_left is None else min(left, steps_left)

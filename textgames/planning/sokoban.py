@@ -25,6 +25,7 @@ from textgames.planning.sokoban_levels import (
     moves_to_solve,
     on_targets,
 )
+from textgames.rounds import at_most
 from textgames.settings import check_whole
 from textgames.texts.grids import board_line, board_size, coordinates_of
 from textgames.tsmg import TSMG
@@ -262,12 +263,9 @@ class SokobanYardstick(Yardstick):
 
     def values(self, state: SokobanState, steps_left: int | None, player: str) -> dict[str, float]:
         table, position = level_table(state.level, len(state.boxes)), self._position(state)
-        after = table.optimal_values(self._moves_left(state, steps_left) - 1)[table.next[:, position]]
+        left = at_most(self._game.max_moves - state.moves, steps_left)
+        after = table.optimal_values(left - 1)[table.next[:, position]]
         return dict(zip(ACTIONS, (table.rewards[:, position] + after).tolist(), strict=True))
 
     def _position(self, state: SokobanState) -> int:
         return level_table(state.level, len(state.boxes)).position(state.player, state.boxes)
-
-    def _moves_left(self, state: SokobanState, steps_left: int | None) -> int:
-        left = self._game.max_moves - state.moves
-        return left if steps_left is None else min(left, steps_left)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from textgames.rounds import at_most
 from textgames.snake.game import Snake
 from textgames.snake.rules import ACTIONS, OFF_BOARD, SnakeState, move_table
 from textgames.snake.simulation import NO_TARGET, Floats, MoveStyle, Simulation
@@ -96,7 +97,7 @@ class SnakeSearch:
             raise ValueError(f"{player} is dead and has no move to choose")
         if steps_left is not None and steps_left < 1:
             raise ValueError(f"steps_left must be at least 1, or None for no limit, got {steps_left!r}")
-        rounds = self.horizon if steps_left is None else min(steps_left, self.horizon)
+        rounds = at_most(self.horizon, steps_left)
         config = self.game.config
         values = dict.fromkeys(ACTIONS, config.death_reward + config.step_reward)
         routes = self._routes(state, snake, rounds)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from textgames.rounds import at_most
 from textgames.snake.chances import MOST_OUTCOMES, SettledRound
 from textgames.snake.game import Snake
 from textgames.snake.rules import SnakeState
@@ -119,7 +120,7 @@ class SnakeValue(HeuristicYardstick):
 
     def _guesses(self, heads: Ints, food: Ints, steps_left: int | None) -> Floats:
         """(boards,) the guesses of living snakes."""
-        left = HORIZON if steps_left is None else min(steps_left, HORIZON)
+        left = at_most(HORIZON, steps_left)
         if left == 0:
             return np.zeros(len(heads))
         times = tour_times(heads, food, self._distances)

@@ -12,6 +12,7 @@ from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.exploration.bandit import Bandit, Evidence, read_evidence
+from textgames.rounds import at_most
 from textgames.solving.bayes_bandit import OneGoodArm, UniformMeans, bayes_bandit, is_solved
 
 Method = Literal["bayes", "myopic", "thompson", "ucb"]
@@ -85,8 +86,7 @@ class BanditPlayer(SearchPlayer):
 
     def _read(self, request: TurnRequest) -> tuple[Evidence, int]:
         evidence = read_evidence(request.observation, self._game.actions)
-        left = self._game.rounds - sum(evidence.pulls)
-        return evidence, left if request.steps_left is None else min(left, request.steps_left)
+        return evidence, at_most(self._game.rounds - sum(evidence.pulls), request.steps_left)
 
     def _means(self, evidence: Evidence) -> list[float]:
         """The expected reward of every arm, given the evidence."""

@@ -16,6 +16,7 @@ from textgames.exploration.contextual_bandit import (
     best_on_average,
     read_evidence,
 )
+from textgames.rounds import at_most
 
 Method = Literal["thompson", "ucb"]
 
@@ -83,6 +84,5 @@ class ContextualBanditPlayer(SearchPlayer):
 
     def _read(self, request: TurnRequest) -> tuple[LinearBelief, int, int]:
         context, log = read_evidence(request.observation, self._game.actions)
-        left = self._game.rounds - len(log)
-        steps = left if request.steps_left is None else min(left, request.steps_left)
+        steps = at_most(self._game.rounds - len(log), request.steps_left)
         return LinearBelief(self._game.num_arms, self._game.noise, log), context, steps

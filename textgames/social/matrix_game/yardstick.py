@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from textgames.rounds import at_most
 from textgames.social.matrix_game.game import MatrixGame, MatrixState
 from textgames.solving.fixed_policies import chances_of
 from textgames.tsmg import Action, Player
@@ -24,7 +25,7 @@ class BestResponseYardstick(Yardstick):
         self.kind = "optimal" if game.tells_opponent else "clairvoyant"  # else a model isn't told what is played here
 
     def values(self, state: MatrixState, steps_left: int | None, player: Player) -> dict[Action, float]:
-        left = self._left(state, steps_left)
+        left = at_most(self._game.rounds - len(state.history), steps_left)
         values = self._values.action_values(state.memory, left) if left else (0.0,) * len(self._game.actions)
         return dict(zip(self._game.actions, values, strict=True))
 
@@ -32,8 +33,6 @@ class BestResponseYardstick(Yardstick):
         self, state: MatrixState, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float:
         shares = tuple(chances_of(policy, self._game.actions))
-        return self._values.fixed_value(state.memory, self._left(state, steps_left), shares)
-
-    def _left(self, state: MatrixState, steps_left: int | None) -> int:
-        left = self._game.rounds - len(state.history)
-        return left if steps_left is None else min(left, steps_left)
+        return self._values.fixed_value(
+            state.memory, at_most(self._game.rounds - len(state.history), steps_left), shares
+        )
