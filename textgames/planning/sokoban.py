@@ -262,10 +262,8 @@ class SokobanYardstick(Yardstick):
         self._game = game
 
     def values(self, state: SokobanState, steps_left: int | None, player: str) -> dict[str, float]:
-        table, position = level_table(state.level, len(state.boxes)), self._position(state)
+        table = level_table(state.level, len(state.boxes))
+        position = table.position(state.player, state.boxes)
         left = at_most(self._game.max_moves - state.moves, steps_left)
         after = table.optimal_values(left - 1)[table.next[:, position]]
         return dict(zip(ACTIONS, (table.rewards[:, position] + after).tolist(), strict=True))
-
-    def _position(self, state: SokobanState) -> int:
-        return level_table(state.level, len(state.boxes)).position(state.player, state.boxes)
