@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+from agents.common.refusals import shown
 from agents.models.embedded import EMBEDDED
 from agents.models.provider import find_model, providers
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
-from benchmark.errors import UsageError, shown
+from benchmark.errors import UsageError
 from benchmark.play.agents.objects import is_object
 from benchmark.play.agents.players import OWN_PLAYERS, AgentSpec, card_of, load_policy
 from benchmark.play.options import RunOptions

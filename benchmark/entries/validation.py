@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
+from agents.common.refusals import shown
 from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
 from agents.protocol import LEGAL_ONLY
@@ -19,7 +20,7 @@ from agents.turn import FinishReason
 from benchmark.entries.authors import author_problems, is_larger, is_shipped, kind_problems
 from benchmark.entries.entry import Terms, name_problem, open_terms
 from benchmark.entries.tokens import TokenTally
-from benchmark.errors import UsageError, shown
+from benchmark.errors import UsageError
 from benchmark.play.agents.players import AgentSpec
 from benchmark.play.options import ADDED, COUNTING, checked_options
 from benchmark.runs.folder import EPISODES_NAME, RunFolder

@@ -9,7 +9,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict
 
 from agents.common.redaction import Redactor
-from benchmark.errors import UsageError, problem_of, shown
+from agents.common.refusals import problem_of, shown
+from benchmark.errors import UsageError
 from benchmark.runs.record import MAX_SEED, STRICT
 
 MANIFEST_NAME = "manifest.json"

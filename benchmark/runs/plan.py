@@ -12,8 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.common.refusals import shown
 from agents.protocol import check_moves, same_protocol
-from benchmark.errors import UsageError, shown, unknown_name
+from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables

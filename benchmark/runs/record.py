@@ -16,11 +16,11 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
 from agents.common.checksum import opened, sealed
+from agents.common.refusals import problem_of
 from agents.episode import Episode, Step
 from agents.models.served.answers import writable
 from agents.protocol import MOST_RETRIES
 from agents.turn import MOST_TOKENS, Turn
-from benchmark.errors import problem_of
 
 SCHEMA_VERSION = 1
 MEASURED = "measured"  # the only key whose value isn't determined by the seed and the responses

@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from agents.common.refusals import shown
 from agents.turn import Policy
-from benchmark.errors import UsageError, shown
+from benchmark.errors import UsageError
 
 OBJECT = "python"  # what stands before the colon in the spec of a policy that a Python program has made
 NAME = r"[\w.+@-]+"  # what an agent may be called: a pattern
