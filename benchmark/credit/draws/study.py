@@ -10,7 +10,7 @@ Two references answer two questions:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
@@ -72,40 +72,32 @@ class DrawStudy:
 
 def study_draws(
     policy: Policy,
-    scenario: Scenario,
+    scenario: Scenario | Setting,
     method: str | tuple[str, CreditMethod] = "msgrpo",
     *,
     rules: Sequence[str] = RULES,
     sizes: Sequence[int] = SIZES,
     reference: Reference = "exact",
-    groups: int = 8,
-    group_size: int = 16,
     batches: int = 32,
-    horizon: int | None = None,
-    format_penalty: float = 1.0,
     samples: int = DEFAULT_SAMPLES,
     repeats: int = REPEATS,
-    seed: int = 0,
     progress: Progress | None = None,
+    **of_setting: Any,
 ) -> DrawStudy:
     """Compare draw rules on one policy, game and method.
 
     Args:
         policy: with a model in this process, at the temperature of training.
-        scenario: the game; for ``"exact"`` a small one with ``outcomes``.
+        scenario: the game, or a setting of it; for ``"exact"`` a small one with ``outcomes``.
         method: the name of a registered method, or ``(name, method)``.
         rules: names of draw rules. ``minus_uniform`` of the results compares with ``uniform`` in any case.
         sizes: numbers of episodes that are drawn.
         reference: see the head of this file.
-        groups: starts of a batch.
-        group_size: episodes from each of them.
         batches: how many are played; the independent parts of all intervals.
-        horizon: rounds; the scenario's when not given.
-        format_penalty: what an invalid response costs.
         samples: responses to each prompt, for ``"exact"``, where they are needed.
         repeats: draws from each batch.
-        seed: of everything random.
         progress: ``(what, done, total)`` as it goes on.
+        of_setting: fields of :class:`Setting`.
 
     Raises:
         ValueError: the policy has no gradient, the game no exact one, or there are too few batches.
@@ -116,17 +108,17 @@ def study_draws(
         DRAWS.check(rule)
     if batches < 2:
         raise ValueError(f"an interval takes at least 2 batches, got {batches}")
-    setting = Setting(scenario, groups, group_size, horizon, format_penalty, seed=seed)
+    setting = Setting.of(scenario, **of_setting)
     name, how = (method, methods_of([method], setting)[method]) if isinstance(method, str) else method
     tell = progress or (lambda what, done, total: None)
     if reference == "exact":
         drawn, norms = _beside_the_exact(policy, setting, name, how, batches, samples, tell)
     else:
         drawn, norms = _beside_the_others(policy, setting, name, how, batches, tell)
-    results = compare_draws(drawn, rules, sizes, norms, reference_name=reference, repeats=repeats, seed=seed)
+    results = compare_draws(drawn, rules, sizes, norms, reference_name=reference, repeats=repeats, seed=setting.seed)
     return DrawStudy(
         agent=policy.name,
-        game=scenario.name,
+        game=setting.scenario.name,
         method=name,
         reference=reference,
         batches=batches,
