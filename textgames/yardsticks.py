@@ -137,7 +137,7 @@ class HeuristicYardstick(Yardstick):
         """The guess for a state in which the game goes on; 0 where no round is left."""
 
     def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:
-        """``{action: expected reward and guess after it}``."""
+        """What each action is worth: the expected sum of its reward and the guess after it."""
         legal = self.game.legal_actions(state, player)
         return {action: self.moments(state, action, steps_left, player).mean for action in legal}
 

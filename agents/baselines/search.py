@@ -80,7 +80,7 @@ class SearchPlayer(ABC):
         return None
 
     def greedy_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """As :meth:`plan_probabilities`, of :meth:`greedy`."""
+        """The chances of the moves of :meth:`greedy`; see :meth:`plan_probabilities`."""
         return None
 
     def uniform_value(self, request: TurnRequest) -> float | None:

@@ -63,7 +63,7 @@ class LegalAnswers:
 
     @property
     def most_tokens(self) -> int:
-        """So many tokens are enough for any of :meth:`endings`, whatever the tokenizer: one for each byte."""
+        """How many tokens suffice for any of :meth:`endings`, whatever the tokenizer: one for each byte."""
         return max(len(text.encode()) for text in self.endings())
 
     def gbnf(self) -> str:

@@ -104,7 +104,7 @@ class VLLMModel:
         seeds: Sequence[tuple[int, ...]],
         answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Turn]:
-        """One completion per prompt, in order; the engine batches them itself."""
+        """Answer every prompt with a completion, in order; the engine batches them itself."""
         if not prompts:
             return []
         started = perf_counter()
@@ -210,7 +210,7 @@ def cut_off(finish_reason: str | None) -> str | None:
 
 
 def _completion(output: Any, seconds: float) -> Turn:
-    """One of vLLM's outputs as a completion."""
+    """A completion, made of one of vLLM's outputs."""
     best = output.outputs[0]
     if (message := cut_off(best.finish_reason)) is not None:
         return Turn("", finish_reason="error", seconds=seconds, error=message)

@@ -103,7 +103,7 @@ tokenizers {version("tokenizers")}, Python {platform.python_version()}{f", by `{
 
 
 def _demonstrated(recipe: Recipe) -> str:
-    """Who took the decisions that are imitated."""
+    """Which player took the decisions that are imitated."""
     known = {name: has_demonstrator(SCENARIOS[name].game()) for name in scenarios_of(recipe.games)}
     style, told = recipe.style, ""
     if any(known.values()):

@@ -19,7 +19,7 @@ COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 @dataclass(frozen=True)
 class Output:
-    """What the user wants to see."""
+    """What the user wants to see of a command: lines for people, or one JSON document."""
 
     json: bool = False  # one JSON document on stdout instead of tables
     quiet: bool = False  # nothing on stderr but errors

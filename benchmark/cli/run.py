@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Play, or only say what would be played."""
+    """Play the run, or with --dry-run only say what would be played."""
     from benchmark.cli.output import Output, report
     from benchmark.play.session import by_protocol, play_all
     from benchmark.score.comparing.protocols import side_by_side
@@ -159,7 +159,7 @@ def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
 
 
 def _requests_at_most(scenario: "Scenario") -> int:
-    """Of one seat in one episode."""
+    """The most requests that the player of one seat makes in one episode."""
     from agents.protocol import answers_at_most
 
     return scenario.horizon * answers_at_most(scenario.protocol)
@@ -193,7 +193,7 @@ def _by_matchup(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _by_scenario(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
-    """One line a scenario: at many tables nobody reads who sits at which."""
+    """A line for each scenario: at many tables nobody reads who sits at which."""
     lines = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Who learns what from whom."""
+    """Declare the model that learns, the game, and the teacher that it imitates."""
     parser.add_argument(
         "--model", default="smollm2", metavar="M", help="smollm2 (default), a folder, a name on the hub, gguf:PATH"
     )
@@ -63,7 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Learn, then evaluate before and after."""
+    """Train the model on the teacher's moves, and score it as it was before and as it is after."""
     from benchmark.cli.output import Output
     from benchmark.errors import BenchmarkError, UsageError
     from textgames.extras import missing_packages

@@ -64,7 +64,7 @@ class Setting:
 
     @property
     def rounds(self) -> int:
-        """The horizon."""
+        """How many rounds an episode has at most: ``horizon``, or else the scenario's own."""
         return self.scenario.horizon if self.horizon is None else self.horizon
 
     def game(self) -> TSMG[Any]:

@@ -40,7 +40,7 @@ DEFAULT_BATCHES = 8
 
 
 class Credited(NamedTuple):
-    """One method's credit of all batches."""
+    """The credit that one method gave to all batches."""
 
     credits: list[Credit]
     extra_tokens: float
@@ -252,7 +252,7 @@ class _Gradients(NamedTuple):
 
 
 def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[str, EpisodeGradients]:
-    """The same credit, scaled in other ways that are in use."""
+    """The credit scaled in the other ways that are in use."""
     per_step = [each for each in credit.advantages if isinstance(each, np.ndarray)]
     if len(per_step) < len(credit.advantages):
         return {}
@@ -268,7 +268,7 @@ def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[st
 
 
 def _group_spreads(batch: Batch) -> list[float]:
-    """Of every trajectory, the sample standard deviation of its group's returns."""
+    """The sample standard deviation of the returns of every trajectory's group."""
     returns, spread = batch.returns(), [0.0] * len(batch)
     for members in batch.groups.values():
         for index in members:
@@ -309,7 +309,7 @@ def methods_of(names: Iterable[str], setting: Setting) -> dict[str, CreditMethod
 
 
 def default_methods() -> tuple[str, ...]:
-    """Those of :data:`DEFAULT_METHODS` that are registered."""
+    """Those methods among :data:`DEFAULT_METHODS` that are registered."""
     return tuple([name for name in DEFAULT_METHODS if name in METHODS.names])
 
 

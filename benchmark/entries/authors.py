@@ -47,7 +47,7 @@ def is_larger(spec: str) -> bool:
 
 
 def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
-    """Where an agent's spec, its kind and its model contradict each other."""
+    """What contradicts itself in an agent's spec, its kind and its model."""
     spec, kind, settings = card["spec"], card["kind"], card["settings"]
     prefix, _, model = spec.partition(":")
     named = _provider_of(spec)

@@ -37,7 +37,7 @@ class Terms(NamedTuple):
 
 
 def open_terms() -> Terms:
-    """Those of the leaderboard that anybody may enter at any time."""
+    """The terms of the leaderboard that anybody may enter at any time."""
     return Terms(PAPER_SCENARIOS, MIN_EPISODES)
 
 

@@ -50,7 +50,7 @@ LONGEST_TEXT = 1000  # characters of a manifest's texts but the prompts
 
 @dataclass
 class Verdict:
-    """What came of checking an entry."""
+    """What the check of an entry found."""
 
     # what is wrong with it, one sentence each with its place, at most MAX_PROBLEMS; nothing for a good entry
     problems: list[str] = field(default_factory=list)
@@ -268,7 +268,7 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: T
 
 
 def _measure_problems(record: Record) -> Iterator[str]:
-    """Where figures that no replay can give contradict each other."""
+    """What contradicts itself among the figures that no replay can give."""
     answers = [answer for step in record["steps"] for answer in answers_of(step)]
     counted = [sum(answer["tokens"][i] for answer in answers if "tokens" in answer) for i in (0, 1)]
     cached = record[MEASURED].get("cached_tokens", [0, 0])

@@ -224,7 +224,7 @@ def is_switch(name: str) -> bool:
 
 
 def flag_of(name: str) -> str:
-    """``--max-cost``; lists are singular on the command line."""
+    """An option's flag, such as ``--max-cost``; those that are lists stand in the singular."""
     return "--" + (name.removesuffix("s") if takes_many(name) else name).replace("_", "-")
 
 

@@ -206,7 +206,7 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False) -> Ending:
 
 
 def nobody(question: str) -> bool:
-    """Answers where there is nobody to ask."""
+    """Answer no to every question, as nobody is there to be asked."""
     return False
 
 

@@ -137,7 +137,7 @@ class RunFolder:
         return index
 
     def records(self) -> Iterator[Record]:
-        """One record of every episode, as :meth:`located_records` has them."""
+        """The record of every episode, in the order of :meth:`located_records`."""
         return (record for _, record in self.located_records())
 
     def located_records(self) -> Iterator[tuple[int, Record]]:

@@ -64,7 +64,7 @@ class SessionShape(CodeShape):
 
 @with_config(STRICT)
 class CardShape(TypedDict):
-    """One agent."""
+    """What a run says of one of its agents."""
 
     name: Annotated[str, Field(description="What results call it.")]
     spec: Annotated[str, Field(description="What --agent took.")]

@@ -142,12 +142,12 @@ class Key(NamedTuple):
     seed: int
 
     def __str__(self) -> str:
-        """For messages: ``frozen-lake, random, seed 10003``."""
+        """The key as messages name it: ``frozen-lake, random, seed 10003``."""
         return f"{self.scenario}, {' against '.join(self.agents)}, seed {self.seed}"
 
 
 def key_of(record: Record) -> Key:
-    """The record's key."""
+    """The key of a parsed record."""
     return Key(record["scenario"], tuple(record["agents"].values()), record["seed"])
 
 

@@ -72,7 +72,7 @@ def twin_of(game: TSMG[Any], number: int) -> TSMG[Any]:
 
 @dataclass(frozen=True)
 class _Names:
-    """``{own: twin's}`` of listed actions, and the inverse."""
+    """The twin's names of listed actions, and the way back."""
 
     to_twin: Mapping[Action, Action]
     to_own: Mapping[Action, Action]

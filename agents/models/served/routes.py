@@ -12,7 +12,7 @@ RouteName = Literal["chat", "responses", "completions"]
 
 
 class Route(NamedTuple):
-    """One route."""
+    """How one route of OpenAI's protocol is asked, and how its answers are read."""
 
     path: str
     fields: Callable[[Prompt, Decoding, str | None], dict[str, Any]]  # of a prompt, decoding, effort of reasoning

@@ -55,7 +55,7 @@ class LiveEngine:
         return made_by(self.version, self._model.generate(prompts, decoding, seeds, answers))
 
     def why_unconstrained(self, reasons: bool) -> None:
-        """Answers can be held to legal ones."""
+        """Nothing, since this engine can hold answers to legal ones."""
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Only note the version: the weights that are sampled from are those that are trained."""

@@ -28,7 +28,7 @@ class CISPO(PlainSurrogate):
 
     @torch.no_grad()
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Where the weight is another than the ratio: it is clipped whatever the sign of the advantage."""
+        """Which tokens have another weight than their ratio: it is clipped whatever the sign of the advantage."""
         ratio, (low, high) = self.ratios(tokens), self._limits
         some = tokens.advantages != 0
         return (ratio < low) & some, (ratio > high) & some

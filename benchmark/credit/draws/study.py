@@ -63,7 +63,7 @@ class DrawStudy:
     results: tuple[DrawResult, ...]
 
     def __getitem__(self, place: tuple[str, int]) -> DrawResult:
-        """The result of ``rule, m``."""
+        """The result of a rule that draws m episodes."""
         for result in self.results:
             if (result.rule, result.m) == place:
                 return result
@@ -159,7 +159,7 @@ def _beside_the_others(
 
 
 def gradients_of_others(model: ScoreModel, batches: Sequence[Batch], credits: Sequence[Credit]) -> list[Tensor]:
-    """For every batch the mean gradient of all other batches, every episode in it; (size,) each."""
+    """The mean gradient of all other batches for each batch, every episode in it; (size,) each."""
     rows = [each for part in numbered(batches, model.size) for each in part]
     return means_of_others([each.gradient(model, credit) for each, credit in zip(rows, credits, strict=True)])
 

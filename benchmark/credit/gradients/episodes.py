@@ -184,6 +184,6 @@ def _inner_products(vectors: Tensor, references: Tensor) -> tuple[Floats, Floats
 
 
 def means_of_others(gradients: Sequence[Tensor]) -> list[Tensor]:
-    """For every batch the mean of all other batches' gradients, (size,) each."""
+    """The mean of all other batches' gradients for each batch, (size,) each."""
     total = torch.stack(list(gradients)).sum(dim=0)
     return [(total - own) / max(1, len(gradients) - 1) for own in gradients]

@@ -58,7 +58,7 @@ def given_agents(agents: Agents) -> GivenAgents:
 
 
 def _with(given: GivenAgents, one: Any, name: str | None) -> GivenAgents:
-    """These agents and one more."""
+    """The given agents with one more."""
     specs, policies, options = given
     if isinstance(one, Mapping) and name is not None and isinstance(one.get("spec"), str):
         options = options | {name: {option: value for option, value in one.items() if option != "spec"}}

@@ -27,14 +27,14 @@ _NAMED = re.compile(rf"^(?P<name>{NAME})=(?P<spec>.+)$", re.DOTALL)
 
 
 class AgentSpec(NamedTuple):
-    """One ``--agent``."""
+    """An agent as ``--agent`` names it: what results call it, and what it is made from."""
 
     name: str  # what results call it: what stands before ``=``, else the spec itself
     spec: str  # what :func:`agents.load_agent` takes
 
     @classmethod
     def parse(cls, text: str) -> "AgentSpec":
-        """``"base=hf:./checkpoint"`` or ``"planner"``."""
+        """Read what ``--agent`` was given: ``"base=hf:./checkpoint"`` has a name of its own, ``"planner"`` none."""
         match = _NAMED.match(text)
         return cls(match["name"], match["spec"]) if match else cls(text, text)
 

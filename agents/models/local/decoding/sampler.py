@@ -332,7 +332,7 @@ class _Record:
         return going
 
     def sampled(self) -> list[Sampled]:
-        """All rows' responses."""
+        """The sampled responses of all rows."""
         return [
             Sampled(tuple(row[:n].tolist()), tuple(scores[:n].tolist()), bool(end))
             for row, scores, n, end in zip(self._ids, self._logprobs, self._lengths, self._stopped, strict=True)

@@ -73,7 +73,7 @@ def file_here() -> Path | None:
 
 
 def status() -> str:
-    """What has happened so far, for lists."""
+    """What is still to be done before the model plays, as lists say it."""
     if made_from_gguf(folder_for(SHA256)):
         return "converted"
     return "fetched when it is first used" if file_here() is None else "converted when it is first used"

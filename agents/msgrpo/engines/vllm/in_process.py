@@ -70,7 +70,7 @@ class InProcessEngine:
 
     @property
     def llm(self) -> Any:
-        """The ``vllm.LLM``."""
+        """The ``vllm.LLM`` that answers."""
         return self._model.llm
 
     def why_unconstrained(self, reasons: bool) -> str | None:

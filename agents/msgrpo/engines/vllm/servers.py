@@ -56,7 +56,7 @@ class ServersEngine:
 
     @property
     def up(self) -> list[Server]:
-        """The servers that answer."""
+        """The servers that answer now."""
         return [server for server in self.servers if server.url not in self.down]
 
     def why_unconstrained(self, reasons: bool) -> str | None:
@@ -86,7 +86,7 @@ class ServersEngine:
         return Turn("", finish_reason="error", error=f"{failure}; no other server is left")
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-        """One answer of every server."""
+        """The answer of every server to one prompt."""
 
         async def ask_all() -> list[Turn]:
             (ids,) = self._encoder.encode([prompt])
