@@ -90,6 +90,7 @@ def load_agent(spec: str, **options: Any) -> Policy:
         return _as_policy(player, spec, given)
     _refuse_unknown(options)
     provider, name = found
+    provider.check_packages(spec)
     if (card := call_with(provider.card, given, name)) is not None:  # what a person says goes first
         given = {"mode": card.mode, "texts": card.texts, **given}
     model = call_with(provider.make, given, name)

@@ -1,14 +1,13 @@
 """The provider ``gguf:PATH``: models in llama.cpp's format, run in this process by transformers; and ``smollm2``."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.models.local.loading import smollm2
 from agents.models.local.loading.gguf import converted, digest_of
 from agents.models.provider import Provider
-from textgames.extras import missing_packages
+from textgames.extras import Packages
 
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel
@@ -63,5 +62,5 @@ PROVIDER = Provider(
     takes="PATH",
     models={smollm2.NAME: smollm2.NAME},
     folder=folder_of,
-    missing=partial(missing_packages, "torch", "transformers", "gguf", extra="smollm2"),
+    missing=Packages(("torch", "transformers", "gguf"), "smollm2"),
 )

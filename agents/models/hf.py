@@ -1,12 +1,11 @@
 """The provider ``hf:PATH_OR_REPO``: causal models in Hugging Face format, run in this process by transformers."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agents.models.local.loading.card import Card, read_card
 from agents.models.provider import Provider
-from textgames.extras import missing_packages
+from textgames.extras import Packages
 
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel
@@ -51,6 +50,6 @@ PROVIDER = Provider(
     example="Qwen/Qwen2.5-0.5B-Instruct",
     takes="PATH_OR_REPO",
     folder=str,  # as it is
-    missing=partial(missing_packages, "torch", "transformers", extra="local"),
+    missing=Packages(("torch", "transformers"), "local"),
     card=card_of,
 )

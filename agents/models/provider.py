@@ -15,6 +15,7 @@ from typing import Any, cast
 from agents.common.entry_points import installed
 from agents.models.base import AsyncLanguageModel, LanguageModel
 from agents.models.local.loading.card import Card
+from textgames.extras import Packages
 from textgames.settings import taken_by
 
 ENTRY_POINT_GROUP = "textbench.providers"
@@ -34,7 +35,8 @@ class Provider:
         models: ``{spec: model}`` of models that are known without ``NAME:``; a second spec of one is an alias.
         folder: ``folder(model)``, where the weights of a model are in Hugging Face format, made first where they have
             to be; training and adapters load them from there. ``None`` where models have no such folder.
-        missing: says what has to be done before its models can run here; ``None`` when they can.
+        missing: says what has to be done before its models can run here; ``None`` when they can. Where it is
+            :class:`~textgames.extras.Packages`, that is said before anything is fetched or loaded.
         card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` where nobody knows.
         reads: ``reads(model)``, the scenarios that a model has learnt to read, where it can't read others; ``None`` for
             models that read any.
@@ -59,6 +61,11 @@ class Provider:
     def options(self) -> tuple[str, ...]:
         """The names of the options that :attr:`make` takes."""
         return tuple(taken_by(self.make, arguments=1).named)
+
+    def check_packages(self, spec: str) -> None:
+        """Raise a ModuleNotFoundError with the one command that installs what a model needs and isn't installed."""
+        if isinstance(self.missing, Packages) and (missing := self.missing()) is not None:
+            raise ModuleNotFoundError(f"{spec} needs {missing}")
 
 
 _PROVIDERS: dict[str, Provider | str] = {
