@@ -64,13 +64,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Learn, then evaluate before and after."""
+    from agents.msgrpo.__main__ import check_packages
     from benchmark.cli.output import Output
     from benchmark.errors import BenchmarkError, UsageError
-    from textgames.extras import missing_packages
 
-    missing = missing_packages("torch", "transformers", extra="train")
-    if missing is not None:
-        raise UsageError(f"a warm start needs {missing}")
+    try:
+        check_packages(args.model, adapter=not args.full)
+    except ModuleNotFoundError as error:
+        raise UsageError(str(error)) from error
     from agents.msgrpo.errors import ConfigError, DivergenceError, UnusableModelError
     from agents.msgrpo.warmup.start import Teaching, warm_start
 

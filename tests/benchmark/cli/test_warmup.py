@@ -1,6 +1,7 @@
 """``textbench warmup``: one command from a base to a model that is evaluated beside it."""
 
 import json
+import sys
 
 import pytest
 
@@ -52,3 +53,17 @@ def test_what_can_not_be_used_is_one_sentence(workplace, capsys, more, said):
 def test_an_unknown_scenario_is_said_before_anything_is_loaded(workplace, capsys):
     assert warmup(scenario="frozen-lak") == 2
     assert "did you mean 'frozen-lake'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("model", "missing", "extra"),
+    [("smollm2", "torch", "smollm2"), ("smollm2", "peft", "smollm2"), ("smollm2", "gguf", "smollm2"),
+     ("tiny", "peft", "train"), ("hf:org/model", "transformers", "train")],
+)  # fmt: skip
+def test_what_is_missing_is_said_before_anything_is_played(workplace, capsys, monkeypatch, model, missing, extra):
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert warmup("--model", model) == 2
+    said = capsys.readouterr().err
+    assert f"training needs {missing}: pip install" in said
+    assert f"[{extra}]" in said
+    assert not list(workplace.iterdir())
