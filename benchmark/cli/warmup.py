@@ -45,6 +45,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--mode", default="direct", metavar="MODE", help="response mode: direct (default) or think")
     parser.add_argument("--prompts", metavar="FILE", help="another wording of the prompts (TOML)")
+    parser.add_argument("--legal-only", action="store_true", help="evaluate with legal answers alone")
     weights = parser.add_mutually_exclusive_group()
     add_number(weights, "--rank", None, "rank of the LoRA adapter (default 16)", 1, metavar="R")
     weights.add_argument("--full", action="store_true", help="train all weights")
@@ -104,6 +105,7 @@ def _config(args: Namespace) -> "MSGRPOConfig":
         "lora_rank": 0 if args.full else args.rank or 16,
         "response_mode": args.mode,
         "prompt_file": args.prompts or "",
+        "legal_only": args.legal_only,
         "seed": args.seed,
         "out": args.out or str(Path("runs") / f"warmup-{'-'.join(scenarios)}"),
     }
