@@ -9,6 +9,7 @@ version ships those whose folders it has, and a program may register a folder of
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.models.hf import unloaded
 from agents.models.local.loading.adapters import SETTINGS
 from agents.models.local.loading.card import read_card
 from agents.models.provider import Provider
@@ -42,6 +43,7 @@ def provider_of(folder: Path) -> Provider:
         models={name: name for name in names},
         folder=lambda name: str(folder / name),
         missing=Packages(("torch", "transformers", "gguf", "peft"), "smollm2"),
+        check=unloaded,
         card=lambda name: read_card(str(folder / name)),
     )
 

@@ -78,6 +78,10 @@ NEVER_CLOSED = (
 )
 """Why an engine that is told the answers can't hold one behind reasoning, for which only so many tokens are left."""
 
+CLOSED_BY_A_BUDGET = (
+    "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
+)
+"""Why a model of this process with a budget for its reasoning can't be held to legal answers."""
 
 UNLIMITED = 10**9
 """Tokens that are left where no limit is near."""

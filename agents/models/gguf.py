@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.models.base import NotLoaded
+from agents.models.hf import unloaded
 from agents.models.local.loading import smollm2
-from agents.models.local.loading.gguf import converted, digest_of
+from agents.models.local.loading.gguf import check_file, converted, digest_of
 from agents.models.provider import Provider
 from textgames.extras import Packages
 
@@ -55,6 +57,13 @@ def load(
     )
 
 
+def check(name_or_path: str, **options: Any) -> NotLoaded:
+    """Refuse a file that isn't one, before it is fetched or converted."""
+    if name_or_path != smollm2.NAME:
+        check_file(Path(name_or_path).expanduser())
+    return unloaded(name_or_path, **options)
+
+
 PROVIDER = Provider(
     load,
     description="a model in GGUF format in this process; smollm2 is SmolLM2-135M-Instruct, fetched once",
@@ -62,5 +71,6 @@ PROVIDER = Provider(
     takes="PATH",
     models={smollm2.NAME: smollm2.NAME},
     folder=folder_of,
+    check=check,
     missing=Packages(("torch", "transformers", "gguf"), "smollm2"),
 )

@@ -13,7 +13,7 @@ from pkgutil import resolve_name
 from typing import Any, cast
 
 from agents.common.entry_points import installed
-from agents.models.base import AsyncLanguageModel, LanguageModel
+from agents.models.base import AsyncLanguageModel, LanguageModel, NotLoaded
 from agents.models.local.loading.card import Card
 from textgames.extras import Packages
 from textgames.settings import taken_by
@@ -37,6 +37,8 @@ class Provider:
             to be; training and adapters load them from there. ``None`` where models have no such folder.
         missing: says what has to be done before its models can run here; ``None`` when they can. Where it is
             :class:`~textgames.extras.Packages`, that is said before anything is fetched or loaded.
+        check: ``check(model, **options)`` refuses what ``make`` would, as far as that is known without loading weights
+            or asking a server. It returns the model where making it does neither, else one that is not loaded.
         card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` where nobody knows.
         reads: ``reads(model)``, the scenarios that a model has learnt to read, where it can't read others; ``None`` for
             models that read any.
@@ -52,6 +54,7 @@ class Provider:
     models: Mapping[str, str] = field(default_factory=dict)
     folder: Callable[[str], str] | None = None
     missing: Callable[[], str | None] = lambda: None
+    check: Callable[..., LanguageModel | AsyncLanguageModel] = NotLoaded
     card: Callable[..., Card | None] = lambda model: None
     reads: Callable[[str], tuple[str, ...] | None] = lambda model: None
     paid: bool = False
@@ -114,7 +117,7 @@ def _of_package(entry: EntryPoint) -> Provider:
     def refuse(model: str) -> LanguageModel:
         raise ValueError(f"the registered provider {entry.name!r} ({entry.value}) doesn't work: {wrong}")
 
-    return Provider(refuse, f"from {entry.value}", "MODEL", missing=lambda: wrong)
+    return Provider(refuse, f"from {entry.value}", "MODEL", missing=lambda: wrong, check=refuse)
 
 
 def find_model(spec: str) -> tuple[Provider, str] | None:
@@ -146,6 +149,19 @@ def model_folder(source: str) -> str:
     if found is None or (folder := found[0].folder) is None:
         return source
     return folder(found[1])
+
+
+def check_source(source: str) -> None:
+    """Refuse a model that :func:`model_folder` would, as far as that is known without fetching or converting anything.
+
+    Raises:
+        ValueError, OSError: there is no such model.
+        ModuleNotFoundError: a package is missing; the message has the command.
+    """
+    found = find_model(source)
+    provider, name = found or (providers()["hf"], source)
+    provider.check_packages(source)
+    call_with(provider.check, {}, name)
 
 
 def call_with(make: Callable[..., Any], options: Mapping[str, Any], *arguments: Any) -> Any:

@@ -6,11 +6,12 @@ Imported only when an agent asks for it. For a vLLM *server* use :mod:`agents.mo
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
 from agents.models.answers import NEVER_CLOSED, UNLIMITED, LegalAnswers, Vocabulary, sets_of
-from agents.models.base import CLOSE_TAG, Decoding, seed_number
+from agents.models.base import CLOSE_TAG, Decoding, NotLoaded, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.models.local.loading.card import read_card
 from agents.models.local.templates import Thinking, check_prefix, render
@@ -60,11 +61,7 @@ class VLLMModel:
         except ModuleNotFoundError as error:
             if error.name != "vllm":
                 raise
-            raise ModuleNotFoundError(
-                f"vllm:{path_or_repo} needs vLLM, which isn't installed: {install_command('vllm')} (Linux with a GPU). "
-                f"Without one, hf:{path_or_repo} runs the same model through transformers",
-                name="vllm",
-            ) from None
+            raise _no_vllm(path_or_repo) from None
         self._vllm = vllm
         self.name = path_or_repo
         settings = {"logprobs_mode": "processed_logprobs", **_of_platform(), **(engine or {})}
@@ -279,11 +276,27 @@ def _completion(output: Any, seconds: float) -> Turn:
     )
 
 
+def check(path_or_repo: str, **options: Any) -> NotLoaded:
+    """Say before an engine is started that there is none; a ModuleNotFoundError with the command."""
+    if find_spec("vllm") is None:
+        raise _no_vllm(path_or_repo)
+    return NotLoaded(path_or_repo, lambda reasons: NEVER_CLOSED if reasons else None)
+
+
+def _no_vllm(path_or_repo: str) -> ModuleNotFoundError:
+    return ModuleNotFoundError(
+        f"vllm:{path_or_repo} needs vLLM, which isn't installed: {install_command('vllm')} (Linux with a GPU). "
+        f"Without one, hf:{path_or_repo} runs the same model through transformers",
+        name="vllm",
+    )
+
+
 PROVIDER = Provider(
     VLLMModel,
     description="a model in a vLLM engine, on a GPU",
     example="Qwen/Qwen2.5-3B-Instruct",
     takes="PATH_OR_REPO",
     missing=lambda: missing_packages("vllm", extra="vllm"),
+    check=check,
     card=read_card,
 )

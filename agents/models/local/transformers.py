@@ -32,7 +32,7 @@ except ModuleNotFoundError as error:
         f"local models need PyTorch and transformers, which are not installed: {install_command('local')}"
     ) from error
 
-from agents.models.answers import LegalAnswers, Rules, Vocabulary
+from agents.models.answers import CLOSED_BY_A_BUDGET, LegalAnswers, Rules, Vocabulary
 from agents.models.base import Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.decoding.batching import cache_bytes, one_thread, split_batch
@@ -188,9 +188,7 @@ class TransformersModel:
 
     def why_unconstrained(self, reasons: bool) -> str | None:
         """Why answers can't be held to legal ones; ``None`` where they can."""
-        if self._thinking.budget is None:
-            return None
-        return "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
+        return None if self._thinking.budget is None else CLOSED_BY_A_BUDGET
 
     @property
     def model(self) -> Any:

@@ -47,7 +47,14 @@ def models_folder() -> Path:
 
 
 def digest_of(file: Path) -> str:
-    """The sha256 of a GGUF file.
+    """The sha256 of a GGUF file; the errors are those of :func:`check_file`."""
+    check_file(file)
+    with file.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def check_file(file: Path) -> None:
+    """See that there is a GGUF file.
 
     Raises:
         FileNotFoundError: no such file.
@@ -60,8 +67,6 @@ def digest_of(file: Path) -> str:
     with file.open("rb") as stream:
         if stream.read(4) != b"GGUF":
             raise NotConvertedError(f"{str(file)!r} isn't in GGUF format: it doesn't begin with these letters")
-        stream.seek(0)
-        return file_digest(stream, "sha256").hexdigest()
 
 
 def converted(file: Path, digest: str) -> Path:
