@@ -1,6 +1,7 @@
 """``textbench warmup``: one command from a base to a model that is evaluated beside it."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -28,8 +29,23 @@ def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothin
     assert about["warmup"]["teachers"] == ["random", "planner"]
     assert about["warmup"]["explore"] == 0.2
     assert about["held_out"] < about["held_out_before"]
+    kept = {"base": about["evaluation"]["before"], "warm": about["evaluation"]["after"]}
+    for agent, (row,) in kept.items():
+        assert row.items() <= scores[agent].items()
+        assert (row["scenario"], row["episodes"]) == ("frozen-lake", 2)
+        assert row["normalized"].keys() == row["success_rate"].keys() == {"value", "low", "high"}
     assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
     assert json.loads(capsys.readouterr().out)["scores"] == document["scores"]
+    assert json.loads((workplace / "runs/warmup-frozen-lake" / ABOUT).read_text()) == about
+
+
+def test_what_it_has_brought_is_said(workplace, capsys):
+    arguments = [one for one in QUICK if one != "--quiet"]
+    settings = ("--set", "device=cpu", "--set", "dtype=float32")
+    assert main(["warmup", "--scenario", "frozen-lake", *arguments, *settings, "--teacher", "random"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    number = r"-?\d\.\d\d \[-?\d\.\d\d, -?\d\.\d\d\]"
+    assert re.search(f"frozen-lake, 2 episodes each: score {number} before, {number} after; success", said)
 
 
 @pytest.mark.parametrize(
