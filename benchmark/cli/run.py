@@ -40,7 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Play the run, or with --dry-run only say what would be played."""
     from benchmark.cli.output import Output, report
-    from benchmark.play.session import by_protocol, play_all
+    from benchmark.play.session import by_protocol, check_unplayed, play_all
     from benchmark.score.comparing.protocols import side_by_side
     from benchmark.seasons.plan import plan_played
 
@@ -52,6 +52,8 @@ def run(args: Namespace) -> int:
         ending = play_all(runs, quiet=output.quiet)
         return report(ending, output, ending.path.parent if len(runs) > 1 else None)
     planned = runs[0]
+    for each in runs:
+        check_unplayed(each)
     plan = planned.plan if len(runs) == 1 else side_by_side([run.plan for run in runs])
     if planned.options.until is not None:
         return _forecast(plan, planned.players, planned.options, args.json)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from agents.models.base import Decoding
+from agents.models.reasoning import Begun
 from agents.models.served import chat, completions, responses
-from agents.models.served.answers import Begun
 from agents.turn import Prompt, Turn
 
 RouteName = Literal["chat", "responses", "completions"]
