@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
-from agents.models.provider import call_with, find_model, installed, providers
+from agents.models.provider import Provider, call_with, find_model, installed, providers
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
@@ -88,11 +88,40 @@ def load_agent(spec: str, **options: Any) -> Policy:
         _refuse_unknown(options, own)
         return _as_policy(player, spec, given)
     _refuse_unknown(options)
-    provider, name = found
+    return _of_model(spec, *found, given, found[0].make)
+
+
+def check_agent(spec: str, **options: Any) -> None:
+    """Refuse what :func:`load_agent` would, as far as that is known without loading weights or asking a server.
+
+    A key that is missing isn't refused: what a run would cost can be asked without one.
+
+    Raises:
+        ValueError, TypeError, ModuleNotFoundError: as :func:`load_agent`, in the same words.
+    """
+    found = find_model(spec)
+    if found is None:
+        load_agent(spec, **options)
+        return
+    _refuse_unknown(options)
+    provider, _ = found
+
+    def checked(name: str, **given: Any) -> Any:
+        own = {option: value for option, value in given.items() if option in provider.options}
+        return call_with(provider.check, own, name)
+
+    given = {name: value for name, value in options.items() if value is not None and name != "cache"}
+    _of_model(spec, *found, given, checked)
+
+
+def _of_model(
+    spec: str, provider: Provider, name: str, given: Mapping[str, Any], make: Callable[..., Any]
+) -> LanguageAgentPolicy:
+    provider.check_packages(spec)
     if (card := call_with(provider.card, given, name)) is not None:  # what a person says goes first
         given = {"mode": card.mode, "texts": card.texts, **given}
-    model = call_with(provider.make, given, name)
-    policy: Policy = call_with(language_agent, {"name": spec if ":" in spec else name, **given}, model)
+    model = call_with(make, given, name)
+    policy: LanguageAgentPolicy = call_with(language_agent, {"name": spec if ":" in spec else name, **given}, model)
     return policy
 
 

@@ -131,7 +131,7 @@ class LanguageAgentPolicy:
             raise ValueError(reason)
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        """One turn per request, in order. A model of this process sees the whole batch at once."""
+        """Answer every request with a turn, in order. A model of this process sees the whole batch at once."""
         asked = as_requests(requests)
         if not asked:
             return []

@@ -218,7 +218,7 @@ def packaged_prompts() -> tuple[str, ...]:
 
 
 def prompt_path(name: str | Path) -> Path:
-    """Where a file of prompts lies: at that path, in that folder of a model, or among those that ship by that name."""
+    """The path of a file of prompts: as it is given, in that folder of a model, or of one that ships by that name."""
     if Path(name).is_dir():
         return Path(name) / CARD_NAME
     if not Path(name).exists() and str(name) in packaged_prompts():

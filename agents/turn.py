@@ -17,7 +17,7 @@ Role = Literal["system", "user", "assistant"]
 
 
 class Message(NamedTuple):
-    """One chat message."""
+    """One message of a chat: who speaks, and what."""
 
     role: Role
     content: str
@@ -222,7 +222,7 @@ class Policy(Protocol):
     name: str
 
     def act(self, requests: Sequence["TurnRequest | str"]) -> list[Turn]:
-        """One :class:`Turn` per request, in order."""
+        """Answer every request with a :class:`Turn`, in order."""
 
 
 def check_game(policy: Policy, game: "TSMG[Any]") -> None:

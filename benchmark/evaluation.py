@@ -115,5 +115,5 @@ def _checked(given: Mapping[str, Any]) -> RunOptions:
 
 
 def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
-    """A name or several, as several."""
+    """A name alone or several, always as a tuple."""
     return (value,) if isinstance(value, str) else tuple(value)

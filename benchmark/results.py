@@ -79,12 +79,12 @@ class Results:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """The scenarios' names."""
+        """The names of the scenarios that were played."""
         return tuple(self.columns.scenarios)
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where the episodes are. That of an evaluation without ``out`` goes with the results."""
+        """The folders of the episodes. That of an evaluation without ``out`` goes with the results."""
         return tuple(path for path, _ in self.columns.sources)
 
     @property
@@ -212,12 +212,12 @@ class Leaderboard(_Tables):
 
     @property
     def scores(self) -> list[ScoreView]:
-        """One row for every agent and scenario; best agents first."""
+        """A row for every agent and scenario; best agents first."""
         return self._whole["scores"]  # type: ignore[no-any-return]
 
     @property
     def overall(self) -> list[OverallView]:
-        """One row for every agent, over ``document["overall_scenarios"]``; best agents first."""
+        """A row for every agent, over ``document["overall_scenarios"]``; best agents first."""
         return self._whole["overall"]  # type: ignore[no-any-return]
 
     def print(self, *, stats: bool = False) -> None:
@@ -232,7 +232,7 @@ class Leaderboard(_Tables):
         return leaderboard_markdown(self._whole)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row for every agent and scenario; see :meth:`Results.to_pandas`."""
+        """A row for every agent and scenario; see :meth:`Results.to_pandas`."""
         from benchmark.show import frames
 
         return frames.frame_of_views(self.scores)
@@ -263,7 +263,7 @@ class Comparison(_Tables):
         return tables.to_markdown(self._sheets())
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """One row for every two agents and scenario; the difference's interval in columns of their own."""
+        """A row for every two agents and scenario; the difference's interval in columns of their own."""
         from benchmark.show import frames
 
         return frames.frame_of_views(self.rows)

@@ -17,7 +17,7 @@ Kept = TypeVar("Kept")
 
 
 def cache_folder() -> Path:
-    """Where reference values are kept between commands."""
+    """The folder in which reference values are kept between commands."""
     given = os.environ.get("TEXTBENCH_CACHE_DIR")
     if given:
         return Path(given)

@@ -1,5 +1,6 @@
 """How to install what an optional part of the project needs: advice that works where this copy of it runs."""
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,3 +30,17 @@ def missing_packages(*packages: str, extra: str) -> str | None:
     """Return ``"torch, peft: pip install ..."`` for those of ``packages`` that aren't installed, or ``None``."""
     missing = [package for package in packages if find_spec(package) is None]
     return f"{', '.join(missing)}: {install_command(extra)}" if missing else None
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Packages that something needs, by the names that they are imported by, and an extra that has all of them.
+
+    Called, it says what :func:`missing_packages` says of them.
+    """
+
+    names: tuple[str, ...]
+    extra: str
+
+    def __call__(self) -> str | None:
+        return missing_packages(*self.names, extra=self.extra)

@@ -57,7 +57,7 @@ class Scenario(NamedTuple):
     moves: str = "listed"
 
     def make(self, **kwargs: Any) -> Any:
-        """Its environment: a Gymnasium one for one player, else a ParallelEnv. ``kwargs`` override settings."""
+        """Make its environment: a Gymnasium one for one player, else a ParallelEnv. ``kwargs`` override settings."""
         # what isn't the game's own (a render mode, gymnasium.make's arguments) plays no part in who its players are
         game = load_game(settings_of(self.env_id)["game"])
         own = {name: value for name, value in {**self.kwargs, **kwargs}.items() if name in game_settings(game)}
@@ -69,7 +69,7 @@ class Scenario(NamedTuple):
         return parallel_env(self.env_id, **{"max_steps": self.horizon, **self.kwargs, **kwargs})
 
     def game(self) -> TSMG[Any]:
-        """Its rules. Equal scenarios share one object."""
+        """The rules of its game. Equal scenarios share one object."""
         return shared_game(self.env_id, self.kwargs)
 
     def seed(self, episode: int) -> int:

@@ -236,12 +236,12 @@ class TSMG(ABC, Generic[StateT]):
 
     @cached_property
     def has_initial_outcomes(self) -> bool:
-        """Whether :meth:`initial_outcomes` answers."""
+        """Whether the game defines :meth:`initial_outcomes`."""
         return self._answers(lambda start: self.initial_outcomes())
 
     @cached_property
     def has_board(self) -> bool:
-        """Whether :meth:`board` answers."""
+        """Whether the game defines :meth:`board`."""
         return self._answers(self.board)
 
     @cached_property

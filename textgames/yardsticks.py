@@ -1,7 +1,9 @@
 """What play is worth, state by state: the exact or searched values that players are measured against.
 
-A yardstick sees the whole state, as a referee does. Players see text; for those that search there is
-:meth:`textgames.tsmg.TSMG.read_observation`. A game gets its yardstick with one line::
+A yardstick sees the whole state, as a referee does. Players see text; for those that search there are
+:meth:`textgames.tsmg.TSMG.read_observation` and a protocol of values by what the text reveals
+(``agents.baselines.search``), which isn't this one, since a text may not tell the state that a yardstick takes. A game
+gets its yardstick with one line::
 
     register_yardstick(MyGame, MyYardstick)
 
@@ -10,9 +12,9 @@ Both may also be given as ``"module:Class"``, so that nothing is imported before
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
+from textgames.by_game import ByGame
 from textgames.tsmg import TSMG, Action, Player
 
 NO_VARIANCE = 1e-24
@@ -135,7 +137,7 @@ class HeuristicYardstick(Yardstick):
         """The guess for a state in which the game goes on; 0 where no round is left."""
 
     def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:
-        """``{action: expected reward and guess after it}``."""
+        """What each action is worth: the expected sum of its reward and the guess after it."""
         legal = self.game.legal_actions(state, player)
         return {action: self.moments(state, action, steps_left, player).mean for action in legal}
 
@@ -159,12 +161,12 @@ class HeuristicYardstick(Yardstick):
 Factory = Callable[[Any], Yardstick]
 """``game -> its yardstick``; a ValueError where the game's settings are beyond it."""
 
-_FACTORIES: dict[str, Factory | str] = {}
+_FACTORIES: ByGame[Factory] = ByGame()
 
 
 def register_yardstick(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
     """Give a game its yardstick; the game is given by its class or as ``"module:Class"``."""
-    _FACTORIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = factory
+    _FACTORIES.register(game, factory)
 
 
 def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
@@ -172,14 +174,8 @@ def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
 
     ``None`` where there is none, or it refuses the game's settings.
     """
-    for cls in type(game).__mro__:
-        # by the module that defines the class, or by the package that it is imported from
-        for module in (cls.__module__, cls.__module__.rpartition(".")[0]):
-            factory = _FACTORIES.get(f"{module}:{cls.__qualname__}")
-            if factory is not None:
-                made: Factory = resolve_name(factory) if isinstance(factory, str) else factory
-                try:
-                    return made(game)
-                except ValueError:
-                    return None
-    return None
+    factory = _FACTORIES.find(type(game))
+    try:
+        return factory(game) if factory is not None else None
+    except ValueError:
+        return None

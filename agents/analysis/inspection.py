@@ -165,5 +165,5 @@ def _wanted(
 
 
 def _after_reasoning(policy: Policy, step: Step, actions: Sequence[str]) -> dict[str, float] | None:
-    reasoning, tag, _ = step.turn.response.partition(OPEN_TAG)
+    reasoning, tag, _ = step.turn.response.rpartition(OPEN_TAG)  # the one behind the last thought
     return score_actions(policy, step.turn.prompt, reasoning + tag, actions) if tag else None

@@ -44,7 +44,7 @@ class BlindPlayer(ScriptedPlayer):
         return Choice(names[min(place, len(names) - 1)], reason)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """Those of the distribution, where the actions are listed."""
+        """The chances of its distribution, where the actions are listed."""
         play, legal = self._play(request), request.legal_actions
         return dict(zip(legal, chances_of({} if play is None else play.policy, legal), strict=True)) if legal else None
 

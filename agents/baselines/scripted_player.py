@@ -47,7 +47,7 @@ class ScriptedPlayer(ABC):
         return {"kind": self.name}
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        """One turn per request, in order; the responses are in the form that language models are asked for."""
+        """Answer every request with a turn, in order; responses are in the form that language models are asked for."""
         return [as_turn(self.choose(request)) for request in as_requests(requests)]
 
     def __repr__(self) -> str:

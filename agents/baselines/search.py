@@ -6,20 +6,21 @@ A game takes part with one line::
 
 where ``MySearch(game)`` is a :class:`SearchPlayer`. Both may also be given as ``"module:Name"``, so that nothing is
 imported before it plays. A game that has a yardstick (:mod:`textgames.yardsticks`) and reads its own observations back
-needs no such line: :class:`YardstickPlayer` plays it. What the search knows of the game serves others too:
-:mod:`agents.analysis.inspection` measures players against its action values, and where these are exact they are the
-scale of the game's normalised scores.
+needs no such line: :class:`YardstickPlayer` plays it. A search player has values as a yardstick has, but of what a text
+reveals, where a yardstick takes the state: a player may not know all of that, so the protocols are two. What the search
+knows of the game serves others too: :mod:`agents.analysis.inspection` measures players against its action values, and
+where these are exact they are the scale of the game's normalised scores.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pkgutil import resolve_name
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from agents.baselines.scripted_player import Choice, ScriptedPlayer
 from agents.turn import TurnRequest
+from textgames.by_game import ByGame
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Kind, Yardstick, find_yardstick
 
@@ -79,7 +80,7 @@ class SearchPlayer(ABC):
         return None
 
     def greedy_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """As :meth:`plan_probabilities`, of :meth:`greedy`."""
+        """The chances of the moves of :meth:`greedy`; see :meth:`plan_probabilities`."""
         return None
 
     def uniform_value(self, request: TurnRequest) -> float | None:
@@ -115,7 +116,7 @@ Factory = Callable[[Any], SearchPlayer]
 """``game -> its search player``. It may have an attribute ``recognise: text -> game | None`` that makes a game from an
 observation alone, for requests that are bare strings."""
 
-_FACTORIES: dict[str, Factory | str] = {
+_SHIPPED: dict[str, Factory | str] = {
     "textgames.exploration.guess_number:GuessNumber": "agents.baselines.games.guessing:GuessNumberPlayer",
     "textgames.exploration.mastermind:Mastermind": "agents.baselines.games.guessing:SolvedGuessingPlayer",
     "textgames.exploration.word_guess:WordGuess": "agents.baselines.games.guessing:word_guess_player",
@@ -139,16 +140,12 @@ _FACTORIES: dict[str, Factory | str] = {
     "textgames.social.werewolf.game:Werewolf": "agents.baselines.games.werewolf:WerewolfPlayer",
     "textgames.twins.twin:Twin": "agents.baselines.twins:TwinPlayer",
 }
+_FACTORIES = ByGame(_SHIPPED)
 
 
 def register_search_player(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
     """Let ``greedy`` and ``planner`` play a game, given by its class or as ``"module:Class"``."""
-    _FACTORIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = factory
-
-
-def _load(factory: Factory | str) -> Factory:
-    loaded: Factory = resolve_name(factory) if isinstance(factory, str) else factory
-    return loaded
+    _FACTORIES.register(game, factory)
 
 
 def find_search_player(game: TSMG[Any]) -> SearchPlayer | None:
@@ -165,10 +162,9 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
     Raises:
         ValueError: there is none, and the message says how to add one; or it refuses the game's settings.
     """
-    for cls in type(game).__mro__:
-        factory = _FACTORIES.get(f"{cls.__module__}:{cls.__qualname__}")
-        if factory is not None:
-            return _load(factory)(game)
+    factory = _FACTORIES.find(type(game))
+    if factory is not None:
+        return factory(game)
     yardstick = find_yardstick(game)
     if yardstick is not None and game.reads_observations:
         return YardstickPlayer(game, yardstick)
@@ -182,8 +178,8 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
 
 def game_of_observation(observation: str) -> TSMG[Any]:
     """The game that an observation is of, with the settings that it shows; a ValueError where it is no known game's."""
-    for factory in _FACTORIES.values():
-        recognise = getattr(_load(factory), "recognise", None)
+    for factory in _FACTORIES:
+        recognise = getattr(factory, "recognise", None)
         game: TSMG[Any] | None = recognise(observation) if recognise is not None else None
         if game is not None:
             return game

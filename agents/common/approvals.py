@@ -43,7 +43,7 @@ def approve(folder: Path, claims: Iterable[Claim]) -> None:
 
 
 def open_claims(folder: Path, claims: Iterable[Claim], said: Iterable[Claim] = ()) -> list[Claim]:
-    """Those of the claims that the user hasn't named yet, on this command line (``said``) or on an earlier one."""
+    """The claims that the user hasn't allowed yet, on this command line (``said``) or on an earlier one."""
     known = _approved(folder) | {claim.key for claim in said}
     return [claim for claim in dict.fromkeys(claims) if claim.key not in known]
 

@@ -102,7 +102,7 @@ class Redactor:
         return replace_all(text, self._long)
 
     def scrub_bytes(self, data: bytes) -> bytes:
-        """The same of UTF-8, for the many lines that hold no secret: they aren't decoded."""
+        """Scrub UTF-8 without decoding it, for the many lines that hold no secret."""
         if not any(form in data for form in self._long_bytes):
             return data
         return self.scrub(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

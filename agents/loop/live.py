@@ -116,7 +116,7 @@ class LiveEpisode:
 
     @property
     def state(self) -> Any:
-        """The game's state now."""
+        """The game's state at this moment."""
         return self._env.state()
 
     @property

@@ -163,7 +163,7 @@ class EpisodeSession:
         return self._live.steps if self._episode is None else self._episode.steps
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
-        """Those of :attr:`steps` that are a player's."""
+        """The steps of one player, in order."""
         return tuple(step for step in self.steps if step.player == player)
 
     @property

@@ -6,14 +6,14 @@ version ships those whose folders it has, and a program may register a folder of
     register_provider("ours", provider_of(Path("our/adapters")))
 """
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.models.hf import unloaded
 from agents.models.local.loading.adapters import SETTINGS
 from agents.models.local.loading.card import read_card
 from agents.models.provider import Provider
-from textgames.extras import missing_packages
+from textgames.extras import Packages
 
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel
@@ -24,14 +24,11 @@ FOLDER = Path(__file__).parents[1] / "adapters" / "weights"
 def provider_of(folder: Path) -> Provider:
     """A provider of the adapters in a folder, each a folder of its own there, by their folders' names."""
     names = sorted(file.parent.name for file in folder.glob(f"*/{SETTINGS}"))
-    needs = partial(missing_packages, "torch", "transformers", "gguf", "peft", extra="smollm2")
 
     def make(
         name: str, *, dtype: str = "auto", device: str = "auto", max_batch_tokens: int | None = None
     ) -> "TransformersModel":
         """Load an adapter with its base; the options are those of ``TransformersModel.from_pretrained``."""
-        if (missing := needs()) is not None:  # said before anything is loaded, by the extra that has all of it
-            raise ModuleNotFoundError(f"{name} needs {missing}")
         from agents.models.local.transformers import TransformersModel
 
         return TransformersModel.from_pretrained(
@@ -45,7 +42,8 @@ def provider_of(folder: Path) -> Provider:
         takes="",
         models={name: name for name in names},
         folder=lambda name: str(folder / name),
-        missing=needs,
+        missing=Packages(("torch", "transformers", "gguf", "peft"), "smollm2"),
+        check=unloaded,
         card=lambda name: read_card(str(folder / name)),
     )
 

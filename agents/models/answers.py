@@ -18,9 +18,8 @@ from math import inf
 from typing import Any, NamedTuple
 
 from agents.turn import TokenSet
-from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
+from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, THINK, THOUGHT, behind_thoughts
 
-THINK, THOUGHT = "<think>", "</think>"
 _OPEN, _CLOSE, _THINK, _THOUGHT = (mark.encode() for mark in (OPEN_TAG, CLOSE_TAG, THINK, THOUGHT))
 _MARKS = (_OPEN, _CLOSE, _THINK, _THOUGHT)
 _REMEMBERED = 1024  # sets of names whose rules are kept: a game with many positions has many
@@ -53,9 +52,11 @@ class LegalAnswers:
         Raises:
             ValueError: a prefix that no legal answer goes on from.
         """
-        _, opened, inside = self.begun.rpartition(OPEN_TAG)
+        if (said := behind_thoughts(self.begun)) is None:
+            return [f"{THOUGHT}{OPEN_TAG}{name}{CLOSE_TAG}" for name in self.names]
+        _, opened, inside = said.rpartition(OPEN_TAG)
         sizes = range(len(OPEN_TAG) - 1, -1, -1)
-        begun = opened + inside if opened else next(OPEN_TAG[:n] for n in sizes if self.begun.endswith(OPEN_TAG[:n]))
+        begun = opened + inside if opened else next(OPEN_TAG[:n] for n in sizes if said.endswith(OPEN_TAG[:n]))
         texts = [f"{OPEN_TAG}{name}{CLOSE_TAG}" for name in self.names]
         if not (found := [text.removeprefix(begun) for text in texts if text.startswith(begun)]):
             raise ValueError(no_answer_after(self))
@@ -63,7 +64,7 @@ class LegalAnswers:
 
     @property
     def most_tokens(self) -> int:
-        """So many tokens are enough for any of :meth:`endings`, whatever the tokenizer: one for each byte."""
+        """How many tokens suffice for any of :meth:`endings`, whatever the tokenizer: one for each byte."""
         return max(len(text.encode()) for text in self.endings())
 
     def gbnf(self) -> str:
@@ -77,6 +78,10 @@ NEVER_CLOSED = (
 )
 """Why an engine that is told the answers can't hold one behind reasoning, for which only so many tokens are left."""
 
+CLOSED_BY_A_BUDGET = (
+    "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
+)
+"""Why a model of this process with a budget for its reasoning can't be held to legal answers."""
 
 UNLIMITED = 10**9
 """Tokens that are left where no limit is near."""

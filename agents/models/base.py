@@ -102,6 +102,21 @@ class AsyncLanguageModel(Protocol):
         """
 
 
+class NotLoaded:
+    """A :class:`LanguageModel` of which no more is known than before it is loaded.
+
+    Args:
+        name: what results will call it.
+        unconstrained: its ``why_unconstrained``, see :func:`why_unconstrained`.
+    """
+
+    def __init__(self, name: str, unconstrained: Callable[[bool], str | None] = lambda reasons: None) -> None:
+        self.name, self.why_unconstrained = name, unconstrained
+
+    def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
+        raise NotImplementedError(f"{self.name} was checked, and not loaded")
+
+
 def why_unconstrained(model: LanguageModel | AsyncLanguageModel, reasons: bool) -> str | None:
     """Why a model can't be held to legal answers, as half a sentence; ``None`` where it can.
 

@@ -301,7 +301,7 @@ class AsyncCachedModel(_Kept[AsyncLanguageModel]):
 
 
 def cached(model: LanguageModel | AsyncLanguageModel, cache: ResponseCache) -> CachedModel | AsyncCachedModel:
-    """``model``, asking ``cache`` first."""
+    """The model with a cache before it, which answers what was asked before."""
     if isinstance(model, AsyncLanguageModel):
         return AsyncCachedModel(model, cache)
     return CachedModel(model, cache)

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agents.models import hf
+from agents.models.base import NotLoaded
 from agents.models.local.loading.card import read_card
 from agents.models.provider import Provider
 
@@ -60,6 +61,7 @@ def load(
     max_batch_tokens: int | None = None,
 ) -> "TransformersModel":
     """Load a model that this version ships; the options are those of ``TransformersModel.from_pretrained``."""
+    hf.PROVIDER.check_packages(name)
     from agents.models.local.transformers import TransformersModel
 
     return TransformersModel.from_pretrained(
@@ -71,6 +73,12 @@ def load(
         name=name,
         context_length=CONTEXT_LENGTH,
     )
+
+
+def check(name: str, **options: Any) -> NotLoaded:
+    """Refuse what is known to be wrong with a model before it is loaded."""
+    hf.PROVIDER.check_packages(name)
+    return hf.check(folder_of(name), **options)
 
 
 def _missing() -> str | None:
@@ -86,6 +94,7 @@ PROVIDER = Provider(
     models={**{name: name for name in EMBEDDED}, "tiny-msgrpo": "tiny-msgrpo-frozen-lake"},
     folder=folder_of,
     missing=_missing,
+    check=check,
     card=lambda name: read_card(str(FOLDER / name)),
     reads=READS.get,
 )

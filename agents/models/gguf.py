@@ -1,14 +1,15 @@
 """The provider ``gguf:PATH``: models in llama.cpp's format, run in this process by transformers; and ``smollm2``."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.models.base import NotLoaded
+from agents.models.hf import unloaded
 from agents.models.local.loading import smollm2
-from agents.models.local.loading.gguf import converted, digest_of
+from agents.models.local.loading.gguf import check_file, converted, digest_of
 from agents.models.provider import Provider
-from textgames.extras import missing_packages
+from textgames.extras import Packages
 
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel
@@ -56,6 +57,13 @@ def load(
     )
 
 
+def check(name_or_path: str, **options: Any) -> NotLoaded:
+    """Refuse a file that isn't one, before it is fetched or converted."""
+    if name_or_path != smollm2.NAME:
+        check_file(Path(name_or_path).expanduser())
+    return unloaded(name_or_path, **options)
+
+
 PROVIDER = Provider(
     load,
     description="a model in GGUF format in this process; smollm2 is SmolLM2-135M-Instruct, fetched once",
@@ -63,5 +71,6 @@ PROVIDER = Provider(
     takes="PATH",
     models={smollm2.NAME: smollm2.NAME},
     folder=folder_of,
-    missing=partial(missing_packages, "torch", "transformers", "gguf", extra="smollm2"),
+    check=check,
+    missing=Packages(("torch", "transformers", "gguf"), "smollm2"),
 )

@@ -1,12 +1,15 @@
 """The provider ``hf:PATH_OR_REPO``: causal models in Hugging Face format, run in this process by transformers."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agents.models.answers import CLOSED_BY_A_BUDGET
+from agents.models.base import NotLoaded
+from agents.models.local.loading.adapters import base_of, check_peft
 from agents.models.local.loading.card import Card, read_card
-from agents.models.provider import Provider
-from textgames.extras import missing_packages
+from agents.models.local.loading.places import find_place
+from agents.models.provider import Provider, check_source
+from textgames.extras import Packages
 
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel
@@ -40,6 +43,31 @@ def load(
     )
 
 
+def unloaded(
+    name: str, *, dtype: str = "auto", device: str = "auto", thinking_budget: int | None = None, **others: Any
+) -> NotLoaded:
+    """What stands for a model of this process with these options until it is loaded.
+
+    Raises:
+        ValueError: there is no such number type or device, or not here; torch is asked where one is chosen.
+    """
+    if (dtype, device) != ("auto", "auto"):
+        from agents.models.local.loading.load import pick_device, pick_dtype
+
+        pick_dtype(dtype, pick_device(device))
+    return NotLoaded(name, lambda reasons: None if thinking_budget is None else CLOSED_BY_A_BUDGET)
+
+
+def check(path_or_repo: str, *, adapter: str | None = None, **options: Any) -> NotLoaded:
+    """Refuse what is known to be wrong with a model, or with what it stands on, before it is loaded."""
+    base = base_of(find_place(path_or_repo))
+    if base is not None:
+        check_source(base)
+    if adapter is not None or base is not None:
+        check_peft(adapter or path_or_repo)
+    return unloaded(path_or_repo, **options)
+
+
 def card_of(path_or_repo: str, *, adapter: str | None = None) -> Card | None:
     """How the weights were asked when they were trained; an adapter's card goes before that of the model below it."""
     return (None if adapter is None else read_card(adapter)) or read_card(path_or_repo)
@@ -51,6 +79,7 @@ PROVIDER = Provider(
     example="Qwen/Qwen2.5-0.5B-Instruct",
     takes="PATH_OR_REPO",
     folder=str,  # as it is
-    missing=partial(missing_packages, "torch", "transformers", extra="local"),
+    missing=Packages(("torch", "transformers"), "local"),
+    check=check,
     card=card_of,
 )

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 from agents.common.redaction import Redactor, public_url, url_secrets
+from agents.models.base import NotLoaded
 from agents.models.provider import Provider
 from agents.models.served.address import MissingAPIKeyError, check_timeout, check_url, read_headers, read_key
 from agents.models.served.answers import NO_ANSWER, ProviderError
@@ -247,12 +248,21 @@ def list_price(model: str, *, base_url: str | None = None) -> dict[str, Any] | N
     return {**found, "source": f"LiteLLM {version('litellm')}, {known['key']}"}
 
 
+def check(model: str, **options: Any) -> LiteLLMModel | NotLoaded:
+    """The model as it would be asked, which asks nobody; a key isn't needed until it is."""
+    try:
+        return LiteLLMModel(model, **options)
+    except MissingAPIKeyError:
+        return NotLoaded(model)
+
+
 PROVIDER = Provider(
     LiteLLMModel,
     description="a model of any provider, through LiteLLM",
     example="anthropic/claude-sonnet-4-5",
     takes="PROVIDER/MODEL",
     missing=lambda: missing_packages("litellm", extra="litellm"),
+    check=check,
     price=list_price,
     paid=True,
 )

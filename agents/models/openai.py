@@ -162,11 +162,17 @@ def list_price(model: str, *, base_url: str | None = None) -> Mapping[str, Any] 
     return litellm.list_price(f"openai/{model}") if address.strip().rstrip("/") == DEFAULT_BASE_URL else None
 
 
+def check(model: str, **options: Any) -> OpenAIModel:
+    """The model as it would be asked, which asks nobody; a key isn't needed until it is."""
+    return OpenAIModel(model, **{"api_key": "none", **options})
+
+
 PROVIDER = Provider(
     OpenAIModel,
     description="a model behind an OpenAI-compatible server",
     example="gpt-4o-mini",
     missing=_missing,
+    check=check,
     price=list_price,
     paid=True,
 )

@@ -14,8 +14,9 @@ from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
 from typing import Any, cast
 
-from agents.models.base import AsyncLanguageModel, LanguageModel
+from agents.models.base import AsyncLanguageModel, LanguageModel, NotLoaded
 from agents.models.local.loading.card import Card
+from textgames.extras import Packages
 from textgames.settings import taken_by
 
 ENTRY_POINT_GROUP = "textbench.providers"
@@ -35,7 +36,10 @@ class Provider:
         models: ``{spec: model}`` of models that are known without ``NAME:``; a second spec of one is an alias.
         folder: ``folder(model)``, where the weights of a model are in Hugging Face format, made first where they have
             to be; training and adapters load them from there. ``None`` where models have no such folder.
-        missing: says what has to be done before its models can run here; ``None`` when they can.
+        missing: says what has to be done before its models can run here; ``None`` when they can. Where it is
+            :class:`~textgames.extras.Packages`, that is said before anything is fetched or loaded.
+        check: ``check(model, **options)`` refuses what ``make`` would, as far as that is known without loading weights
+            or asking a server. It returns the model where making it does neither, else one that is not loaded.
         card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` where nobody knows.
         reads: ``reads(model)``, the scenarios that a model has learnt to read, where it can't read others; ``None`` for
             models that read any.
@@ -51,6 +55,7 @@ class Provider:
     models: Mapping[str, str] = field(default_factory=dict)
     folder: Callable[[str], str] | None = None
     missing: Callable[[], str | None] = lambda: None
+    check: Callable[..., LanguageModel | AsyncLanguageModel] = NotLoaded
     card: Callable[..., Card | None] = lambda model: None
     reads: Callable[[str], tuple[str, ...] | None] = lambda model: None
     paid: bool = False
@@ -60,6 +65,11 @@ class Provider:
     def options(self) -> tuple[str, ...]:
         """The names of the options that :attr:`make` takes."""
         return tuple(taken_by(self.make, arguments=1).named)
+
+    def check_packages(self, spec: str) -> None:
+        """Raise a ModuleNotFoundError with the one command that installs what a model needs and isn't installed."""
+        if isinstance(self.missing, Packages) and (missing := self.missing()) is not None:
+            raise ModuleNotFoundError(f"{spec} needs {missing}")
 
 
 _PROVIDERS: dict[str, Provider | str] = {
@@ -108,7 +118,7 @@ def _of_package(entry: EntryPoint) -> Provider:
     def refuse(model: str) -> LanguageModel:
         raise ValueError(f"the registered provider {entry.name!r} ({entry.value}) doesn't work: {wrong}")
 
-    return Provider(refuse, f"from {entry.value}", "MODEL", missing=lambda: wrong)
+    return Provider(refuse, f"from {entry.value}", "MODEL", missing=lambda: wrong, check=refuse)
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
@@ -151,6 +161,19 @@ def model_folder(source: str) -> str:
     if found is None or (folder := found[0].folder) is None:
         return source
     return folder(found[1])
+
+
+def check_source(source: str) -> None:
+    """Refuse a model that :func:`model_folder` would, as far as that is known without fetching or converting anything.
+
+    Raises:
+        ValueError, OSError: there is no such model.
+        ModuleNotFoundError: a package is missing; the message has the command.
+    """
+    found = find_model(source)
+    provider, name = found or (providers()["hf"], source)
+    provider.check_packages(source)
+    call_with(provider.check, {}, name)
 
 
 def call_with(make: Callable[..., Any], options: Mapping[str, Any], *arguments: Any) -> Any:

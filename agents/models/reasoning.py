@@ -1,41 +1,56 @@
 """A model's own reasoning, ``<think>...</think>`` before its response, told from the response.
 
 Models that were trained to reason (Qwen3, DeepSeek-R1 and others) write it first, and what they consider there isn't
-their answer: the response is what follows the last ``</think>``, and a stop string ends nothing before that.
+their answer: the response is what follows the last ``</think>``.
 
 The response mode ``think`` asks every model for a ``<think>`` of its own, which is a part of the response. So whether
 reasoning is the model's own is never guessed from the mode's text: a chat template says so for models of this process
 (:func:`agents.models.local.templates.opening_of`), and the user, or a response itself, for those behind servers.
+
+Games read no action in a ``<think>``, whoever asked for it (:mod:`textgames.texts.actions`), and a stop string ends no
+response there either.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agents.turn import Turn
-
-OPEN, CLOSE = "<think>", "</think>"
+from textgames.texts.actions import THINK, THOUGHT, behind_thoughts
 
 Decode = Callable[[Sequence[int]], str]
 
 Opening = Literal["none", "may", "open"]
-"""Whether a response begins in reasoning: never; if its first word is ``<think>``; or always, as the prompt ends so."""
+"""Whether a response begins in the model's own reasoning: never; if it writes ``<think>``; or always, as the prompt
+ends so."""
+
+
+class Begun(NamedTuple):
+    """What a response begins with: the prefix that it goes on from, and whether the model reasons before it."""
+
+    prefix: str = ""
+    opening: Opening = "none"
+
+    @property
+    def text(self) -> str:
+        """What of the response stands in its prompt: the prefix, or the template's ``<think>``."""
+        return THINK if self.opening == "open" else self.prefix
+
+
+NOT_BEGUN = Begun()
 
 
 def still_reasons(text: str, opening: Opening) -> bool:
     """Whether what a model has written so far ends in reasoning, which may be opened again behind its close."""
-    if opening == "none":
-        return False
-    _, closed, after = text.rpartition(CLOSE)
-    return OPEN in after if closed else opening == "open" or after.lstrip().startswith(OPEN)
+    return opening != "none" and behind_thoughts(Begun(opening=opening).text + text) is None
 
 
 def split_reasoning(text: str, opening: Opening) -> tuple[str, str]:
     """``(reasoning, response)`` of what a model wrote, or has written so far: all is reasoning until it is closed."""
     if still_reasons(text, opening):
         return _bare(text), ""
-    before, closed, after = text.rpartition(CLOSE)
+    before, closed, after = text.rpartition(THOUGHT)
     return (_bare(before), after.lstrip()) if closed and opening != "none" else ("", text)
 
 
@@ -44,20 +59,18 @@ def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> in
     text = decode(ids)
     if still_reasons(text, opening):
         return len(ids)
-    closed = 0 if opening == "none" else text.count(CLOSE)
-    return _fewest(ids, lambda begun: begun.count(CLOSE) == closed, decode) if closed else 0
+    closed = 0 if opening == "none" else text.count(THOUGHT)
+    return _fewest(ids, lambda begun: begun.count(THOUGHT) == closed, decode) if closed else 0
 
 
-def end_of_response(text: str, opening: Opening, stops: Sequence[str]) -> int | None:
-    """Where the first stop string behind the reasoning ends; ``None`` where there is none.
+def end_of_response(text: str, stops: Sequence[str], begun: str = "") -> int | None:
+    """Where the first stop string ends that no open ``<think>`` is around; ``None`` where there is none.
 
-    What comes after it wouldn't have been written by an engine that stops there, and doesn't count.
+    What comes after it wouldn't have been written by an engine that stops there, and doesn't count. ``begun`` is what
+    of the response stands in its prompt.
     """
     ends = sorted({found.end() for stop in stops for found in re.finditer(re.escape(stop), text)})
-    for end in ends:
-        if split_reasoning(text[:end], opening)[1].endswith(tuple(stops)):
-            return end
-    return None
+    return next((end for end in ends if behind_thoughts(begun + text[:end]) is not None), None)
 
 
 def behind_reasoning(completion: Turn, opening: Opening, stops: Sequence[str], decode: Decode) -> Turn:
@@ -68,7 +81,7 @@ def behind_reasoning(completion: Turn, opening: Opening, stops: Sequence[str], d
     ids = completion.response_ids
     if opening == "none" or ids is None or completion.error is not None:
         return completion
-    end = end_of_response(completion.response, opening, stops)
+    end = end_of_response(completion.response, stops, Begun(opening=opening).text)
     reasoning, response = split_reasoning(completion.response[:end], opening)
     if end is not None:
         kept = _fewest(ids, lambda begun: len(begun) >= end, decode)
@@ -96,7 +109,7 @@ def _fewest(ids: Sequence[int], enough: Callable[[str], bool], decode: Decode) -
 
 
 def _bare(reasoning: str) -> str:
-    return reasoning.strip().removeprefix(OPEN).strip()
+    return reasoning.strip().removeprefix(THINK).strip()
 
 
 def asks_for_reasoning(arguments: Mapping[str, Any]) -> bool | None:

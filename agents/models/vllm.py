@@ -6,19 +6,21 @@ Imported only when an agent asks for it. For a vLLM *server* use :mod:`agents.mo
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
 from agents.models.answers import NEVER_CLOSED, UNLIMITED, LegalAnswers, Vocabulary, sets_of
-from agents.models.base import CLOSE_TAG, Decoding, seed_number
+from agents.models.base import CLOSE_TAG, Decoding, NotLoaded, seed_number
 from agents.models.fingerprint import weights_identity
 from agents.models.local.loading.card import read_card
 from agents.models.local.templates import Thinking, check_prefix, render
 from agents.models.provider import Provider
-from agents.models.reasoning import Opening, behind_reasoning
+from agents.models.reasoning import Begun, Opening, behind_reasoning, end_of_response
 from agents.prompt import as_text
-from agents.turn import Prompt, Turn, Usage
+from agents.turn import Prompt, Turn, Usage, prefix_of
 from textgames.extras import install_command, missing_packages
+from textgames.texts.actions import behind_thoughts
 
 
 class VLLMModel:
@@ -37,7 +39,8 @@ class VLLMModel:
     from, temperature and top-p applied. Every row has its own seed; vLLM's kernels may still round differently in
     batches of different sizes, so that equal seeds give equal responses on one machine with one batch size only.
 
-    A model that reasons is sent no stop string, which vLLM looks for in reasoning, too: its responses end here.
+    vLLM looks for stop strings in reasoning, too. A model that reasons is sent none, and its responses end here; a
+    response that is stopped in a ``<think>`` that the prompt asks for is gone on with.
 
     Raises:
         ModuleNotFoundError: vLLM isn't installed; the message has the command.
@@ -58,11 +61,7 @@ class VLLMModel:
         except ModuleNotFoundError as error:
             if error.name != "vllm":
                 raise
-            raise ModuleNotFoundError(
-                f"vllm:{path_or_repo} needs vLLM, which isn't installed: {install_command('vllm')} (Linux with a GPU). "
-                f"Without one, hf:{path_or_repo} runs the same model through transformers",
-                name="vllm",
-            ) from None
+            raise _no_vllm(path_or_repo) from None
         self._vllm = vllm
         self.name = path_or_repo
         settings = {"logprobs_mode": "processed_logprobs", **_of_platform(), **(engine or {})}
@@ -104,27 +103,35 @@ class VLLMModel:
         seeds: Sequence[tuple[int, ...]],
         answers: Sequence[LegalAnswers | None] | None = None,
     ) -> list[Turn]:
-        """One completion per prompt, in order; the engine batches them itself."""
+        """Answer every prompt with a completion, in order; the engine batches them itself."""
         if not prompts:
             return []
-        started = perf_counter()
-        inputs = [{"prompt_token_ids": self._encode(prompt)} for prompt in prompts]
-        openings = [self._opening(prompt) for prompt in prompts]
+        begun = [Begun(prefix_of(prompt), self._opening(prompt)) for prompt in prompts]
         legal = list(answers or [None] * len(prompts))
         fields = [
-            sampling_fields(decoding, seed, opening, self._thinking.budget)
-            for seed, opening in zip(seeds, openings, strict=True)
+            sampling_fields(decoding, seed, own.opening, self._thinking.budget)
+            for seed, own in zip(seeds, begun, strict=True)
         ]
-        for own, each in zip(fields, legal, strict=True):
+        for asked, each in zip(fields, legal, strict=True):
             if each is not None:
-                own["structured_outputs"] = self._vllm.sampling_params.StructuredOutputsParams(choice=each.endings())
-        outputs = self.llm.generate(inputs, [self._vllm.SamplingParams(**own) for own in fields], use_tqdm=False)
-        seconds = perf_counter() - started
+                asked["structured_outputs"] = self._vllm.sampling_params.StructuredOutputsParams(choice=each.endings())
+        done = self._completed([self._encode(prompt) for prompt in prompts], fields)
+        while going := [row for row, one in enumerate(done) if tokens_left(one, decoding, begun[row]) > 0]:
+            parts = [going_on(done[row], decoding, seeds[row], begun[row]) for row in going]
+            for row, more in zip(going, self._completed(*zip(*parts, strict=True)), strict=True):
+                done[row] = joined(done[row], more, decoding.stop, begun[row], self._decode)
         completions = [
-            behind_reasoning(_completion(output, seconds), opening, decoding.stop, self._decode)
-            for output, opening in zip(outputs, openings, strict=True)
+            behind_reasoning(one, own.opening, decoding.stop, self._decode)
+            for one, own in zip(done, begun, strict=True)
         ]
         return [held_to(*pair, lambda: self.vocabulary) for pair in zip(completions, legal, strict=True)]
+
+    def _completed(self, prompts: Sequence[Sequence[int]], fields: Sequence[Mapping[str, Any]]) -> list[Turn]:
+        started = perf_counter()
+        inputs = [{"prompt_token_ids": list(ids)} for ids in prompts]
+        outputs = self.llm.generate(inputs, [self._vllm.SamplingParams(**asked) for asked in fields], use_tqdm=False)
+        seconds = perf_counter() - started
+        return [_completion(output, seconds) for output in outputs]
 
     def _opening(self, prompt: Prompt) -> Opening:
         return self._thinking.opening(prompt) if self._chat else "none"
@@ -184,6 +191,46 @@ def sampling_fields(
     }
 
 
+def tokens_left(completion: Turn, decoding: Decoding, begun: Begun) -> int:
+    """How many tokens more a response may take that vLLM has stopped in a ``<think>``; 0 for any other.
+
+    vLLM doesn't tell a stop string in there from the one that ends the response.
+    """
+    stopped = completion.finish_reason == "stop" and completion.response.endswith(decoding.stop)
+    if begun.opening != "none" or not stopped or behind_thoughts(begun.text + completion.response) is not None:
+        return 0
+    return decoding.max_tokens - len(completion.response_ids or ())
+
+
+def going_on(
+    completion: Turn, decoding: Decoding, seed: tuple[int, ...], begun: Begun
+) -> tuple[tuple[int, ...], dict[str, Any]]:
+    """Token ids and sampling parameters by which such a response goes on, with draws of its own."""
+    ids = completion.response_ids or ()
+    rest = replace(decoding, max_tokens=tokens_left(completion, decoding, begun))
+    return (*(completion.prompt_ids or ()), *ids), sampling_fields(rest, (*seed, len(ids)))
+
+
+def joined(first: Turn, more: Turn, stops: Sequence[str], begun: Begun, decode: Callable[[Sequence[int]], str]) -> Turn:
+    """Such a response and what it has gone on with, as one."""
+    if more.error is not None:
+        return more
+    begin, rest = first.response_ids or (), more.response_ids or ()
+    text = decode(begin) + more.response
+    logprobs = None if first.logprobs is None or more.logprobs is None else first.logprobs + more.logprobs
+    later = (span._replace(start=span.start + len(begin), stop=span.stop + len(begin)) for span in more.weights)
+    return replace(
+        more,
+        prompt_ids=first.prompt_ids,
+        response=text[: end_of_response(text, stops, begun.text)],
+        response_ids=begin + rest,
+        logprobs=logprobs,
+        usage=first.usage._replace(completion_tokens=len(begin) + len(rest)),
+        seconds=first.seconds + more.seconds,
+        weights=(*first.weights, *later),
+    )
+
+
 def held_to(completion: Turn, answers: LegalAnswers | None, vocabulary: Callable[[], Vocabulary]) -> Turn:
     """A completion of vLLM with what was allowed at each of its tokens, which vLLM itself doesn't tell.
 
@@ -210,7 +257,7 @@ def cut_off(finish_reason: str | None) -> str | None:
 
 
 def _completion(output: Any, seconds: float) -> Turn:
-    """One of vLLM's outputs as a completion."""
+    """A completion, made of one of vLLM's outputs."""
     best = output.outputs[0]
     if (message := cut_off(best.finish_reason)) is not None:
         return Turn("", finish_reason="error", seconds=seconds, error=message)
@@ -229,11 +276,27 @@ def _completion(output: Any, seconds: float) -> Turn:
     )
 
 
+def check(path_or_repo: str, **options: Any) -> NotLoaded:
+    """Say before an engine is started that there is none; a ModuleNotFoundError with the command."""
+    if find_spec("vllm") is None:
+        raise _no_vllm(path_or_repo)
+    return NotLoaded(path_or_repo, lambda reasons: NEVER_CLOSED if reasons else None)
+
+
+def _no_vllm(path_or_repo: str) -> ModuleNotFoundError:
+    return ModuleNotFoundError(
+        f"vllm:{path_or_repo} needs vLLM, which isn't installed: {install_command('vllm')} (Linux with a GPU). "
+        f"Without one, hf:{path_or_repo} runs the same model through transformers",
+        name="vllm",
+    )
+
+
 PROVIDER = Provider(
     VLLMModel,
     description="a model in a vLLM engine, on a GPU",
     example="Qwen/Qwen2.5-3B-Instruct",
     takes="PATH_OR_REPO",
     missing=lambda: missing_packages("vllm", extra="vllm"),
+    check=check,
     card=read_card,
 )

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.common.files import check_writable, refusal, replacing_folder
+from agents.models.provider import find_model
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
+from textgames.extras import Packages, missing_packages
 
 if TYPE_CHECKING:
     from agents.tiny import Recipe
@@ -76,6 +78,7 @@ def _failed(error: Exception, sentence: str, code: int) -> int:
 
 def _config(options: argparse.Namespace) -> MSGRPOConfig:
     if options.resume:
+        check_packages()
         from agents.msgrpo.run.saving.checkpoint import CONFIG, find_checkpoint, run_folder
         from agents.msgrpo.run.saving.claims import check_claims, said_by
 
@@ -96,7 +99,30 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
     raise ConfigError("what to train is missing: give --config FILE or the name of a recipe, or --resume DIR")
 
 
+def check_packages(model: str = "", *, adapter: bool = False) -> None:
+    """Say at once which packages training lacks, with the one command that installs all that a model needs for it.
+
+    Args:
+        model: as a config names it.
+        adapter: whether an adapter is trained.
+
+    Raises:
+        ModuleNotFoundError: they aren't installed.
+    """
+    try:
+        found = find_model(model)
+    except ValueError:  # of a spec without a model's name, which loading it says
+        found = None
+    needs = found[0].missing if found is not None else None
+    names, extra = (needs.names, needs.extra) if isinstance(needs, Packages) else (("torch", "transformers"), "local")
+    names = tuple(dict.fromkeys((*names, *(("peft",) if adapter else ()))))
+    extra = "train" if extra == "local" else extra  # that of models has no peft
+    if (missing := missing_packages(*names, extra=extra)) is not None:
+        raise ModuleNotFoundError(f"training needs {missing}")
+
+
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
+    check_packages(config.model, adapter=config.lora_rank > 0)
     from agents.common.approvals import approve
     from agents.msgrpo.configuration.methods import Methods
     from agents.msgrpo.run.saving.claims import claims_of

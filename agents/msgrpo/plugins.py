@@ -26,15 +26,13 @@ from typing import Any, Generic, NamedTuple, TypeVar, dataclass_transform
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from agents.common.refusals import accepted, refusals
 from agents.msgrpo.errors import ConfigError
 from textgames.names import did_you_mean
 from textgames.settings import taken_by
 
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
-
-KINDS = {"integer": "an integer", "number": "a number", "string": "a string", "boolean": "true, false"}
-BOUNDS = {"exclusiveMinimum": ">", "minimum": ">=", "exclusiveMaximum": "<", "maximum": "<="}
 
 
 @dataclass_transform(kw_only_default=True)
@@ -162,53 +160,6 @@ class Registry(Generic[T]):
             return properties
         own = taken_by(cls)
         return {} if own.others else {setting: {} for setting in own.named}
-
-
-def refusals(
-    error: ValidationError,
-    given: Mapping[str, Any],
-    known: Mapping[str, Mapping[str, Any]],
-    unknown: Callable[[str], str],
-    accepts: Callable[[str], str],
-) -> list[str]:
-    """What pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
-
-    Args:
-        error: what pydantic raised.
-        given: ``{setting: value}``, as it was given.
-        known: ``{setting: its JSON Schema}`` of the settings that there are.
-        unknown: the sentence on a setting that there isn't.
-        accepts: what a setting accepts, in words.
-    """
-    wrong: dict[str, str] = {}
-    for one in error.errors():
-        setting = str(one["loc"][0]) if one["loc"] else ""
-        if not setting:  # values that are each right and contradict each other
-            wrong[setting] = str(one["ctx"]["error"] if "ctx" in one else one["msg"])
-        elif setting not in known:
-            wrong[setting] = unknown(setting)
-        elif setting not in given:
-            wrong[setting] = f"{setting} is missing"
-        else:
-            value = given[setting]
-            near = did_you_mean(value, known[setting].get("enum", ())) if isinstance(value, str) else ""
-            wrong[setting] = f"{setting} = {value!r} can't be used; accepted: {accepts(setting)}{near}"
-    return list(wrong.values())
-
-
-def accepted(about: Mapping[str, Any]) -> str:
-    """What a setting accepts, in words, from its JSON Schema."""
-    if "enum" in about:
-        return ", ".join(map(str, about["enum"]))
-    if "anyOf" in about:
-        return ", or ".join(accepted(one) for one in about["anyOf"])
-    if about.get("type") == "array":
-        names = about.get("items", {}).get("enum")
-        return f"a list of {', '.join(names)}" if names else "a list of strings"
-    if about.get("type") == "null":
-        return "nothing"
-    bounds = [f"{sign} {about[bound]:g}" for bound, sign in BOUNDS.items() if bound in about]
-    return " ".join([KINDS.get(about.get("type", ""), "another value"), " and ".join(bounds)]).strip()
 
 
 Shared = Mapping[str, str]

@@ -8,7 +8,7 @@ import numpy as np
 from agents.prompt import PromptMap, PromptTexts, as_text
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.turn import TurnRequest
-from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario
+from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario, known_scenario
 from textgames.tsmg import TSMG
 
 MARKED_STEPS = 7_777_777_777
@@ -39,19 +39,30 @@ def scenarios_of(games: Sequence[str]) -> dict[str, float]:
     """The scenarios to demonstrate and their shares of the examples; a ValueError for another name.
 
     ``"frozen-lake"`` or ``"snake"`` is the game's training scenario for one half, its variants for the other; with
-    ``-training`` after it, it is the training scenario alone. The name of a variant is that variant.
+    ``-training`` after it, it is the training scenario alone. The name of a variant, or of a twin, is that one.
     """
     shares: dict[str, float] = {}
     for game in games:
         alone = game.removesuffix("-training")
-        if alone not in SCENARIOS or (alone != game and not SCENARIOS[alone].training):
-            known = ", ".join((*SCENARIOS, *(f"{name}-training" for name in SCENARIOS if SCENARIOS[name].training)))
-            raise ValueError(f"no game or scenario {game!r}; there are {known}")
+        if not scenario_of(alone, game).training and alone != game:
+            raise _unknown(game)
         variants = [] if alone != game else [name for name in SCENARIOS if name.startswith(f"{game}-")]
         weights = {alone: float(max(1, len(variants)))} | dict.fromkeys(variants, 1.0)
         for name, weight in weights.items():
             shares[name] = shares.get(name, 0.0) + weight / sum(weights.values()) / len(games)
     return shares
+
+
+def scenario_of(name: str, game: str = "") -> Scenario:
+    """The scenario of a name, a twin's too; a ValueError, of the ``game`` that was asked for, where there is none."""
+    if (found := known_scenario(name)) is None:
+        raise _unknown(game or name)
+    return found
+
+
+def _unknown(game: str) -> ValueError:
+    known = ", ".join((*SCENARIOS, *(f"{name}-training" for name in SCENARIOS if SCENARIOS[name].training)))
+    return ValueError(f"no game or scenario {game!r}; there are {known}")
 
 
 def demonstrations(

@@ -49,7 +49,7 @@ class StyleShares(NamedTuple):
 
 
 class Demonstration(NamedTuple):
-    """One decision: the action and the two forms of response that name it."""
+    """A decision of the demonstrator: the action and the two forms of response that name it."""
 
     action: str
     think: str
@@ -109,7 +109,7 @@ class Demonstrator:
         return self._reasons(sight, target, towards, action)
 
     def _reasons(self, sight: Sight, target: str, towards: tuple[str, ...], action: str) -> str:
-        """Where the target is, what is beside the player in the directions that matter."""
+        """The statements on where the target is, and on what is beside the player in the directions that matter."""
         parts = []
         if "(" in target:  # a cell to compare one's own with
             parts.append(f"{sight.own} {_cell(sight.head)}")

@@ -21,12 +21,11 @@ from torch import Tensor
 from agents.common.files import replacing
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import CausalAttention, Packing
-from agents.tiny.data import Example, demonstrations, scenarios_of
+from agents.tiny.data import Example, demonstrations, scenario_of, scenarios_of
 from agents.tiny.demonstrator import has_demonstrator
 from agents.tiny.legal_play import legal_play, whole_texts
 from agents.tiny.recipe import Recipe
 from agents.tiny.tokenizer import build_tokenizer, constant_blocks
-from textgames.scenarios import SCENARIOS
 
 _WARMUP = 0.05  # share of the steps
 _WINDOW = 32  # batches that are sorted by length together
@@ -107,9 +106,10 @@ def demonstrate(recipe: Recipe) -> list[Example]:
     for index, (name, share) in enumerate(scenarios_of(recipe.games).items()):
         count = max(1, round(share * recipe.examples))
         rng = np.random.default_rng([recipe.seed, 1, index])
-        if has_demonstrator(SCENARIOS[name].game()):
+        scenario = scenario_of(name)
+        if has_demonstrator(scenario.game()):
             examples += demonstrations(
-                *(SCENARIOS[name], count, recipe.style, rng),
+                *(scenario, count, recipe.style, rng),
                 modes=recipe.modes,
                 foresight=recipe.foresight,
                 texts=recipe.texts,
@@ -117,7 +117,7 @@ def demonstrate(recipe: Recipe) -> list[Example]:
         elif "think" in recipe.modes:
             raise ValueError(f"{name} is demonstrated by random legal moves, without reasoning: set modes to direct")
         else:
-            examples += legal_play(SCENARIOS[name], count, rng, texts=recipe.texts)
+            examples += legal_play(scenario, count, rng, texts=recipe.texts)
     return examples
 
 

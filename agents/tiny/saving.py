@@ -7,12 +7,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from agents.models.local.loading.card import write_card, write_chat_template
-from agents.tiny.data import scenarios_of
+from agents.tiny.data import scenario_of, scenarios_of
 from agents.tiny.demonstrator import has_demonstrator
 from agents.tiny.imitation import Pretrained
 from agents.tiny.recipe import Recipe
 from agents.tiny.tokenizer import save_tokenizer
-from textgames.scenarios import SCENARIOS
 
 RECIPE_FILE = "recipe.json"
 
@@ -103,8 +102,8 @@ tokenizers {version("tokenizers")}, Python {platform.python_version()}{f", by `{
 
 
 def _demonstrated(recipe: Recipe) -> str:
-    """Who took the decisions that are imitated."""
-    known = {name: has_demonstrator(SCENARIOS[name].game()) for name in scenarios_of(recipe.games)}
+    """Which player took the decisions that are imitated."""
+    known = {name: has_demonstrator(scenario_of(name).game()) for name in scenarios_of(recipe.games)}
     style, told = recipe.style, ""
     if any(known.values()):
         told += (

@@ -55,7 +55,7 @@ class Sight(NamedTuple):
 
     @property
     def own(self) -> str:
-        """What statements call the player's own cell."""
+        """What statements call the cell that the player is on."""
         return "player" if self.edge == "edge" else "head"
 
     def beside(self, *directions: str) -> str:

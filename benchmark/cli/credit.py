@@ -31,7 +31,7 @@ SMALL_MODEL = 5_000_000  # parameters
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Whose credit, where, and which methods."""
+    """Declare the policy and the game that are measured, the methods, and how the table is shown."""
     parser.add_argument("agent", metavar="AGENT", help="the policy that plays, such as tiny or hf:PATH")
     parser.add_argument("--game", default="frozen-lake", metavar="SCENARIO", help="default frozen-lake")
     parser.add_argument(
@@ -59,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Measure."""
+    """Measure the methods' credit, and print or draw what was found."""
     import json
 
     from agents.msgrpo.credit import METHODS
@@ -152,7 +152,7 @@ def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
 
 
 def _take_one_thread(policy: "Policy") -> None:
-    """One thread for a small model: its products are too small to be shared, and waiting for each other costs more."""
+    """Give a small model one thread: its products are too small to be shared, and waiting for each other costs more."""
     from agents.analysis.action_probabilities import has_local_model
 
     if not has_local_model(policy):
@@ -165,7 +165,7 @@ def _take_one_thread(policy: "Policy") -> None:
 
 
 def _progress(quiet: bool) -> Callable[[str, int, int], None] | None:
-    """One line on stderr that is rewritten in a terminal; in a log a line now and then."""
+    """Show progress on stderr: a line that is rewritten in a terminal, in a log a line now and then."""
     import sys
     import time
 

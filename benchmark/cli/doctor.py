@@ -14,7 +14,7 @@ from benchmark.play.options import OF_ONE_AGENT, RunOptions, add_options, read_o
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Whom to ask."""
+    """Declare the agent that is asked for an action, and how it is reached."""
     parser.add_argument("--agent", metavar="SPEC", help="ask this agent for one action: tests the key and the endpoint")
     add_options(parser, OF_ONE_AGENT)
     add_output_options(parser, "json")

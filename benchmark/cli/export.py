@@ -24,7 +24,7 @@ WRITTEN = ("csv", "parquet", "plot", "sft", "preferences", "eval_results", "ever
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """What, and where to."""
+    """Declare the runs that are exported, and the files that are written."""
     parser.add_argument("sources", nargs="*", metavar="DIR", help="runs or entries (default: the newest run)")
     parser.add_argument("--csv", metavar="FILE", help="one row per episode and player; - for stdout")
     parser.add_argument("--parquet", metavar="FILE", help="the same as Parquet (needs the extra plots)")
@@ -63,7 +63,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Write."""
+    """Write the files that were asked for."""
     import sys
 
     from benchmark.cli.arguments import check_file_place, given_or_newest

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Whom to inspect, and where."""
+    """Declare the agent that is inspected, and the episode that it plays."""
     parser.add_argument("agent", nargs="?", default="tiny", metavar="SPEC", help="the agent (default tiny)")
     parser.add_argument("--scenario", default="frozen-lake", metavar="NAME", help="default frozen-lake")
     add_number(parser, "--episode", 0, "number of the episode", metavar="K")
@@ -32,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Inspect."""
+    """Play the episode, and print what the agent wanted at each step beside what the actions are worth."""
     import json
 
     from agents.analysis.inspection import inspect_episode

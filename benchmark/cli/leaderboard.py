@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """What to show, and how."""
+    """Declare the runs whose scores are shown, and the form of the output."""
     parser.add_argument("sources", nargs="*", metavar="DIR", help="run folders, entries, or folders of them")
     parser.add_argument("--agent", action="append", metavar="NAME", help="only this agent (several times)")
     output = parser.add_mutually_exclusive_group()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """What to list."""
+    """Declare which of suites, scenarios and agents are listed."""
     parser.add_argument(
         "what", nargs="?", choices=("suites", "scenarios", "agents"), help="only these (default: everything)"
     )
@@ -18,7 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """List."""
+    """Print the lists that were asked for."""
     import json
 
     from benchmark.play.agents.catalogue import agent_kinds, scenario_facts, suite_facts

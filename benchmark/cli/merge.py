@@ -19,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Merge, and say what was found."""
+    """Merge the runs, and say what was found."""
     import sys
     from pathlib import Path
 

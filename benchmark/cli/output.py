@@ -3,7 +3,7 @@
 import json
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
     from benchmark.play.options import RunOptions
     from benchmark.play.session import Ending
+    from benchmark.score.document import ScoreView
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
 
 
 @dataclass(frozen=True)
 class Output:
-    """What the user wants to see."""
+    """What the user wants to see of a command: lines for people, or one JSON document."""
 
     json: bool = False  # one JSON document on stdout instead of tables
     quiet: bool = False  # nothing on stderr but errors
@@ -35,10 +36,16 @@ class Output:
         print(json.dumps(document, indent=1))
 
 
-def report(ending: "Ending", output: Output, beside: "Path | None" = None) -> int:
+def report(
+    ending: "Ending",
+    output: Output,
+    beside: "Path | None" = None,
+    keep: "Callable[[Sequence[ScoreView]], None]" = lambda scores: None,
+) -> int:
     """Print the leaderboard of a run and how to go on with it; returns the exit code.
 
     ``beside`` is the folder of several runs, of which this is the last one that was played: all of them are shown.
+    ``keep`` is given the scores of a run that is complete.
     """
     from agents.common.redaction import Redactor
     from benchmark.errors import StorageError
@@ -52,6 +59,8 @@ def report(ending: "Ending", output: Output, beside: "Path | None" = None) -> in
     if error is None:
         results = read_results(path, quiet=output.quiet)
         leaderboard, complete = results.leaderboard(), results.complete
+        if complete:
+            keep(leaderboard.scores)
         if output.json:
             about = {"run": str(path), "complete": complete, "stopped": stopped}
             output.document(about | leaderboard.document)

@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """What, and against whom."""
+    """Declare the episode that is played, and who has the other seats."""
     parser.add_argument("scenario", metavar="SCENARIO", help="see textbench list scenarios")
     parser.add_argument(
         "--episode", type=int, default=0, metavar="K", help="the scenario's episode K, from 0 (default)"
@@ -21,7 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Play one episode."""
+    """Let the user play one episode."""
     from benchmark.errors import UsageError
     from benchmark.play.by_hand import play_by_hand
     from benchmark.runs.plan import MAX_SEEDS, find_scenario, num_players

@@ -15,7 +15,7 @@ from benchmark.cli.arguments import add_import_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Which episode, and how."""
+    """Declare which episode is shown, and whether to step through it or to print it."""
     parser.add_argument("source", nargs="?", metavar="DIR", help="run folder or entry (default: the newest run)")
     parser.add_argument("--episode", type=int, metavar="N", help="the N-th episode in the folder, from 1")
     parser.add_argument("--agent", metavar="NAME", help="only episodes of this agent")
@@ -27,7 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Show."""
+    """Step through the episode, or print it where there is no terminal."""
     import sys
 
     from benchmark.cli.arguments import given_or_newest

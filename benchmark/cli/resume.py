@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Play what the folder lacks."""
+    """Play the episodes that the folder lacks."""
     from pathlib import Path
 
     from benchmark.cli.output import Output, report

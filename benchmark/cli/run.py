@@ -38,9 +38,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Play, or only say what would be played."""
+    """Play the run, or with --dry-run only say what would be played."""
     from benchmark.cli.output import Output, report
-    from benchmark.play.session import by_protocol, play_all
+    from benchmark.play.session import by_protocol, check_unplayed, play_all
     from benchmark.score.comparing.protocols import side_by_side
     from benchmark.seasons.plan import plan_played
 
@@ -52,6 +52,8 @@ def run(args: Namespace) -> int:
         ending = play_all(runs, quiet=output.quiet)
         return report(ending, output, ending.path.parent if len(runs) > 1 else None)
     planned = runs[0]
+    for each in runs:
+        check_unplayed(each)
     plan = planned.plan if len(runs) == 1 else side_by_side([run.plan for run in runs])
     if planned.options.until is not None:
         return _forecast(plan, planned.players, planned.options, args.json)
@@ -159,7 +161,7 @@ def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
 
 
 def _requests_at_most(scenario: "Scenario") -> int:
-    """Of one seat in one episode."""
+    """The most requests that the player of one seat makes in one episode."""
     from agents.protocol import answers_at_most
 
     return scenario.horizon * answers_at_most(scenario.protocol)
@@ -193,7 +195,7 @@ def _by_matchup(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _by_scenario(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
-    """One line a scenario: at many tables nobody reads who sits at which."""
+    """A line for each scenario: at many tables nobody reads who sits at which."""
     lines = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]

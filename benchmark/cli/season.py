@@ -28,7 +28,7 @@ AGENT_OPTIONS = tuple(name for name in OF_ONE_AGENT if name != "legal_only")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the four steps."""
+    """Declare the four steps of a season as commands of their own."""
     steps = parser.add_subparsers(dest="step", required=True, metavar="new|commit|reveal|check")
     new = steps.add_parser("new", help="open a season and keep its secret")
     new.add_argument("folder", metavar="DIR", help="the folder that is published")
@@ -52,7 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Take one of the steps."""
+    """Take the step of the season that was named."""
     from benchmark.seasons.season import Season
 
     path = Path(args.folder)

@@ -22,7 +22,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """What, where, and how."""
+    """Declare the game that is served, the address, and who may connect."""
     parser.add_argument("scenario", metavar="SCENARIO", help="see textbench list scenarios; or my_module:MyGame-v0")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1: this machine)")
     add_number(parser, "--port", 8000, "port; 0 takes a free one", most=65_535)
@@ -53,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Serve until Ctrl-C."""
+    """Serve the game until Ctrl-C."""
     import sys
 
     from benchmark.errors import UsageError
@@ -137,7 +137,7 @@ def _served(args: Namespace) -> dict[str, Any]:
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
-    """The settings of ``--set``."""
+    """The settings of the game that ``--set`` gives."""
     from agents.common.toml import read_setting
     from benchmark.errors import UsageError
 

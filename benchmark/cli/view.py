@@ -13,7 +13,7 @@ from benchmark.cli.arguments import add_import_option, add_number, add_page_opti
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """What to show."""
+    """Declare the runs that the page shows, and its address."""
     parser.add_argument("sources", nargs="*", metavar="DIR", help="runs or entries (default: the newest run)")
     add_number(parser, "--port", 0, "port on 127.0.0.1; 0 takes a free one", most=65_535)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")

@@ -12,6 +12,7 @@ examples:
 """
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,12 @@ from benchmark.cli.arguments import add_number, add_output_options, real_number
 
 if TYPE_CHECKING:
     from agents.msgrpo.configuration.config import MSGRPOConfig
+    from benchmark.cli.output import Output
+    from benchmark.score.document import ScoreView
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Who learns what from whom."""
+    """Declare the model that learns, the game, and the teacher that it imitates."""
     parser.add_argument(
         "--model", default="smollm2", metavar="M", help="smollm2 (default), a folder, a name on the hub, gguf:PATH"
     )
@@ -45,6 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--mode", default="direct", metavar="MODE", help="response mode: direct (default) or think")
     parser.add_argument("--prompts", metavar="FILE", help="another wording of the prompts (TOML)")
+    parser.add_argument("--legal-only", action="store_true", help="evaluate with legal answers alone")
     weights = parser.add_mutually_exclusive_group()
     add_number(weights, "--rank", None, "rank of the LoRA adapter (default 16)", 1, metavar="R")
     weights.add_argument("--full", action="store_true", help="train all weights")
@@ -63,14 +67,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Learn, then evaluate before and after."""
+    """Train the model on the teacher's moves, and score it as it was before and as it is after."""
+    from agents.msgrpo.__main__ import check_packages
     from benchmark.cli.output import Output
     from benchmark.errors import BenchmarkError, UsageError
-    from textgames.extras import missing_packages
 
-    missing = missing_packages("torch", "transformers", extra="train")
-    if missing is not None:
-        raise UsageError(f"a warm start needs {missing}")
+    try:
+        check_packages(args.model, adapter=not args.full)
+    except ModuleNotFoundError as error:
+        raise UsageError(str(error)) from error
     from agents.msgrpo.errors import ConfigError, DivergenceError, UnusableModelError
     from agents.msgrpo.warmup.start import Teaching, warm_start
 
@@ -103,6 +108,7 @@ def _config(args: Namespace) -> "MSGRPOConfig":
         "lora_rank": 0 if args.full else args.rank or 16,
         "response_mode": args.mode,
         "prompt_file": args.prompts or "",
+        "legal_only": args.legal_only,
         "seed": args.seed,
         "out": args.out or str(Path("runs") / f"warmup-{'-'.join(scenarios)}"),
     }
@@ -110,7 +116,7 @@ def _config(args: Namespace) -> "MSGRPOConfig":
     return warmup_config(model, scenarios, args.examples, **settings).with_overrides(args.sets)
 
 
-def _evaluated(args: Namespace, config: "MSGRPOConfig", output: Any) -> int:
+def _evaluated(args: Namespace, config: "MSGRPOConfig", output: "Output") -> int:
     """Play the scenarios' own episodes, which nothing is trained on, with the model as it was and as it is."""
     from agents.load import check_spec
     from benchmark.cli.output import report
@@ -136,4 +142,34 @@ def _evaluated(args: Namespace, config: "MSGRPOConfig", output: Any) -> int:
     if config.prompt_file:
         values["prompts"] = config.prompt_file
     options = RunOptions(**checked_options(values, {}), given=frozenset(values))
-    return report(open_session(plan_run(options, output.say)).play(quiet=output.quiet), output)
+    ending = open_session(plan_run(options, output.say)).play(quiet=output.quiet)
+    return report(ending, output, keep=lambda scores: _keep(scores, Path(config.out), output))
+
+
+KEPT = (
+    *("scenario", "episodes", "protocol", "mean_return", "normalized", "normalized_by", "above_blind"),
+    *("success_rate", "invalid_rate", "blind", "reference"),
+)
+"""What ``warmup.json`` keeps of a score, as ``run --json`` has it."""
+
+
+def _keep(scores: "Sequence[ScoreView]", out: Path, output: "Output") -> None:
+    """Put the scores before and after into the folder, and say what the warm start has brought."""
+    from agents.msgrpo.warmup.start import add_scores
+    from benchmark.show.columns import estimate_figure
+
+    plain: list[dict[str, Any]] = [{**score} for score in scores]
+    before, after = ([score for score in plain if score["agent"] == agent] for agent in ("base", "warm"))
+    add_scores(out, *([{key: score[key] for key in KEPT} for score in own] for own in (before, after)))
+
+    def shown(score: dict[str, Any], key: str, form: str) -> str:
+        figure = estimate_figure(score[key], form)
+        return f"{figure.text or 'unknown'} {figure.interval}".strip()
+
+    for old in before:
+        new = next(score for score in after if score["scenario"] == old["scenario"])
+        told = [
+            f"{called} {shown(old, key, form)} before, {shown(new, key, form)} after"
+            for called, key, form in (("score", "normalized", ".2f"), ("success", "success_rate", ".0%"))
+        ]
+        output.say(f"{old['scenario']}, {old['episodes']} episodes each: {'; '.join(told)}")

@@ -59,9 +59,14 @@ class Setting:
         if self.groups > len(TRAINING_SEEDS):
             raise ValueError(f"there are {len(TRAINING_SEEDS):,} training layouts, so no {self.groups:,} groups")
 
+    @classmethod
+    def of(cls, scenario: "Scenario | Setting", **more: Any) -> "Setting":
+        """A setting of a scenario, or a setting with ``more`` in the place of its own."""
+        return replace(scenario, **more) if isinstance(scenario, Setting) else cls(scenario, **more)
+
     @property
     def rounds(self) -> int:
-        """The horizon."""
+        """How many rounds an episode has at most: ``horizon``, or else the scenario's own."""
         return self.scenario.horizon if self.horizon is None else self.horizon
 
     def game(self) -> TSMG[Any]:

@@ -72,7 +72,7 @@ class DrawResult:
     reference: str
 
     def to_json(self) -> dict[str, Any]:
-        """Its attributes as plain data."""
+        """The attributes as plain data."""
         return {name: each.to_json() if isinstance(each, Estimate) else each for name, each in vars(self).items()}
 
 

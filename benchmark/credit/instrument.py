@@ -5,6 +5,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -29,7 +30,6 @@ from benchmark.credit.gradients.episodes import BatchRows, EpisodeGradients, Row
 from benchmark.credit.gradients.quality import BatchGradient, quality
 from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
 from benchmark.credit.results import CreditReport, MethodResult, TruthSummary
-from textgames.environments.rules import InvalidAction
 from textgames.scenarios import Scenario
 
 ORACLE, NOISE = "oracle", "noise"
@@ -41,7 +41,7 @@ DEFAULT_BATCHES = 8
 
 
 class Credited(NamedTuple):
-    """One method's credit of all batches."""
+    """The credit that one method gave to all batches."""
 
     credits: list[Credit]
     extra_tokens: float
@@ -253,7 +253,7 @@ class _Gradients(NamedTuple):
 
 
 def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[str, EpisodeGradients]:
-    """The same credit, scaled in other ways that are in use."""
+    """The credit scaled in the other ways that are in use."""
     per_step = [each for each in credit.advantages if isinstance(each, np.ndarray)]
     if len(per_step) < len(credit.advantages):
         return {}
@@ -303,67 +303,39 @@ def methods_of(names: Iterable[str], setting: Setting) -> dict[str, CreditMethod
 
 
 def default_methods() -> tuple[str, ...]:
-    """Those of :data:`DEFAULT_METHODS` that are registered."""
+    """Those methods among :data:`DEFAULT_METHODS` that are registered."""
     return tuple([name for name in DEFAULT_METHODS if name in METHODS.names])
 
 
 def measure(
     policy: Policy,
-    scenario: Scenario,
+    scenario: Scenario | Setting,
     methods: Sequence[str] | Mapping[str, CreditMethod] | None = None,
     *,
-    groups: int = 8,
-    group_size: int = 16,
-    batches: int = DEFAULT_BATCHES,
-    horizon: int | None = None,
-    format_penalty: float = 1.0,
-    invalid_action: InvalidAction = "default",
-    samples: int = DEFAULT_SAMPLES,
-    seed: int = 0,
-    gradient: bool = True,
     draws: Sequence[str] = (),
     sizes: Sequence[int] = (),
-    max_states: int = MAX_STATES,
-    progress: Progress | None = None,
+    **how: Any,
 ) -> CreditReport:
     """Measure methods of credit on a policy and a game.
 
     Args:
         policy: plays every seat, without history; its temperature is that of training, 1.25 for MS-GRPO.
-        scenario: a small game with ``outcomes``.
+        scenario: a small game with ``outcomes``, or a setting of one.
         methods: names of registered methods, or ``{name: method}``; :data:`DEFAULT_METHODS` when not given. "oracle"
             (the true advantage) and "noise" are always measured too.
-        groups: starts, layouts of training seeds.
-        group_size: episodes from each start in a batch.
-        batches: from the same starts.
-        horizon: rounds; the scenario's when not given.
-        format_penalty: what an invalid response costs; 1 in training.
-        invalid_action: what it does.
-        samples: responses to each prompt, where the policy's probabilities have to be estimated.
-        seed: of everything random.
-        gradient: whether to look at gradients too, where there is a model.
         draws: names of draw rules to look at.
         sizes: numbers of episodes that they draw; half of a batch when not given.
-        max_states: the most different states.
-        progress: ``(what, done, total)`` as it goes on.
+        how: fields of :class:`Setting`, and what :class:`Instrument` takes: ``batches``, ``samples``, ``max_states``,
+            ``gradient``, ``progress``.
 
     Raises:
         ValueError: the game or the policy can't be measured.
         ConfigError: no such method or rule.
         RuntimeError: a provider's error.
     """
-    setting = Setting(scenario, groups, group_size, horizon, format_penalty, invalid_action, seed)
+    setting = Setting.of(scenario, **{one.name: how.pop(one.name) for one in fields(Setting) if one.name in how})
     if not isinstance(methods, Mapping):
         methods = methods_of(default_methods() if methods is None else methods, setting)
     for rule in draws:
         DRAWS.check(rule)
-    instrument = Instrument(
-        policy,
-        setting,
-        batches=batches,
-        samples=samples,
-        max_states=max_states,
-        gradient=gradient,
-        progress=progress,
-    )
-    return instrument.measure(methods, draws=draws, sizes=sizes)
+    return Instrument(policy, setting, **how).measure(methods, draws=draws, sizes=sizes)

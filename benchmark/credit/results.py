@@ -35,7 +35,7 @@ class MethodResult:
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Flat: the figures by their names."""
+        """All figures by their names, without levels."""
         found: dict[str, Any] = {"name": self.name}
         for prefix, part in (("", self.fidelity), ("gradient_", self.gradient)):
             if part is not None:

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+from agents.common.refusals import shown
 from agents.models.embedded import EMBEDDED
 from agents.models.provider import find_model, providers
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
-from benchmark.errors import UsageError, shown
+from benchmark.errors import UsageError
 from benchmark.play.agents.objects import is_object
 from benchmark.play.agents.players import OWN_PLAYERS, AgentSpec, card_of, load_policy
 from benchmark.play.options import RunOptions
@@ -46,7 +47,7 @@ def is_larger(spec: str) -> bool:
 
 
 def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
-    """Where an agent's spec, its kind and its model contradict each other."""
+    """What contradicts itself in an agent's spec, its kind and its model."""
     spec, kind, settings = card["spec"], card["kind"], card["settings"]
     prefix, _, model = spec.partition(":")
     named = _provider_of(spec)

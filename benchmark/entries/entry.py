@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from agents.common.files import replacing
 from agents.common.redaction import Redactor
-from benchmark.errors import StorageError, UsageError, shown, unknown_name
+from agents.common.refusals import shown
+from benchmark.errors import StorageError, UsageError, unknown_name
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, folder_name, resume_command, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
@@ -36,7 +37,7 @@ class Terms(NamedTuple):
 
 
 def open_terms() -> Terms:
-    """Those of the leaderboard that anybody may enter at any time."""
+    """The terms of the leaderboard that anybody may enter at any time."""
     return Terms(PAPER_SCENARIOS, MIN_EPISODES)
 
 

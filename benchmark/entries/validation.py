@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
+from agents.common.refusals import shown
 from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
 from agents.protocol import LEGAL_ONLY
@@ -19,7 +20,7 @@ from agents.turn import FinishReason
 from benchmark.entries.authors import author_problems, is_larger, is_shipped, kind_problems
 from benchmark.entries.entry import Terms, name_problem, open_terms
 from benchmark.entries.tokens import TokenTally
-from benchmark.errors import UsageError, shown
+from benchmark.errors import UsageError
 from benchmark.play.agents.players import AgentSpec
 from benchmark.play.options import ADDED, COUNTING, checked_options
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
@@ -49,7 +50,7 @@ LONGEST_TEXT = 1000  # characters of a manifest's texts but the prompts
 
 @dataclass
 class Verdict:
-    """What came of checking an entry."""
+    """What the check of an entry found."""
 
     # what is wrong with it, one sentence each with its place, at most MAX_PROBLEMS; nothing for a good entry
     problems: list[str] = field(default_factory=list)
@@ -267,7 +268,7 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: T
 
 
 def _measure_problems(record: Record) -> Iterator[str]:
-    """Where figures that no replay can give contradict each other."""
+    """What contradicts itself among the figures that no replay can give."""
     answers = [answer for step in record["steps"] for answer in answers_of(step)]
     counted = [sum(answer["tokens"][i] for answer in answers if "tokens" in answer) for i in (0, 1)]
     cached = record[MEASURED].get("cached_tokens", [0, 0])

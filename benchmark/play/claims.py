@@ -32,7 +32,7 @@ HARMLESS = (
 
 
 def claims_of(options: RunOptions, env_ids: Iterable[str]) -> list[Claim]:
-    """Everything of that kind that a run's options and its games name."""
+    """All claims of that kind that a run's options and its games make."""
     specs = [AgentSpec.parse(text) for text in options.agents]
     claims = [Claim("--allow", spec.spec, f"the code {spec.spec}") for spec in specs if names_code(spec.spec)]
     # some of LiteLLM's models are named by their address

@@ -113,7 +113,7 @@ _FOR_LIFE = ExitStack()
 
 
 class Result(NamedTuple):
-    """What a worker sends back of an episode."""
+    """What a worker sends back when it has played an episode."""
 
     line: bytes  # of the run folder
     notices: tuple[str, ...]  # what people should know of the servers that were asked, as far as it is new
@@ -184,7 +184,7 @@ class TablesElsewhere:
         self._prompts = {file: Path(file).read_bytes() for file in prompt_files_of(options)}
 
     def play(self, work: TableWork) -> Generator[Record]:
-        """:data:`benchmark.play.runner.Elsewhere`."""
+        """Play a table on the cluster; see :data:`benchmark.play.runner.Elsewhere`."""
         options, names = self._options, tuple(dict.fromkeys(work.seats.values()))
         setup = TableSetup(
             seats=dict(work.seats),

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from agents.cluster.connection import ANY
+from agents.common.refusals import accepted, shown
 from agents.common.toml import read_toml
 from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, read_protocols, same_protocol
-from benchmark.errors import UsageError, shown, unknown_name
+from benchmark.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -223,7 +224,7 @@ def is_switch(name: str) -> bool:
 
 
 def flag_of(name: str) -> str:
-    """``--max-cost``; lists are singular on the command line."""
+    """An option's flag, such as ``--max-cost``; those that are lists stand in the singular."""
     return "--" + (name.removesuffix("s") if takes_many(name) else name).replace("_", "-")
 
 
@@ -316,7 +317,10 @@ def checked_options(values: Mapping[str, Any], origins: Mapping[str, str]) -> di
     from pydantic import ValidationError
 
     def refuse(name: str, value: Any) -> UsageError:
-        return UsageError(f"{origins.get(name, name)} must be {_accepted(name)}, got {shown(value)}")
+        about = options_model().model_json_schema()["properties"][name]
+        return UsageError(
+            f"{origins.get(name, name)} must be {accepted(about.get('items', about))}, got {shown(value)}"
+        )
 
     for name, value in values.items():
         if isinstance(value, bool) and not is_switch(name):  # pydantic would take true for 1
@@ -352,24 +356,6 @@ def options_model() -> "type[BaseModel]":
     }
     config = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False)
     return pydantic.create_model("RunOptions", __config__=config, **definitions)
-
-
-def _accepted(name: str) -> str:
-    """What an option takes, for its error: ``a whole number from 1 to 10,000,000``."""
-    bounds = OPTIONS[name].metadata["bounds"]
-    kinds = (OPTIONS[name].type, *get_args(OPTIONS[name].type))
-    kind = (
-        "true or false"
-        if bool in kinds
-        else "a whole number"
-        if int in kinds
-        else "a number"
-        if float in kinds
-        else "a text"
-    )
-    if "gt" in bounds:
-        return f"{kind} above {bounds['gt']:,} and at most {bounds['le']:,}"
-    return f"{kind} from {bounds['ge']:,} to {bounds['le']:,}" if bounds else kind
 
 
 def _read_config(file: str, names: Sequence[str]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ NOTEBOOK_ROWS = 24
 
 @dataclass
 class Tally:
-    """One matchup so far."""
+    """How far one matchup has been played."""
 
     total: int  # episodes that it has
     done: int  # scored episodes, those of earlier processes included
@@ -40,7 +40,7 @@ class Tally:
 
     @property
     def counts(self) -> str:
-        """What is done of what there is: ``12/50``."""
+        """How many episodes are done, of how many: ``12/50``."""
         return f"{self.done + self.errors}/{self.total}"
 
     @property
@@ -123,7 +123,7 @@ class Display:
 
 
 class Lines(Display):
-    """One line now and then, for logs and pipes."""
+    """Progress as a line now and then, for logs and pipes."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter

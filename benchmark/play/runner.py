@@ -23,7 +23,7 @@ from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_rec
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may use."""
+    """How many episodes a run may play at once, and how much time and money it may take."""
 
     max_concurrency: int | None = None  # episodes in flight; where it is ``None``, see :meth:`in_flight`
     run_timeout: float | None = None  # seconds for this process's playing, or ``None``
@@ -47,7 +47,7 @@ class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody se
 
 
 class GaveUp(Exception):  # noqa: N818 - the other agents' run goes on
-    """Nothing works at all for one agent (a wrong key, a server that is down); the message says what."""
+    """One agent can't play at all (a wrong key, a server that is down); the message says why."""
 
 
 class TableWork(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Any
 from agents.common.approvals import approve
 from agents.common.interrupt import kills_interrupt
 from agents.common.redaction import Redactor
+from agents.models.provider import find_model
 from agents.protocol import LEGAL_ONLY, UNLISTED
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
@@ -153,6 +154,22 @@ def open_session(planned: PlannedRun) -> Session:
     return Session(folder, players, options, redactor)
 
 
+def check_unplayed(planned: PlannedRun) -> None:
+    """Refuse what :func:`open_session` would, as far as that is known without loading weights or asking a server.
+
+    Raises:
+        UsageError: in the same words; but a key may be missing.
+    """
+    options, players, _ = planned
+    players.check_unmade()
+    cards = [
+        {"name": name, "spec": spec.spec, "settings": {"model": (find_model(spec.spec) or (None, None))[1]}}
+        for name, spec in players.specs.items()
+        if name not in players.policies
+    ]
+    agent_prices(cards, options, {})
+
+
 def new_folder() -> str:
     """The name of a run folder that nobody named: it sorts by time, and two runs of one second don't meet."""
     return f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -205,7 +222,7 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False) -> Ending:
 
 
 def nobody(question: str) -> bool:
-    """Answers where there is nobody to ask."""
+    """Answer no to every question, as nobody is there to be asked."""
     return False
 
 

@@ -20,7 +20,8 @@ from shlex import quote
 
 from agents.common.files import replacing
 from agents.common.redaction import Redactor
-from benchmark.errors import StorageError, UsageError, shown
+from agents.common.refusals import shown
+from benchmark.errors import StorageError, UsageError
 from benchmark.runs.locking import LOCK_NAME, NO_LINKS, FolderLock
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
 from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, sealed_line, to_line
@@ -136,7 +137,7 @@ class RunFolder:
         return index
 
     def records(self) -> Iterator[Record]:
-        """One record of every episode, as :meth:`located_records` has them."""
+        """The record of every episode, in the order of :meth:`located_records`."""
         return (record for _, record in self.located_records())
 
     def located_records(self) -> Iterator[tuple[int, Record]]:

@@ -9,7 +9,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict
 
 from agents.common.redaction import Redactor
-from benchmark.errors import UsageError, problem_of, shown
+from agents.common.refusals import problem_of, shown
+from benchmark.errors import UsageError
 from benchmark.runs.record import MAX_SEED, STRICT
 
 MANIFEST_NAME = "manifest.json"
@@ -63,7 +64,7 @@ class SessionShape(CodeShape):
 
 @with_config(STRICT)
 class CardShape(TypedDict):
-    """One agent."""
+    """What a run says of one of its agents."""
 
     name: Annotated[str, Field(description="What results call it.")]
     spec: Annotated[str, Field(description="What --agent took.")]

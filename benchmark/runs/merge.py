@@ -18,7 +18,7 @@ from benchmark.runs.record import Key, canonical_line, key_of
 
 
 class MergeReport(NamedTuple):
-    """What a merge found."""
+    """What was found when runs were merged."""
 
     episodes: int  # written
     duplicates: int  # episodes that more than one run had

@@ -12,8 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.common.refusals import shown
 from agents.protocol import check_moves, same_protocol
-from benchmark.errors import UsageError, shown, unknown_name
+from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
@@ -70,7 +71,7 @@ class Plan:
         return cls(scenarios, seeds)
 
     def with_episodes(self, episodes: int, seed_offset: int = 0) -> "Plan":
-        """The same tables on as many episodes, from ``first_seed + seed_offset`` on."""
+        """The plan of the same tables with as many episodes, from ``first_seed + seed_offset`` on."""
         first = {name: scenario.first_seed + seed_offset for name, scenario in self.scenarios.items()}
         seeds = {one: range(first[one.scenario], first[one.scenario] + episodes) for one in self.seeds}
         return Plan(self.scenarios, seeds)
@@ -320,7 +321,7 @@ def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = 
 
 
 def to_ranges(seeds: Iterable[int]) -> list[list[int]]:
-    """Seeds as ``[[first, last], ...]``, ends included."""
+    """Ascending seeds as ``[[first, last], ...]``, both ends included."""
     ranges: list[list[int]] = []
     for seed in sorted(set(seeds)):
         if ranges and ranges[-1][1] == seed - 1:

@@ -16,11 +16,11 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
 from agents.common.checksum import opened, sealed
+from agents.common.refusals import problem_of
 from agents.episode import Episode, Step
 from agents.models.served.answers import writable
 from agents.protocol import MOST_RETRIES
 from agents.turn import MOST_TOKENS, Turn
-from benchmark.errors import problem_of
 
 SCHEMA_VERSION = 1
 MEASURED = "measured"  # the only key whose value isn't determined by the seed and the responses
@@ -142,12 +142,12 @@ class Key(NamedTuple):
     seed: int
 
     def __str__(self) -> str:
-        """For messages: ``frozen-lake, random, seed 10003``."""
+        """The key as messages name it: ``frozen-lake, random, seed 10003``."""
         return f"{self.scenario}, {' against '.join(self.agents)}, seed {self.seed}"
 
 
 def key_of(record: Record) -> Key:
-    """The record's key."""
+    """The key of a parsed record."""
     return Key(record["scenario"], tuple(record["agents"].values()), record["seed"])
 
 

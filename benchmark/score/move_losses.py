@@ -147,7 +147,7 @@ class FolderLosses:
         return self._known.get(episode, {})
 
     def add_to(self, record: Record) -> None:
-        """Put the metric into a record."""
+        """Put what the players' moves lost into the metrics of a record."""
         for player, losses in self.of(record).items():
             lost, moves = losses[MOVES]
             if moves:

@@ -247,7 +247,7 @@ class OverallTest:
         return self.compare(a, b)[1] < LEVEL
 
     def compare(self, a: str, b: str) -> tuple[float, float]:
-        """By how much the overall score of ``a`` is above that of ``b`` on common seeds, and the corrected p-value."""
+        """How much the overall score of ``a`` is above that of ``b`` on common seeds, and the corrected p-value."""
         difference, highest, parts = 0.0, 0.0, [np.empty(0)]
         for name, weight in self._weights.items():
             returns, blind, span = self._common(a, b, name)

@@ -41,7 +41,7 @@ Returns = NDArray[np.float64]
 
 
 class BlindEnd(NamedTuple):
-    """The 0 of a scale."""
+    """The end of a scale that a score of 0 stands for: the best play that doesn't read."""
 
     values: (
         Returns  # (episodes,) the best blind player's expected return on each; all equal where it isn't known of each
@@ -52,7 +52,7 @@ class BlindEnd(NamedTuple):
 
 
 class ReferenceEnd(NamedTuple):
-    """The 1 of a scale."""
+    """The end of a scale that a score of 1 stands for: optimal play, or a strong player."""
 
     values: Returns  # (episodes,)
     kind: Literal["optimal", "reference"]

@@ -49,7 +49,7 @@ LUCK_LIMIT = 2000
 
 @dataclass
 class Cell:
-    """One agent in one scenario: a row of numbers per scored episode (and seat, where it has several)."""
+    """What one agent did in one scenario: a row of numbers per scored episode (and seat, where it has several)."""
 
     planned: int = 0  # episodes that were to be played
     # ``{name: values}`` for the names in :data:`COLUMNS`
@@ -73,7 +73,7 @@ class Cell:
 
     @property
     def episodes(self) -> int:
-        """Scored episodes (times seats)."""
+        """How many episodes were scored, in games of several players one for every seat."""
         return len(self.columns["seed"])
 
     @property

@@ -299,7 +299,7 @@ def to_view(estimate: Estimate) -> EstimateView | None:
 
 
 def views(estimates: Mapping[str, Estimate]) -> dict[str, EstimateView]:
-    """The estimates that are numbers as plain JSON."""
+    """Those estimates that are numbers, as plain JSON."""
     return {name: view for name, one in estimates.items() if (view := to_view(one)) is not None}
 
 

@@ -34,7 +34,7 @@ _BLOCK = 4_000_000  # resampling weights held at a time; 8 bytes each
 
 
 class Statistic(NamedTuple):
-    """A figure of an episode table."""
+    """A figure that is made of the means of a table's columns, and what its interval needs."""
 
     columns: tuple[int, ...]  # the columns of the table that it is made of
     of: Callable[[Array], Array]  # from these columns' means, shape (..., len(columns)), to the figure, shape (...)

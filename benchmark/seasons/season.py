@@ -26,9 +26,10 @@ from pydantic import Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from agents.common.files import replacing
+from agents.common.refusals import problem_of, shown
 from benchmark.entries.authors import differing_claims
 from benchmark.entries.entry import Terms
-from benchmark.errors import StorageError, UsageError, problem_of, shown
+from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import folder_name
 from benchmark.runs.manifest import CardShape, strict_json
 from benchmark.runs.plan import find_scenarios

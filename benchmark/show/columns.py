@@ -76,7 +76,7 @@ def estimate_figure(estimate: EstimateView | None, form: str = ".3f") -> Figure:
 
 
 def rank_figure(row: ScoreView | OverallView) -> Figure:
-    """``4``, or ``4=`` where the rank is shared."""
+    """A rank as tables show it: ``4``, or ``4=`` where it is shared."""
     return Figure("" if row["rank"] is None else f"{row['rank']}{'=' if row['tied'] else ''}", row["rank"])
 
 

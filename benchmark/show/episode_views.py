@@ -33,7 +33,7 @@ class TextTable:
         return list(self._places)
 
     def place(self, text: str | None) -> int:
-        """The text's index; -1 for none."""
+        """The index at which the text is stored; -1 where there is none."""
         return NONE if text is None else self._places.setdefault(text, len(self._places))
 
 

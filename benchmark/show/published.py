@@ -181,7 +181,7 @@ def _model_id(spec: str) -> str:
 
 
 def _played(document: Mapping[str, Any], agent: AgentView) -> str:
-    """When the agent's source was played, ISO 8601, or an empty text."""
+    """The time at which the agent's source was played, ISO 8601, or an empty text."""
     source = document["sources"][agent["source"]]
     return source["finished"] or source["started"] or ""
 

@@ -109,7 +109,7 @@ def _value(estimate: EstimateView | None) -> str:
 
 
 def _percent(shares: Sequence[EstimateView | None]) -> str:
-    """The mean of the known shares."""
+    """The mean of those shares that are known, in percent."""
     known = [share["value"] for share in shares if share is not None]
     return f"{sum(known) / len(known):.0%}" if known else ""
 
@@ -134,7 +134,7 @@ def _marked(rows: Sequence[Row]) -> str:
 
 
 def _noted(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Of whom there is more to know: why somebody isn't ranked, or that several models answered under one name."""
+    """A line on those of whom there is more to know: why one isn't ranked, or that several models answered."""
     names = dict.fromkeys(_short(row["agent"]) for row in scores if agent_note(row))
     return f"Notes on {', '.join(names)}: add --stats." if names else ""
 

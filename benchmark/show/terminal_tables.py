@@ -24,7 +24,7 @@ from textgames.scenarios import ABOUT_SUITES
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table of texts."""
+    """A table as a terminal shows it: every cell is a text."""
 
     title: str  # its heading
     columns: tuple[str, ...]  # headings; the ones that start with ``<`` are flush left, the others right
@@ -120,7 +120,7 @@ def further_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
 
 
 def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
-    """One sheet per scenario."""
+    """A table of scores for each scenario."""
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
@@ -152,7 +152,7 @@ def overall_sheet(rows: Sequence[OverallView], scenarios: Sequence[str], scores:
 
 
 def rating_sheets(rows: Sequence[RatingView]) -> list[Sheet]:
-    """Head-to-head ratings, one sheet per scenario."""
+    """A table of head-to-head ratings for each scenario."""
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
@@ -224,7 +224,7 @@ def printable(text: str) -> str:
 
 
 def stdout_console() -> Console:
-    """Where results are printed: as wide as the terminal; wide enough for every table in a file or a pipe."""
+    """The console for results: as wide as the terminal; wide enough for every table in a file or a pipe."""
     console = Console(highlight=False, force_jupyter=False)  # in a notebook, too, what is printed is text
     return console if console.is_terminal else Console(highlight=False, force_jupyter=False, width=180)
 
@@ -280,7 +280,7 @@ def _draw_sheets(sheets: Sequence[Sheet], console: Console) -> None:
 
 
 def to_markdown(sheets: Sequence[Sheet]) -> str:
-    """The same tables as GitHub Markdown."""
+    """The tables of the terminal as GitHub Markdown."""
     blocks = []
     for sheet in sheets:
         lines = [f"### {_escape(sheet.title)}", ""]

@@ -146,7 +146,7 @@ _SKILL: tuple[Column[SkillView], ...] = (
 
 
 class TextTable(NamedTuple):
-    """One of these tables, for every output."""
+    """A table beside the scores, whose cells are texts in every kind of output."""
 
     key: str  # of its rows in a document
     title: str
@@ -165,5 +165,5 @@ _TABLES = (
 
 
 def text_tables(document: Mapping[str, Any]) -> list[TextTable]:
-    """Those that a document has rows for."""
+    """The tables for which a document has rows."""
     return [table._replace(rows=rows) for table in _TABLES if (rows := document.get(table.key))]

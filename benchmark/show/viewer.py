@@ -32,7 +32,7 @@ QUIT = ("q", END_OF_INPUT)
 
 
 class Showing(NamedTuple):
-    """One episode that is being looked at."""
+    """One episode as the viewer shows it: its title, what was recorded, and what its replay gave."""
 
     title: str
     record: Record
@@ -89,7 +89,7 @@ class EpisodePicker:
 
 
 def place(record: Record, index: int) -> Text:
-    """Which step this is, and whose."""
+    """The heading of a step: which round it is, and whose step where several play."""
     step = record["steps"][index]
     who = f" {step['player']} ({record['agents'][step['player']]})" if len(record["agents"]) > 1 else ""
     return Text(printable(f"round {step['round'] + 1}{who}"), style="bold")

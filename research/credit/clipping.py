@@ -119,7 +119,7 @@ def _learner(model: ScoreModel, surrogate: PPO, passes: int) -> Learner:
 def _way(
     model: ScoreModel, rows: Sequence[TrainingRow], surrogate: PPO, passes: int, rate: float
 ) -> tuple[Tensor, UpdateStats]:
-    """(size,) from the first to the last weights."""
+    """(size,) the way from the first weights to the last."""
     learner = _learner(model, surrogate, passes)
     stats = learner.update(rows, np.random.default_rng(0), rate)
     return _weights(learner) - torch.cat([p.detach().flatten().double() for p in model.parameters.values()]), stats

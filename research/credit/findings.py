@@ -24,7 +24,7 @@ _SEED = 20261121
 
 @dataclass(frozen=True)
 class Run:
-    """One training run at the budget of tokens."""
+    """What one training run spent and reached, up to its budget of tokens."""
 
     seed: int
     rate: float
@@ -77,7 +77,7 @@ class Findings:
 
 
 def read_findings(study: Study, folder: StudyFolder) -> Findings:
-    """Read what is there."""
+    """Read the results of all jobs that are there."""
     jobs = jobs_of(study)
     there = {job.name: folder.result(job.name) for job in jobs if folder.result_file(job.name).exists()}
     of = {

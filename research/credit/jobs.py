@@ -100,5 +100,5 @@ class StudyFolder(Folder):
         return [method for method in self.methods if method not in known]
 
     def stage(self, game: str, stage: str) -> Path:
-        """Where the model of a stage of training is."""
+        """The folder of the model of a stage of training."""
         return self.path / _source(game, stage) / ("model" if stage == "base" else stage)

@@ -143,7 +143,7 @@ class Study(BaseModel):
 
     @property
     def temperature(self) -> float:
-        """Of sampling, in training and in measurements."""
+        """The temperature of sampling, in training and in measurements."""
         return float(self.msgrpo.get("temperature", 1.25))
 
     def recipe(self, name: str) -> Any:
@@ -190,7 +190,7 @@ class Study(BaseModel):
         return differences_of(self.as_data(), other)
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
-        """Those of the differences that only add work: more seeds, and arms that the other doesn't have."""
+        """The differences that only add work: more seeds, and arms that the other doesn't have."""
         known = other.get("arms")
         new = [f"arms.{arm}." for arm in self.arms if isinstance(known, Mapping) and arm not in known]
         arms = [name for name in self.differences(other) if name.startswith(tuple(new))]

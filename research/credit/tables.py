@@ -121,7 +121,7 @@ def draws_table(findings: Findings) -> str:
 
 
 def thinking_table(findings: Findings) -> str:
-    """The same for the model that reasons."""
+    """The table of draw rules for the model that reasons."""
     rows = []
     for name, document in findings.thinking.items():
         (first,) = document["methods"]

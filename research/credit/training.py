@@ -49,7 +49,7 @@ class CountingEngine(LiveEngine):
 
 
 class Point(NamedTuple):
-    """An evaluation during a run."""
+    """What an evaluation during a run found."""
 
     tokens: int  # spent until then
     iterations: int  # done until then
@@ -57,7 +57,7 @@ class Point(NamedTuple):
 
 
 class RunRecord(NamedTuple):
-    """What a run gave."""
+    """What is kept of a training run."""
 
     points: list[Point]
     history: list[dict[str, Any]]  # KEPT_METRICS of every iteration, with the tokens spent until its end

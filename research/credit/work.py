@@ -60,13 +60,13 @@ def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report
 
 
 def tune(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """One short run of an arm with one learning rate and a seed that no other run has."""
+    """Run an arm for a short time with one learning rate and a seed that no other run has."""
     budget = round(study.games[job.game].tokens * study.tuning_share)
     return _run(job, study, folder, report, rate=job.rate, seed=study.seeds, budget=budget)
 
 
 def train_arm(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """One run of an arm with the learning rate that was best for it."""
+    """Run an arm with the learning rate that was best for it."""
     results = {rate: folder.result(f"tune/{job.game}/{job.arm}/{rate:g}") for rate in study.rates}
     rate = best_rate({rate: result["points"] for rate, result in results.items()})
     budget = study.games[job.game].tokens
@@ -108,7 +108,7 @@ def measure(job: StudyJob, study: Study, folder: StudyFolder, report: Report) ->
 
 
 def measure_draws(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Every draw rule, likewise."""
+    """Measure every draw rule at a stage."""
     from research.credit.measuring import draws_at
 
     return draws_at(job, study, folder, report)

@@ -40,7 +40,7 @@ class Settings(Protocol):
         """``{setting: (own value, other's value)}`` against the data of other settings."""
 
     def additions(self, other: Any) -> list[str]:
-        """Those of the differences that only add work, so that all results of the other settings stay good."""
+        """The differences that only add work, so that all results of the other settings stay good."""
 
 
 class Folder:

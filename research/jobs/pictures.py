@@ -30,7 +30,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def save(figure: Any, file: Path) -> None:
-    """Write a picture."""
+    """Write a figure into a file."""
     # without a date the same data gives the same file
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": "textbench"})
 

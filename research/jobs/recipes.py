@@ -7,8 +7,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from agents.common.refusals import problem_of
 from agents.common.toml import read_toml
-from benchmark.errors import UsageError, problem_of, unknown_name
+from benchmark.errors import UsageError, unknown_name
 
 Model = TypeVar("Model", bound=BaseModel)
 Table = Mapping[str, Any]

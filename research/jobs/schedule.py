@@ -36,13 +36,13 @@ class JobFailedError(BenchmarkError):
 
 
 class Display(Protocol):
-    """What shows the progress."""
+    """What shows how far the jobs are."""
 
     def progress(self, shares: Mapping[str, float]) -> None:
-        """``{job: share of its work that is done, in [0, 1]}`` of the jobs that are being done."""
+        """Take ``{job: share of its work that is done, in [0, 1]}`` of the jobs that are being done."""
 
     def done(self, job: str) -> None:
-        """A job has its result."""
+        """Note that a job has its result."""
 
 
 def run_jobs(

@@ -18,7 +18,7 @@ from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure the regret of the named models and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--scenario", required=True)

@@ -39,7 +39,7 @@ SHIPPED = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
 
 
 def frozen_lake_prompts(count: int) -> list[Prompt]:
-    """One prompt per map, all different."""
+    """A prompt for each map, all different."""
     scenario = SCENARIOS["frozen-lake"]
     game = scenario.game()
     prompt_map = PromptMap.from_file("without-clock")  # which the shipped model reads
@@ -92,7 +92,7 @@ def huggingface(model: TransformersModel, prompts: list[Prompt], tokens: int, *,
 
 
 def ours(model: TransformersModel, prompts: list[Prompt], tokens: int, *, stop: bool) -> Callable[[], object]:
-    """The same through :meth:`TransformersModel.generate`; what is kept between calls is dropped before each."""
+    """Generate by :meth:`TransformersModel.generate`; what is kept between calls is dropped before each."""
     decoding = Decoding(temperature=1.0, max_tokens=tokens, stop=("</action>",) if stop else ())
     seeds = [(row,) for row in range(len(prompts))]
     eos = model._reader.eos_ids

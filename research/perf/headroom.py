@@ -52,12 +52,12 @@ class Says:
         self.name, self._response = name, f"<action>{action}</action>" if action else ""
 
     def act(self, requests: Sequence[Any]) -> list[Turn]:
-        """The same response to each."""
+        """Answer every request with the same response."""
         return [Turn(self._response) for _ in requests]
 
 
 class Played(NamedTuple):
-    """Episodes of one player."""
+    """The returns of one player's episodes."""
 
     returns: np.ndarray  # (episodes,)
     success: float  # share of episodes
@@ -133,7 +133,7 @@ def line(name: str, row: Mapping[str, Any]) -> str:
 
 
 def main() -> int:
-    """Measure, print, and write."""
+    """Measure every scenario, print the table, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="all for one player, where none is named")
     parser.add_argument("--episodes", type=int, default=STANDARD_EPISODES)

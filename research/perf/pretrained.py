@@ -127,7 +127,7 @@ def our_part(source: str) -> dict[str, Any]:
 
 
 def trl_part(source: str) -> dict[str, Any]:
-    """The same by TRL."""
+    """Rollout and update by TRL, on the same work as :func:`our_part`."""
     import warnings
 
     import peft
@@ -185,7 +185,7 @@ class Endless:
 
 @torch.inference_mode()
 def sampled_for(decoder: LeanDecoder, prompts: list[Ids], tokens: int) -> None:
-    """So many tokens to every prompt, as the live engine samples them."""
+    """Sample so many tokens to every prompt, as the live engine does."""
     seeds = [(row,) for row in range(len(prompts))]
     sample(decoder, prompts, Decoding(1.0, max_tokens=tokens), seeds, Endless(), [tokens] * len(prompts))
 
@@ -242,7 +242,7 @@ def floor(source: str) -> dict[str, list[float]]:
 
 
 def pass_seconds(layers: list[list[torch.Tensor]], head: torch.Tensor | None, tokens: int) -> list[float]:
-    """Of so many tokens through the products, at most 2,048 at a time."""
+    """How long so many tokens take through the products, at most 2,048 at a time."""
     matrices = [matrix for layer in layers for matrix in layer] + ([] if head is None else [head])
     inputs = {(m.shape[0], m.dtype): torch.randn(min(tokens, 2048), m.shape[0]).to(m.dtype) for m in matrices}
     clock = Clock()
@@ -339,7 +339,7 @@ def run_part(part: str, source: str, threads: int) -> Any:
 
 
 def main() -> None:
-    """One part, for :func:`run_part`."""
+    """Measure one part in this process, for :func:`run_part`."""
     part, source, threads = sys.argv[1:]
     torch.set_num_threads(int(threads))
     file = None

@@ -76,7 +76,7 @@ def textbench_rate(base_url: str, seconds: float) -> tuple[float, float]:
 
 
 async def bare_client_rate(base_url: str, seconds: float) -> tuple[float, float]:
-    """The same of a bare client."""
+    """The rate of a bare client against the same server."""
     import openai
 
     stop = time.perf_counter() + 3.0 + seconds

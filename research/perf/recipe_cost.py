@@ -32,7 +32,7 @@ class Shape:
 
     @property
     def body(self) -> int:
-        """Weights of the layers."""
+        """How many weights the layers have."""
         attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         biases = self.head_dim * (self.heads + 2 * self.kv_heads) + 2 * self.hidden
         return self.layers * (attention + 3 * self.hidden * self.intermediate + biases)

@@ -93,7 +93,7 @@ def run(commands: list[str], folder: Path) -> None:
 
 
 def measured(recipe: dict[str, Any], model: str) -> Measured:
-    """One model by its recipe's measure."""
+    """What one model reaches by its recipe's measure."""
     name = recipe["scenario"]
     scenario = SCENARIOS[name]
     seeds = range(scenario.seed(FRESH_OFFSET), scenario.seed(FRESH_OFFSET) + EPISODES)
@@ -140,7 +140,7 @@ def _best(recipe: dict[str, Any]) -> float | None:
 
 
 def table(outcomes: dict[str, Outcome]) -> str:
-    """The outcomes in Markdown."""
+    """The outcomes of the recipes as a Markdown table."""
     lines = [
         "| recipe | measure | base | trained | blind play | best play | gain at least | stated | seconds |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -157,7 +157,7 @@ def table(outcomes: dict[str, Outcome]) -> str:
 
 
 def main() -> int:
-    """Run, print, compare."""
+    """Run the recipes, print what they reached, and compare it with what is promised."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*RECIPES, []], metavar="NAME", help=", ".join(RECIPES))
     parser.add_argument("--out", type=Path, required=True)

@@ -36,7 +36,7 @@ FRESH_TEMPERATURES = (0.5, 0.0)
 
 
 def train(config: str, out: Path, seed: int, overrides: list[str]) -> None:
-    """One run, from its last checkpoint if it has one."""
+    """Train one seed, from its last checkpoint if it has one."""
     folder = out / f"seed-{seed}"
     command = [sys.executable, "-m", "agents.msgrpo", "--quiet"]
     if (folder / "last").exists():
@@ -114,7 +114,7 @@ def _interval(values: list[float]) -> str:
 
 
 def table(found: dict[str, dict[int, list[float]]], metric: str) -> str:
-    """The curves in Markdown."""
+    """The curves as a Markdown table."""
     lines = []
     for scenario, points in found.items():
         lines += [

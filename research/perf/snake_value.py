@@ -30,7 +30,7 @@ Choose = Callable[[SnakeState, int, np.random.Generator], str]
 
 
 def players(game: Snake) -> dict[str, Choose]:
-    """The scripted players."""
+    """The scripted players whose episodes are looked at."""
     search = SnakeSearch(game)
     return {
         "greedy": lambda state, left, rng: greedy_action(state, ME, game),
@@ -88,7 +88,7 @@ def measure(name: str, player: str, episodes: int) -> str:
 
 
 def main() -> None:
-    """Fit, or measure."""
+    """Fit the coefficients, or measure how much variance the guess takes out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=2_000, help="to fit on")
     parser.add_argument("--measure", type=int, default=0, metavar="EPISODES", help="to play for every player")

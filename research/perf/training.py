@@ -82,7 +82,7 @@ def random_llama(vocabulary: int, hidden: int = 64, layers: int = 2) -> Any:
 
 
 def parameters(model: Any) -> int:
-    """Weights, tied ones once."""
+    """How many weights a model has; tied ones count once."""
     return sum(p.numel() for p in model.parameters())
 
 
@@ -156,7 +156,7 @@ class GrowingEpisodes:
 
 
 class Lane:
-    """One episode of the growing kind."""
+    """An episode that is played as one growing sequence."""
 
     def __init__(self, play: GrowingEpisodes, seed: int, member: int) -> None:
         self.play, self.env = play, SCENARIOS[SCENARIO].make()
@@ -183,7 +183,7 @@ class Lane:
 
 
 def cut(row: list[int], ends: set[int]) -> list[int]:
-    """Up to and with the first end token."""
+    """The tokens up to the first end token, which is included."""
     for place, token in enumerate(row):
         if token in ends:
             return row[: place + 1]
@@ -356,7 +356,7 @@ def measure_peak(vocabulary: int, tokens: int, whole_logits: bool) -> tuple[floa
 
 
 def resident(field: str) -> int:
-    """Bytes, from the kernel."""
+    """How many bytes of memory this process holds, as the kernel says."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024

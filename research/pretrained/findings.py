@@ -48,7 +48,7 @@ class Fresh(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """One run of an arm."""
+    """What one training run of an arm reached."""
 
     seed: int
     success: Array  # of each iteration, of the episodes that it learnt from

@@ -181,5 +181,5 @@ class PretrainedFolder(Folder):
         write_atomically(place / MADE_WITH, json.dumps(settings_of(job, experiment), indent=1) + "\n")
 
     def model_of(self, need: str) -> Path:
-        """Where the model is that a warm start or a training has made."""
+        """The folder of the model that a warm start or a training has made."""
         return self.path / need / ("model" if need.startswith("start/") else f"{RUN}/last")

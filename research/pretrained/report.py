@@ -122,7 +122,7 @@ def _run_row(findings: Findings, name: str, arm: Arm, runs: Sequence[Trained]) -
 
 
 def _differences(arm: Arm) -> str:
-    """In words, what an arm has of its own."""
+    """What an arm has of its own, in words."""
     told = [f"{key} {value}" for key, value in {**arm.view, **arm.msgrpo}.items()]
     if arm.trainer == "trl":
         told.insert(0, f"TRL's GRPO, {arm.equal} of {arm.like}")
@@ -202,7 +202,7 @@ def _starts_text(findings: Findings) -> str:
 
 
 def _gpu_text(findings: Findings) -> str:
-    """Computed, and said to be."""
+    """What a GPU would need, which is computed and said to be."""
     sizes = [start["base_parameters"] for start in findings.starts.values()]
     tokens = {name: float(np.mean([run.tokens for run in runs])) for name, runs in findings.runs.items()}
     tokens = {name: count for name, count in tokens.items() if count}

@@ -79,7 +79,7 @@ class Ship(BaseModel):
 
 
 class Player(BaseModel):
-    """Who plays fresh episodes, and how."""
+    """A player of the fresh episodes, and the protocol by which it plays."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -107,7 +107,7 @@ class _Spent:
         self._since = (time.perf_counter(), time.process_time())
 
     def count(self) -> None:
-        """Count the time since this was last called."""
+        """Add the time since this was last called."""
         now = (time.perf_counter(), time.process_time())
         self.seconds += now[0] - self._since[0]
         self.processor += now[1] - self._since[1]

@@ -91,7 +91,7 @@ def load(source: str, config: Any) -> tuple[Any, Any]:
 
 
 def train(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
-    """One run of an arm, from its last checkpoint if it has one."""
+    """Train one run of an arm, from its last checkpoint if it has one."""
     from agents.msgrpo import MSGRPOConfig
     from agents.msgrpo.run.saving.checkpoint import load_state
     from research.pretrained.trl import train_by_trl

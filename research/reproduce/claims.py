@@ -34,7 +34,7 @@ class Verdict(StrEnum):
 
 
 class Finding(NamedTuple):
-    """One figure about a claim."""
+    """A figure on which a claim rests."""
 
     about: str  # what was compared, in words
     estimate: Estimate  # the figure with its 95% interval
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """One claim of the paper, with what was found here."""
+    """A claim of the paper, with what was found here."""
 
     name: str
     text: str

@@ -54,5 +54,5 @@ class ReproductionFolder(Folder):
     """The folder of one reproduction."""
 
     def model(self, agent: str) -> Path:
-        """Where an agent's model is: a base, or the last checkpoint of a run."""
+        """The folder of an agent's model: a base, or the last checkpoint of a run."""
         return self.path / agent / "last" if "/" in agent else self.path / "pretrain" / agent / "model"

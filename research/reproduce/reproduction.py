@@ -28,7 +28,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Run:
-    """One training run."""
+    """One training run of the reproduction."""
 
     game: str  # the scenario that it was trained on
     arm: str  # the name of its settings, a key of the experiment's ``arms``

@@ -150,7 +150,7 @@ class Experiment(BaseModel):
         return {name: pair for name, pair in found.items() if name.partition(".")[0] not in _NAMING}
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
-        """Those of the differences that only add work: ``seeds``, where there are more of them."""
+        """The differences that only add work, which are more ``seeds``."""
         return more_seeds(self.seeds, other)
 
 

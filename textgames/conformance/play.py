@@ -73,7 +73,7 @@ def to_move(game: TSMG[Any], state: Any) -> list[str]:
 
 
 def draw(game: TSMG[Any], state: Any, player: str, rng: np.random.Generator) -> str:
-    """One of a player's legal actions."""
+    """A legal action of a player, drawn at random."""
     names = legal_actions(game, state, player)
     action = game.sample_action(state, player, rng)
     require(isinstance(action, str), f"sample_action() of {player} must be a string, got {action!r}")

@@ -139,7 +139,7 @@ class OneSeat:
         return finished([self.starting(state, rng)])[0]
 
     def starting(self, state: Any, rng: np.random.Generator) -> Playing[tuple[Any, float, bool, int]]:
-        """Like :meth:`start`, but stops whenever opponents are asked who answer for a whole batch."""
+        """See :meth:`start`; this stops whenever opponents are asked who answer for a whole batch."""
         return self._until_its_turn(state, 0.0, False, rng, self._rules.max_steps)
 
     def play(
@@ -149,7 +149,7 @@ class OneSeat:
         return finished([self.playing(state, response, rng, rounds_left)])[0]
 
     def playing(self, state: Any, response: str, rng: np.random.Generator, rounds_left: float) -> Playing[Played]:
-        """Like :meth:`play`, but stops whenever opponents are asked who answer for a whole batch."""
+        """See :meth:`play`; this stops whenever opponents are asked who answer for a whole batch."""
         game, player = self._game, self._player
         if rounds_left <= 0 or player not in game.to_move(state):  # the episode ended before its first turn
             if not isinstance(response, str):

@@ -117,7 +117,7 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         return {agent: observe(state, agent) for agent in agents}
 
     def save_state(self) -> Snapshot:
-        """As :meth:`textgames.environments.solo.TextGameEnv.save_state`."""
+        """See :meth:`textgames.environments.solo.TextGameEnv.save_state`."""
         if self._rng is None:
             raise ResetNeeded("save_state() was called before reset(); call reset() first")
         return self._table.snapshot(self._rng)

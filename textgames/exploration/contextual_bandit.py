@@ -171,7 +171,7 @@ class ContextualBandit(TSMG[ContextualState]):
         return self.rounds - len(state.log)
 
     def metrics(self, state: ContextualState, player: Player) -> dict[str, float]:
-        """``regret``: the pseudo-regret."""
+        """The pseudo-regret, as ``regret``."""
         return {"regret": pseudo_regret(state)}
 
     def observe(self, state: ContextualState, player: Player) -> str:

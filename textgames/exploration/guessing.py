@@ -132,7 +132,7 @@ class GuessingGame(TSMG[GuessState]):
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """``{secret: its place in the list}``."""
+        """The place of every secret in the list."""
         return {secret: place for place, secret in enumerate(self.secrets)}
 
     @cached_property

@@ -81,7 +81,7 @@ class FrozenLakeState(NamedTuple):
 
 @lru_cache(maxsize=64)
 def move_table(nrow: int, ncol: int) -> tuple[tuple[int, int, int, int], ...]:
-    """Where every intended direction leads, ``table[cell][action] -> cell``; a wall leaves the player in place."""
+    """Which cell every direction leads to, ``table[cell][action] -> cell``; a wall leaves the player in place."""
     return tuple(
         (
             cell - 1 if cell % ncol else cell,

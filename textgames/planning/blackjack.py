@@ -74,7 +74,7 @@ def deal(first: int, second: int, showing: int) -> BlackjackState:
 
 @lru_cache(maxsize=1)
 def deals() -> tuple[tuple[float, BlackjackState], ...]:
-    """``(probability, state)`` of every deal."""
+    """Every possible deal, as ``(probability, state)``."""
     chances: dict[BlackjackState, float] = {}
     for first, first_chance in CARD_CHANCES:
         for second, second_chance in CARD_CHANCES:
@@ -102,7 +102,7 @@ def dealer_ends(showing: int) -> tuple[tuple[float, int, bool], ...]:
 
 
 def draw_card(rng: np.random.Generator) -> int:
-    """One of thirteen ranks; it takes one uniform number of ``rng``."""
+    """Draw one of thirteen ranks; it takes one uniform number of ``rng``."""
     return min(int(rng.random() * 13) + 1, TEN)
 
 

@@ -83,7 +83,7 @@ class Snake(TSMG[SnakeState]):
     def transition(
         self, state: SnakeState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
     ) -> tuple[SnakeState, dict[Player, float], bool]:
-        """One simultaneous round. The game is over when no player lives; opponents alone don't go on."""
+        """Play one simultaneous round. The game is over when no player lives; opponents alone don't go on."""
         return self.rules.transition(state, joint_action, rng)
 
     @cached_property

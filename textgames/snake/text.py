@@ -41,7 +41,7 @@ LEGEND: Mapping[str, str] = {
 
 @lru_cache(maxsize=64)
 def cell_names(width: int, height: int) -> tuple[str, ...]:
-    """``"(x, y)"`` of every cell."""
+    """The name ``"(x, y)"`` of every cell."""
     return _upwards(coordinates_of(height, width), width)
 
 

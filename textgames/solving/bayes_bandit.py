@@ -150,7 +150,7 @@ class BayesBandit:
         return [float(value) for value in layer.values[np.searchsorted(layer.keys, self._keys(moved))]]
 
     def _keys(self, beliefs: Beliefs) -> NDArray[np.int64]:
-        """One number a belief, the same whatever the arms are called; shape (beliefs,)."""
+        """A number for each belief, the same whatever the arms are called; shape (beliefs,)."""
         keys = np.zeros(len(beliefs), dtype=np.int64)
         for column in np.sort(beliefs, axis=1).T:
             keys = (keys << self._bits) | column

@@ -90,7 +90,7 @@ def found_by(game: TSMG[Any], horizon: int | None) -> dict[str, Any]:
 
 
 def _cache_file(game: TSMG[Any], about: Mapping[str, Any]) -> Path | None:
-    """Where the play of a game that has no row is kept, by its settings and the source code that it depends on."""
+    """The file for the play of a game that has no row, named by its settings and the source code that it depends on."""
     own = own_sources(type(game).__mro__)
     if own is None:
         return None

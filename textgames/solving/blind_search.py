@@ -169,7 +169,7 @@ def _play(game: TSMG[Any], start: Any, horizon: int, policy: FixedPolicy, rng: n
 
 
 def draw(game: TSMG[Any], state: Any, policy: FixedPolicy, rng: np.random.Generator) -> Action:
-    """One action of a fixed policy in a state."""
+    """Draw an action of a fixed policy in a state."""
     player = game.players[0]
     legal = game.legal_actions(state, player)
     if legal:

@@ -195,7 +195,7 @@ def _plans(tree: GameTree, behaviour: Sequence[Floats]) -> list[Floats]:
 
 
 def _chances_against(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:
-    """Of every leaf, the probability that chance and the others lead there. Shape (leaves,)."""
+    """The probability that chance and the others lead to each leaf. Shape (leaves,)."""
     chances = tree.chances
     for other, plan in enumerate(plans):
         if other != place:

@@ -44,7 +44,7 @@ def decisions_in(game: TSMG[Any], state: Any) -> tuple[Decision, ...]:
 
 
 def joint_actions(decisions: Sequence[Decision]) -> Iterator[dict[Player, Action]]:
-    """One action for each decision, in all ways; the last decision's changes first."""
+    """All ways to take one action for each decision; the last decision's changes first."""
     players = [each.player for each in decisions]
     for actions in product(*[each.actions for each in decisions]):
         yield dict(zip(players, actions, strict=True))

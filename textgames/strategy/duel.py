@@ -30,11 +30,11 @@ class Duel(TSMG[StateT]):
 
     @abstractmethod
     def moves(self, state: StateT) -> tuple[Action, ...]:
-        """What that player can do, in order."""
+        """What the player can do, in order."""
 
     @abstractmethod
     def play(self, state: StateT, action: Action) -> StateT:
-        """The state after one of those."""
+        """The state after the player has made a move."""
 
     @abstractmethod
     def result(self, state: StateT) -> float | None:

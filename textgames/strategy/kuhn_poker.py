@@ -93,7 +93,7 @@ _TOLD = {"check": "checked", "bet": "bet 1 chip", "fold": "folded", "call": "cal
 
 
 def betting_text(history: Sequence[Action], players: Sequence[Player]) -> str:
-    """``"player_0 checked, player_1 bet 1 chip"``."""
+    """The betting in words, such as ``"player_0 checked, player_1 bet 1 chip"``."""
     return ", ".join(f"{players[number % 2]} {_TOLD[action]}" for number, action in enumerate(history))
 
 

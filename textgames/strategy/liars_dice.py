@@ -91,7 +91,7 @@ Actions, from the lowest bid to the highest: {bids}; and liar once there is a bi
 
 
 def dice_text(dice: Dice) -> str:
-    """``"4"`` or ``"2 and 5"``."""
+    """A player's dice in words, such as ``"4"`` or ``"2 and 5"``."""
     shown = [str(die) for die in dice]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 

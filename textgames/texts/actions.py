@@ -5,6 +5,9 @@ What counts (and nothing else does, no move is ever guessed):
 * exactly one ``<action>NAME</action>`` in the response, whatever stands around it; or
 * a response that is nothing but a name.
 
+Reasoning isn't the answer: what stands before the last ``</think>`` doesn't count, whoever wrote it, and a response
+whose ``<think>`` is still open at its end names no action.
+
 ``NAME`` is compared after ``strip`` and ``casefold``: ``" Up\\n"`` is ``up``, ``upset`` is not. Games whose actions
 can't be listed read what is inside the tag themselves; finding the tag is the same for all.
 """
@@ -13,13 +16,16 @@ from enum import StrEnum
 from typing import NamedTuple
 
 OPEN_TAG, CLOSE_TAG = "<action>", "</action>"
+THINK, THOUGHT = "<think>", "</think>"
 
 
 class UnreadableReason(StrEnum):
     """Why a response is invalid. The values are what results files and ``info["unreadable"]`` hold."""
 
     EMPTY = "empty"
-    """Nothing but white space, in the response or inside its action tag."""
+    """Nothing but white space, in the response (behind its reasoning) or inside its action tag."""
+    UNCLOSED_THINK = "unclosed_think"
+    """Its ``<think>`` is never closed: all of it is reasoning, where no action is read."""
     NO_TAG = "no_tag"
     """No action tag, and the response as a whole is not a name."""
     UNCLOSED_TAG = "unclosed_tag"
@@ -55,6 +61,12 @@ class ActionNames(dict[str, str]):
                 raise ValueError(f"action names are lower case, without surrounding space, '<' or '>', got {name!r}")
 
 
+def behind_thoughts(text: str) -> str | None:
+    """What of a text isn't reasoning: all that follows its last ``</think>``; ``None`` where a ``<think>`` is open."""
+    said = text.rpartition(THOUGHT)[2]
+    return None if THINK in said else said
+
+
 def parse_action(text: str, names: ActionNames) -> str | Unreadable:
     """Read the one action that a response names: one of ``names``, or :class:`Unreadable` with the reason.
 
@@ -67,7 +79,7 @@ def parse_action(text: str, names: ActionNames) -> str | Unreadable:
     before, _, rest = text.partition(OPEN_TAG)
     if rest.endswith(CLOSE_TAG) and CLOSE_TAG not in before:
         name = names.get(rest[: -len(CLOSE_TAG)])
-        if name is not None:
+        if name is not None and (not before or behind_thoughts(before) is not None):
             return name
     found = action_content(text)
     if isinstance(found, Unreadable):
@@ -89,14 +101,18 @@ def action_content(text: str) -> tuple[str, bool] | Unreadable:
     Returns:
         The content, and whether it is the whole response, without a tag; or why there is none.
     """
-    before, opened, rest = text.partition(OPEN_TAG)
+    # one search for both tags, as this is called for every response of a batch
+    said = behind_thoughts(text) if "think>" in text else text
+    if said is None:
+        return Unreadable(UnreadableReason.UNCLOSED_THINK)
+    before, opened, rest = said.partition(OPEN_TAG)
     if not opened:
-        stripped = text.strip()
+        stripped = said.strip()
         if not stripped:
             return Unreadable(UnreadableReason.EMPTY)
-        if CLOSE_TAG in text:
+        if CLOSE_TAG in said:
             return Unreadable(UnreadableReason.UNCLOSED_TAG)
-        # several lines or other tags are reasoning, whatever they say
+        # several lines or other tags are talk, whatever they say
         if "<" in stripped or ">" in stripped or "\n" in stripped:
             return Unreadable(UnreadableReason.NO_TAG)
         return stripped, True

@@ -29,7 +29,7 @@ MESSAGE_LENGTH = 300
 
 
 class Field(Protocol):
-    """One field of a command."""
+    """A field of a command: what it takes, and how it is read."""
 
     pattern: str
     """The regular expression of what may be written, before it is checked; without groups."""
@@ -40,7 +40,7 @@ class Field(Protocol):
         """The value that a text gives; ``None`` where it is out of bounds."""
 
     def sample(self, rng: "np.random.Generator") -> Value:
-        """A random value."""
+        """A value that the field takes, drawn at random."""
 
 
 class Number:
@@ -198,7 +198,7 @@ class Commands:
         return " or ".join(command.help for command in self.commands)
 
     def read(self, inside: str) -> str | Unreadable:
-        """As :meth:`Command.read` of the first command that the text is a form of."""
+        """Read the text as the first command that it is a form of; see :meth:`Command.read`."""
         unreadable = Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
         for command in self.commands:
             action = command.read(inside)

@@ -22,13 +22,13 @@ def board_size(text: str) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=64)
 def coordinates_of(nrow: int, ncol: int) -> tuple[str, ...]:
-    """``"(x, y)"`` of every cell of a board."""
+    """The name ``"(x, y)"`` of every cell of a board."""
     return tuple(f"({x}, {y})" for y in range(nrow - 1, -1, -1) for x in range(ncol))
 
 
 @lru_cache(maxsize=64)
 def name_rows(nrow: int, ncol: int) -> dict[str, int]:
-    """The inverse of :func:`coordinates_of`: ``{"(x, y)": cell}``."""
+    """The cell of every name, the inverse of :func:`coordinates_of`: ``{"(x, y)": cell}``."""
     return {name: cell for cell, name in enumerate(coordinates_of(nrow, ncol))}
 
 

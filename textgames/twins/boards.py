@@ -31,13 +31,13 @@ class Symmetry(NamedTuple):
         return [cls(width, height, *each) for each in product(flips, flips, swaps)]
 
     def cell(self, at: Cell) -> Cell:
-        """Where a cell is seen."""
+        """The cell at which the twin shows a cell of the original."""
         x, y = at
         x, y = (self.width - 1 - x if self.flip_x else x), (self.height - 1 - y if self.flip_y else y)
         return (y, x) if self.swap else (x, y)
 
     def way(self, step: Cell) -> Cell:
-        """Where a direction is seen to lead."""
+        """The direction in which a step of the original leads in the twin."""
         x, y = (-step[0] if self.flip_x else step[0]), (-step[1] if self.flip_y else step[1])
         return (y, x) if self.swap else (x, y)
 
@@ -56,7 +56,7 @@ def cells_kind(form: str, symmetry: Symmetry) -> Kind:
 
 
 def name_of_cell(form: str, at: Cell) -> str:
-    """What a form calls a cell."""
+    """The name that a form gives a cell."""
     x, y = at
     return form.format(x=x, y=y, x1=x + 1, y1=y + 1, X=chr(ord("A") + x))
 

@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
 
 def same(pattern: str) -> Kind:
-    """A kind that is told as it is."""
+    """A kind of which original and twin say the same."""
     return Kind(pattern, pattern, str, str)
 
 
@@ -113,7 +113,7 @@ def amounts(factor: int, start: int) -> Kind:
 
 
 def by_alphabet(name: str) -> list[tuple[int, int, str]]:
-    """Where a name stands among others, its numbers by their size."""
+    """The place of a name among others; numbers are sorted by their size."""
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
 
 
@@ -158,7 +158,7 @@ class Template:
         return len(self.slots) < len(self._names)
 
     def pattern(self, patterns: Mapping[str, str], *, keep: bool = True) -> str:
-        """As a regular expression: ``{kind: pattern}`` are those of its side; slots are groups where they are kept."""
+        """The text as a regular expression, ``{kind: pattern}`` in its slots; they are groups where they are kept."""
         found = re.escape(self._literals[0])
         for name, literal in zip(self._names, self._literals[1:], strict=True):
             group = f"?P<{name}>" if keep else "?:"

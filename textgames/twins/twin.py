@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from textgames.by_game import ByGame
 from textgames.settings import check_whole
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, Outcome, Player
@@ -16,7 +17,7 @@ from textgames.twins.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import numpy as np
 
-_VOCABULARIES: dict[str, Path] = {}
+_VOCABULARIES: ByGame[Path] = ByGame()
 
 _FACTS = (
     *("players", "bare_responses", "hidden_information", "pays_late", "return_range", "longest_episode", "worst_round"),
@@ -34,15 +35,12 @@ def register_vocabulary(game: type[TSMG[Any]] | str, file: str | Path) -> None:
     """
     shipped = files("textgames").joinpath(f"twins/vocabularies/{file}.toml")
     path = Path(str(shipped)) if isinstance(file, str) and shipped.is_file() else Path(file)
-    _VOCABULARIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = path
+    _VOCABULARIES.register(game, path)
 
 
 def _vocabulary_of(game: type[TSMG[Any]]) -> Vocabulary | None:
-    for cls in game.__mro__:
-        for module in (cls.__module__, cls.__module__.rpartition(".")[0]):
-            if (file := _VOCABULARIES.get(f"{module}:{cls.__qualname__}")) is not None:
-                return Vocabulary.read(file)
-    return None
+    file = _VOCABULARIES.find(game)
+    return None if file is None else Vocabulary.read(file)
 
 
 def has_twins(game: TSMG[Any]) -> bool:
@@ -74,7 +72,7 @@ def twin_of(game: TSMG[Any], number: int) -> TSMG[Any]:
 
 @dataclass(frozen=True)
 class _Names:
-    """``{own: twin's}`` of listed actions, and the inverse."""
+    """The twin's names of listed actions, and the way back."""
 
     to_twin: Mapping[Action, Action]
     to_own: Mapping[Action, Action]

@@ -65,7 +65,7 @@ class Layout(NamedTuple):
         return "\n".join(f"{self.mark}{line}" for line in "\n".join(lines).split("\n"))
 
     def bare(self, text: str) -> str:
-        """The text without its marks."""
+        """The text without the marks that begin its lines."""
         return "\n".join(line.removeprefix(self.mark) for line in text.split("\n"))
 
     def as_told(self, lines: Sequence[str]) -> str:
@@ -131,7 +131,7 @@ class Vocabulary:
 
 
 class _Draw:
-    """One draw: words, symmetry and layout, and the phrases that they make."""
+    """What one seed has drawn: words, symmetry and layout, and the phrases that they make."""
 
     def __init__(self, own: Mapping[str, Any], story: Mapping[str, Any], game: TSMG[Any], seed: list[int]) -> None:
         self._own, self._story, self._game = own, story, game

@@ -67,7 +67,7 @@ class CommonsPlayer(SearchPlayer):
         return _View(self._cells[found[1]], HEADINGS.index(found[2]), apples, others, dirt)
 
     def _after(self, view: _View, action: str) -> tuple[int, int]:
-        """Where an action leaves its player: cell and heading."""
+        """The cell and the heading in which an action leaves its player."""
         if action in STEPS:
             return self._map.steps[(view.heading + STEPS[action]) % 4][view.cell], view.heading
         return view.cell, (view.heading + TURNS.get(action, 0)) % 4

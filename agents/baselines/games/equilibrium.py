@@ -40,7 +40,7 @@ MOST_BIDS = 12
 
 
 class Solved(NamedTuple):
-    """A game with its solution."""
+    """A game with its equilibrium, the same with a tremble, and the best response to random play."""
 
     tree: GameTree
     solution: Solution

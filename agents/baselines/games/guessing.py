@@ -42,7 +42,7 @@ class GuessingPlayer(SearchPlayer):
         return dict(zip(self._game.secrets, values.tolist(), strict=True))
 
     def greedy(self, request: TurnRequest) -> Choice:
-        """Of the possibilities, the one whose answer leaves the fewest on average."""
+        """Guess the possibility whose answer leaves the fewest on average."""
         candidates, _, _ = self._read(request)
         expected = self._game.table.expected_remaining(candidates)[candidates]
         best = int(expected.argmin())

@@ -28,7 +28,7 @@ class LeaderPlayer(SearchPlayer):
 
     @abstractmethod
     def rate(self, request: TurnRequest) -> float:
-        """Hedge's learning rate."""
+        """The learning rate of Hedge in this game."""
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         """Minus each action's loss so far: an order of the actions as the leader's follower sees it, no forecast."""

@@ -83,7 +83,7 @@ class Reader:
             check_prefix(self._tokenizer, prefix, self._name)
 
     def check(self, stop: tuple[str, ...]) -> StopCheck:
-        """What tells when a response has ended."""
+        """What tells of each row whether its response has ended."""
         if stop not in self._checks:
             size = self._size  # may be more than the tokenizer has
             known = min(size, len(self._tokenizer))

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
-from agents.models.reasoning import CLOSE, OPEN, Opening, check_thinking
+from agents.models.reasoning import Opening, check_thinking
 from agents.turn import Message, Prompt, prefix_of
+from textgames.texts.actions import THINK, THOUGHT
 
 
 def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
@@ -48,8 +49,8 @@ class Thinking:
                 f"chat_template_kwargs has {', '.join(unread)}, which the chat template of {name} doesn't read"
                 + ("" if template else ": it has none")
             )
-        if budget is not None and CLOSE not in template:
-            raise ValueError(f"thinking_budget is for models that reason: the chat template of {name} has no {CLOSE}")
+        if budget is not None and THOUGHT not in template:
+            raise ValueError(f"thinking_budget is for models that reason: the chat template of {name} has no {THOUGHT}")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -89,11 +90,11 @@ def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Ope
     response begins (Qwen3), and those of models that always reason open it there (DeepSeek-R1). A response that goes on
     from a prefix doesn't begin in reasoning.
     """
-    if prefix or CLOSE not in _template_of(tokenizer):
+    if prefix or THOUGHT not in _template_of(tokenizer):
         return "none"
     begins = render(tokenizer, (Message("user", _MARK),), arguments).rpartition(_MARK)[2]
-    _, opened, inside = begins.rpartition(OPEN)
-    if CLOSE in inside:
+    _, opened, inside = begins.rpartition(THINK)
+    if THOUGHT in inside:
         return "none"
     return "open" if opened else "may"
 

@@ -32,23 +32,23 @@ except ModuleNotFoundError as error:
         f"local models need PyTorch and transformers, which are not installed: {install_command('local')}"
     ) from error
 
-from agents.models.answers import LegalAnswers, Rules, Vocabulary
+from agents.models.answers import CLOSED_BY_A_BUDGET, LegalAnswers, Rules, Vocabulary
 from agents.models.base import Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.decoding.batching import cache_bytes, one_thread, split_batch
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.guided import Guided, rules_of
 from agents.models.local.decoding.lean_decoder import LeanDecoder
-from agents.models.local.decoding.sampler import Check, Decoder, Sampled, StopCheck, TokenIds, sample
-from agents.models.local.decoding.thinking import CLOSING, ReasoningCheck, sample_reasoned
+from agents.models.local.decoding.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
+from agents.models.local.decoding.thinking import CLOSING, RowsCheck, within_budget
 from agents.models.local.forward.llama_forward import unwrap, why_not
 from agents.models.local.loading.load import load_model
 from agents.models.local.loading.plain_llama import load_plain
 from agents.models.local.reader import Reader, eos_ids
 from agents.models.local.templates import Thinking
 from agents.models.provider import model_folder
-from agents.models.reasoning import Opening, reasoning_tokens, split_reasoning
-from agents.turn import Prompt, Turn, Usage
+from agents.models.reasoning import NOT_BEGUN, Begun, Opening, reasoning_tokens, split_reasoning
+from agents.turn import Prompt, Turn, Usage, prefix_of
 
 _SMALL_MODEL = 5_000_000  # parameters
 
@@ -188,9 +188,7 @@ class TransformersModel:
 
     def why_unconstrained(self, reasons: bool) -> str | None:
         """Why answers can't be held to legal ones; ``None`` where they can."""
-        if self._thinking.budget is None:
-            return None
-        return "its thinking_budget closes its reasoning as well: leave that out, and max_tokens closes it in time"
+        return None if self._thinking.budget is None else CLOSED_BY_A_BUDGET
 
     @property
     def model(self) -> Any:
@@ -232,32 +230,32 @@ class TransformersModel:
             return []
         started = time.perf_counter()
         encoded = self.encode(prompts)
-        openings = [self.opening(prompt) for prompt in prompts]
-        rules, wrong = rules_of(self, encoded, answers or [None] * len(prompts), openings, decoding.max_tokens)
+        begun = [Begun(prefix_of(prompt), self.opening(prompt)) for prompt in prompts]
+        rules, wrong = rules_of(self, encoded, answers or [None] * len(prompts), begun, decoding.max_tokens)
         fits = [row for row, problem in enumerate(wrong) if problem is None]
         rows = self.generate_ids(
             [encoded[row] for row in fits],
             decoding,
             [seeds[row] for row in fits],
-            [openings[row] for row in fits],
+            [begun[row] for row in fits],
             None if answers is None else [rules[row] for row in fits],
         )
         sampled = dict(zip(fits, rows, strict=True))
         seconds = time.perf_counter() - started
         check = self._reader.check(decoding.stop)
         return [
-            self._completion(ids, sampled[row], openings[row], check, seconds)
+            self._completion(ids, sampled[row], begun[row], check, seconds)
             if row in sampled
             else Turn("", finish_reason="error", seconds=seconds, error=wrong[row])
             for row, ids in enumerate(encoded)
         ]
 
-    def _completion(self, prompt: TokenIds, row: Sampled, opening: Opening, check: StopCheck, seconds: float) -> Turn:
+    def _completion(self, prompt: TokenIds, row: Sampled, begun: Begun, check: StopCheck, seconds: float) -> Turn:
         ids = row.ids[:-1] if row.ids and row.ids[-1] in self._reader.eos_ids else row.ids
-        reasoning, response = split_reasoning(self.decode(ids), opening)
-        thought = reasoning_tokens(ids, opening, self.decode)
+        reasoning, response = split_reasoning(check.trim(self.decode(ids), begun.text), begun.opening)
+        thought = reasoning_tokens(ids, begun.opening, self.decode)
         return Turn(
-            response=check.trim(response),
+            response=response,
             prompt_ids=prompt,
             response_ids=row.ids,
             logprobs=row.logprobs,
@@ -273,24 +271,26 @@ class TransformersModel:
         prompts: Sequence[TokenIds],
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
-        openings: Sequence[Opening] = (),
+        begun: Sequence[Begun] = (),
         rules: Sequence[Rules | None] | None = None,
     ) -> list[Sampled]:
-        """:meth:`generate` for prompts that are token ids already; ``openings``: whether each is reasoned about."""
-        check = self._reader.check(decoding.stop)
-        if all(opening == "none" for opening in openings):
+        """:meth:`generate` for prompts that are token ids already; ``begun`` is what their responses begin with."""
+        begun = begun or [NOT_BEGUN] * len(prompts)
+        check = RowsCheck(self._reader.check(decoding.stop), [each.text for each in begun])
+        openings, budget = [each.opening for each in begun], self._thinking.budget
+        if budget is None or all(opening == "none" for opening in openings):
             limits = [self.limit(prompt, decoding.max_tokens) for prompt in prompts]
-            return self._sample(prompts, decoding, seeds, limits, lambda rows: check, rules=rules)
+            return self._sample(prompts, decoding, seeds, limits, check, rules=rules)
 
         def run(
-            rows: Sequence[int], prompts: Sequence[TokenIds], limits: Sequence[int], check: ReasoningCheck, drawn: int
+            rows: Sequence[int], prompts: Sequence[TokenIds], limits: Sequence[int], check: RowsCheck, drawn: int
         ) -> list[Sampled]:
             own = None if rules is None else [rules[row] for row in rows]
-            return self._sample(prompts, decoding, [seeds[row] for row in rows], limits, check.of, drawn, own)
+            return self._sample(prompts, decoding, [seeds[row] for row in rows], limits, check, drawn, own)
 
-        limits = [self.limit(prompt, decoding.max_tokens + (self._thinking.budget or 0)) for prompt in prompts]
+        limits = [self.limit(prompt, decoding.max_tokens + budget) for prompt in prompts]
         closing = tuple(self.tokenizer(CLOSING, add_special_tokens=False)["input_ids"])
-        return sample_reasoned(run, prompts, limits, openings, check, self._thinking.budget, closing)
+        return within_budget(run, prompts, limits, openings, check, budget, closing)
 
     def _sample(
         self,
@@ -298,7 +298,7 @@ class TransformersModel:
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         limits: Sequence[int],
-        check_of: Callable[[list[int]], Check],
+        check: RowsCheck,
         drawn: int = 0,
         rules: Sequence[Rules | None] | None = None,
     ) -> list[Sampled]:
@@ -313,7 +313,7 @@ class TransformersModel:
                         [prompts[row] for row in rows],
                         decoding,
                         [seeds[row] for row in rows],
-                        check_of(rows),
+                        check.of(rows),
                         [limits[row] for row in rows],
                         drawn=drawn,
                         guided=None

@@ -20,20 +20,11 @@ request is sent again as after a status 500. What is here is common to all route
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from agents.models.reasoning import Opening, end_of_response, split_reasoning
+from agents.models.reasoning import NOT_BEGUN, Begun, end_of_response, split_reasoning
 from agents.turn import MOST_TOKENS, FinishReason, Turn, Usage
-
-
-class Begun(NamedTuple):
-    """What a response begins with: the prefix that it goes on from, and whether the model reasons before it."""
-
-    prefix: str = ""
-    opening: Opening = "none"
-
-
-NOT_BEGUN = Begun()
+from textgames.texts.actions import THOUGHT
 
 MAX_ANSWER_BYTES = 2**20
 """The most that is read of an answer. 256 tokens are some kilobytes; the rest is room for a long visible reasoning."""
@@ -170,17 +161,17 @@ def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any
     What is put back is the decoding's own stop string, not a guess at a move, and only where the server says that the
     response ended by stopping, not at the token limit. vLLM names the string (``stop_reason``), and then that is what
     counts. Elsewhere it is taken for the cause when its tag is open at the end; the protocol has no way to tell this
-    from a model that fell silent inside the tag. A server that ignores stop strings is stopped here. The tag may have
-    been opened by the prefix that the response went on from.
+    from a model that fell silent inside the tag. A server that ignores stop strings is stopped here, at the first one
+    outside of a ``<think>``. The tag may have been opened by the prefix that the response went on from.
     """
-    ends = [text.index(stop) + len(stop) for stop in stops if stop in text]
-    if ends:
-        return text[: min(ends)]
+    if (end := end_of_response(text, stops, prefix)) is not None:
+        return text[:end]
     if "stop_reason" in choice:
         reason = choice["stop_reason"]
         return text + reason if isinstance(reason, str) and reason in stops else text
+    said = (prefix + text).rpartition(THOUGHT)[2]
     for stop in stops:
-        if stop.startswith("</") and (prefix + text).count("<" + stop[2:]) == 1:
+        if stop.startswith("</") and said.count("<" + stop[2:]) == 1:
             return text + stop
     return text
 
@@ -200,8 +191,8 @@ def completion_of(
     which it gave apart. What ended in the middle of reasoning has no response, not even the string that it ended at.
     """
     text = writable(text)
-    if begun.opening != "none":
-        text = text[: end_of_response(text, begun.opening, stops)]
+    if finish_reason in ("stop", "length") and (end := end_of_response(text, stops, begun.text)) is not None:
+        text, finish_reason = text[:end], "stop"
     inside, text = split_reasoning(text, begun.opening)
     reasoning = "\n\n".join(part for part in (reasoning, inside) if part)
     if finish_reason == "stop" and not (reasoning and not text):

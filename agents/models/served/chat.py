@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.models.base import Decoding
+from agents.models.reasoning import NOT_BEGUN, Begun
 from agents.models.served import answers
-from agents.models.served.answers import NOT_BEGUN, Begun, ProviderError
+from agents.models.served.answers import ProviderError
 from agents.turn import Prompt, Turn, prefix_of
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")

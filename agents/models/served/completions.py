@@ -6,8 +6,9 @@ The prompt is its messages' contents joined by blank lines, as for a local model
 from typing import Any
 
 from agents.models.base import Decoding
+from agents.models.reasoning import NOT_BEGUN, Begun
 from agents.models.served import answers
-from agents.models.served.answers import NOT_BEGUN, Begun, ProviderError
+from agents.models.served.answers import ProviderError
 from agents.prompt import as_text
 from agents.turn import Prompt, Turn
 

@@ -9,10 +9,11 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, get_args
 
-from agents.models.reasoning import OPEN, asks_for_reasoning, check_thinking, split_reasoning
-from agents.models.served.answers import NOT_BEGUN, Begun, error_message
+from agents.models.reasoning import NOT_BEGUN, Begun, asks_for_reasoning, check_thinking
+from agents.models.served.answers import error_message
 from agents.models.served.routes import ROUTES, RouteName
 from agents.turn import Prompt, Turn, prefix_of
+from textgames.texts.actions import THINK, behind_thoughts
 
 OMITTABLE = ("temperature", "top_p", "stop", "max_tokens", "seed")
 """What a user may have left out."""
@@ -47,6 +48,8 @@ class Dialect:
     Attributes:
         thinks: whether the model reasons before it responds; ``None`` until that is known. Servers don't tell the stop
             string in its reasoning from the one that ends the response, so none is sent to a model that does.
+        stopped_thinking: whether a response was stopped in a ``<think>`` that the prompt asks for; then none is sent
+            either.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Dialect:
         self.thinking_budget = thinking_budget
         asked = asks_for_reasoning(arguments)
         self.thinks = True if asked is None and thinking_budget is not None else asked
+        self.stopped_thinking = False
 
         chosen: dict[str, tuple[Any, Any]] = {"route": (route, "auto"), "reasoning_effort": (effort, None)}
         chosen |= {"reasoning_tokens": (reasoning_tokens, None), "thinking_budget": (thinking_budget, None)}
@@ -102,7 +106,7 @@ class Dialect:
     ) -> dict[str, Any]:
         """The fields as this server wants them, with the limit and the seed."""
         route, absent = ROUTES[self.route], self.omit.union(self.left_out)
-        if begun.opening != "none":
+        if begun.opening != "none" or self.stopped_thinking:
             absent |= {"stop"}
         if self.route == "chat":
             fields |= self._of_template
@@ -148,18 +152,22 @@ class Dialect:
         return f"it doesn't take {name!r}, which is left out from here on{how}"
 
     def learn_of_stop(self, completion: Turn, prompt: Prompt, sent: Mapping[str, Any]) -> str | None:
-        """Take notice of a response that was stopped in the model's reasoning; what was learnt, or ``None``.
+        """Take notice of a response that was stopped in reasoning; what was learnt, or ``None``.
 
-        A ``<think>`` that is open is the model's own where the prompt doesn't ask for one.
+        A ``<think>`` that is open is the model's own where the prompt doesn't ask for one. Where it does, a response
+        that ends in it without a stop string has ended by itself.
         """
-        if "stop" not in sent or completion.finish_reason != "stop" or self.thinks is not None:
+        if "stop" not in sent or completion.finish_reason != "stop":
             return None
+        inside = behind_thoughts(prefix_of(prompt) + completion.response) is None
+        asked_for = any(THINK in message.content for message in prompt)
         told = bool(completion.reasoning) and not completion.response.strip()
-        begins = split_reasoning(completion.response, "may")
-        own = bool(begins[0]) and not begins[1] and not any(OPEN in message.content for message in prompt)
-        if not (told or own):
+        if self.thinks is None and (told or (inside and not asked_for)):
+            self.thinks = True
+        elif inside and completion.response.endswith(tuple(sent["stop"])):
+            self.stopped_thinking = True
+        else:
             return None
-        self.thinks = True
         return "it stops in the model's reasoning: no stop string is sent from here on, and responses end at it here"
 
     def learn_of_reasoning(self) -> bool:

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from agents.common.redaction import Redactor
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding, seed_number
+from agents.models.reasoning import Begun
 from agents.models.served import names, pacing
-from agents.models.served.answers import MAX_ANSWER_BYTES, Begun, ProviderError
+from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
 from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
 from agents.models.served.loops import PerLoop

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from agents.models.base import Decoding
+from agents.models.reasoning import Begun
 from agents.models.served import chat, completions, responses
-from agents.models.served.answers import Begun
 from agents.turn import Prompt, Turn
 
 RouteName = Literal["chat", "responses", "completions"]
 
 
 class Route(NamedTuple):
-    """One route."""
+    """How one route of OpenAI's protocol is asked, and how its answers are read."""
 
     path: str
     fields: Callable[[Prompt, Decoding, str | None], dict[str, Any]]  # of a prompt, decoding, effort of reasoning

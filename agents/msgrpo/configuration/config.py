@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from agents.common.refusals import accepted, refusals
 from agents.common.toml import read_setting, read_toml
 from agents.msgrpo.configuration.fields import POINTS
 from agents.msgrpo.configuration.presets import layered, preset
 from agents.msgrpo.configuration.recipes import no_such_recipe, recipe_path
 from agents.msgrpo.configuration.settings import TrainingSettings
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.plugins import accepted, refusals
 from textgames.names import nearest_or_all
 
 

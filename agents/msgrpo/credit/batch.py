@@ -101,7 +101,7 @@ class Trajectory:
         return len(self.rewards)
 
     def returned(self, discount: float = 1.0) -> float:
-        """``R_i = sum_t discount^t r_it``."""
+        """The episode's return, ``R_i = sum_t discount^t r_it``."""
         return episode_return(self.rewards.tolist(), discount)
 
     def returns_to_go(self, discount: float = 1.0) -> Floats:
@@ -110,16 +110,16 @@ class Trajectory:
 
     @property
     def tokens(self) -> int:
-        """Response tokens of all steps."""
+        """How many response tokens all steps have together."""
         return sum(map(len, self.response_ids))
 
     def row(self, t: int) -> TokenRow:
-        """Step t as tokens."""
+        """The prompt and the response of step t as tokens."""
         return TokenRow(self.prompt_ids[t], self.response_ids[t], None if self.allowed is None else self.allowed[t])
 
     @property
     def rows(self) -> list[TokenRow]:
-        """The T steps as tokens."""
+        """The prompts and the responses of all T steps as tokens."""
         return [self.row(t) for t in range(len(self.prompt_ids))]
 
     @property
@@ -151,7 +151,7 @@ class FreshRollouts(Protocol):
 
     @property
     def policy(self) -> Policy:
-        """Who plays."""
+        """The policy that plays the fresh rollouts."""
 
     @property
     def tokens(self) -> int:

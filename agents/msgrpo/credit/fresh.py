@@ -56,7 +56,7 @@ class Rounds:
         return self._environments[task.scenario]
 
     def place(self, i: int, t: int) -> Place:
-        """Where step t of trajectory i was taken."""
+        """The state in which step t of trajectory i was taken."""
         trajectory = self._batch.trajectories[i]
         scenario = task_of(trajectory).scenario
         return Place(scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t))
@@ -153,7 +153,7 @@ class StateValues:
         return sum(p * (reward + (0.0 if then is None else self[then])) for p, reward, then in ahead)
 
     def metrics(self) -> dict[str, float]:
-        """What the values cost."""
+        """What the fresh rollouts cost, for the log."""
         return {
             "fresh_states": float(len(self._values)),
             "fresh_episodes": float(len(self._values) * self._count),

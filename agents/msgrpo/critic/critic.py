@@ -175,7 +175,7 @@ class Critic:
         return items
 
     def _step(self, items: Sequence["_Item"]) -> tuple[float, float]:
-        """One optimiser step; its loss and gradient norm."""
+        """Take one optimiser step; returns its loss and gradient norm."""
         counts = sum((~np.isnan(item.wanted)).sum(axis=0) for item in items)
         self.optimizer.zero_grad(set_to_none=True)
         mine, work = 0.0, self.work.mine([item.row for item in items])

@@ -69,7 +69,7 @@ class ValueModel(nn.Module):
         return inputs_of(batch, self.backbone, self.autocast)
 
     def own_weights(self) -> dict[str, Tensor]:
-        """Everything that isn't shared with the policy: what is trained."""
+        """The weights that aren't shared with the policy, which are those that are trained."""
         return {name: each.detach() for name, each in self.named_parameters() if each.requires_grad}
 
     @torch.no_grad()

@@ -54,7 +54,7 @@ class RolloutEngine(LanguageModel, Protocol):
 
 @runtime_checkable
 class AsyncRolloutEngine(AsyncLanguageModel, Protocol):
-    """The same behind servers: completes one prompt at a time, many at once, each episode at its own pace."""
+    """An engine behind servers: completes one prompt at a time, many at once, each episode at its own pace."""
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Take over new weights; see :meth:`RolloutEngine.update_weights`."""
@@ -117,7 +117,7 @@ def made_by(version: int, completions: Iterable[Turn]) -> list[Turn]:
 
 
 def answers_of(engine: Engine, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-    """One answer of every place where the engine holds weights."""
+    """The answers to a prompt of all places where the engine holds weights."""
     everywhere: Callable[..., list[Turn]] | None = getattr(engine, "answers", None)
     if everywhere is not None:
         return everywhere(prompt, decoding, seed)

@@ -45,7 +45,7 @@ class LiveEngine(InThisProcess):
         self.version = 0
 
     def why_unconstrained(self, reasons: bool) -> None:
-        """Answers can be held to legal ones."""
+        """Nothing, since this engine can hold answers to legal ones."""
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Only note the version: the weights that are sampled from are those that are trained."""

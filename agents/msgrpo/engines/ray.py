@@ -254,7 +254,7 @@ class RayEngine:
         seeds: Sequence[tuple[int, ...]],
         *answers: Sequence[LegalAnswers | None],
     ) -> list[Turn]:
-        """One completion per prompt, by one worker."""
+        """Answer every prompt with a completion, by one worker."""
         question = (prompts, decoding, seeds, *answers)
         with _failures_told():
             (completions,) = self._cluster.ask(self._setup, self._news, question, everywhere=False)
@@ -265,7 +265,7 @@ class RayEngine:
         return None if self._setup.sampler == "live" or not reasons else NEVER_CLOSED
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-        """One answer of every worker that is there."""
+        """The answer of every worker that is there to one prompt."""
         with _failures_told():
             answers = self._cluster.ask(self._setup, self._news, ([prompt], decoding, [seed]))
         return [completion for (completion,) in answers]

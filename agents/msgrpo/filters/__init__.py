@@ -39,7 +39,7 @@ class GroupFilter(Protocol):
 
 
 class KeepAll:
-    """No filter."""
+    """Filters nothing: all groups are learnt from."""
 
     def keep(self, batch: Batch) -> Kept:
         return Kept(range(len(batch)), np.ones(len(batch)))

@@ -24,15 +24,19 @@ class CISPO(PlainSurrogate):
     shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
 
     def terms(self, tokens: Tokens) -> Tensor:
-        weight = tokens.log_ratio().detach().exp().clamp(*self._limits)
-        return -weight * tokens.advantages * tokens.logprobs
+        return -self.ratios(tokens).clamp(*self._limits) * tokens.advantages * tokens.logprobs
 
     @torch.no_grad()
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Where the weight is another than the ratio: it is clipped whatever the sign of the advantage."""
-        ratio, (low, high) = tokens.log_ratio().exp(), self._limits
+        """Which tokens have another weight than their ratio: it is clipped whatever the sign of the advantage."""
+        ratio, (low, high) = self.ratios(tokens), self._limits
         some = tokens.advantages != 0
         return (ratio < low) & some, (ratio > high) & some
+
+    @torch.no_grad()
+    def ratios(self, tokens: Tokens) -> Tensor:
+        """(n,) what is clipped to be the tokens' weights."""
+        return tokens.log_ratio().exp()
 
     @property
     def _limits(self) -> tuple[float, float]:

@@ -1,13 +1,13 @@
 """Direct advantage optimisation's loss: responses as much likelier than before as they are better (arXiv 2412.18279).
 
 ``L = 1/2 (A / beta - log(pi_theta(y|s) / pi_ref(y|s)))^2`` per response y, with log-probabilities summed over its
-tokens; pi_ref is the model as it was at the start of the run. Its minimum has ``pi_theta`` in proportion to ``pi_ref
-exp(A / beta)``, the optimum of the expected advantage less ``beta`` times the KL divergence from ``pi_ref``, but for
-the normalising constant.
+tokens (equation 12 and the code in the supplement of NeurIPS 2025). Its minimum has ``pi_theta`` in proportion to
+``pi_ref exp(A / beta)``, the optimum of the expected advantage less ``beta`` times the KL divergence from ``pi_ref``,
+but for the normalising constant.
 
-The paper's own formula did not survive in the text that we have, so this square is our reading of its description.
 Each token carries an equal share of its response's loss: with ``loss_normalizer = "step"`` the loss is the mean over
-responses. A response's advantage is the mean of its tokens', so a method that tells tokens apart can be used as well.
+responses. Our reading: pi_ref is the model as it was at the start of the run, and a response's advantage is the mean of
+its tokens', so that a method that tells tokens apart can be used as well.
 """
 
 from typing import ClassVar

@@ -1,12 +1,13 @@
-"""P3O: every two episodes of a group are compared with each other (pairwise PPO, arXiv 2310.00212).
+"""P3O: every two episodes of a group are compared with each other (pairwise PPO, arXiv 2310.00212; thwu1/trlx).
 
-A pair's gradient is ``(R_i - R_j) grad(l_i - l_j) / 2``, where ``l`` is the log-probability of a whole episode, summed
-over its steps. The paper's importance weights and its separate and joint clipping were not found, so this is our
-reading, of its form on policy. All ordered pairs of a group of n, divided by n - 1, give episode i the coefficient
+A pair's gradient is ``q w grad(l_i - l_j) / 2`` with ``q = R_i - R_j``, where ``l`` is the log-probability of a whole
+episode, summed over its steps, and ``w`` the ratio of both episodes, ``exp(l_i + l_j - old_i - old_j)``, kept between
+``1 / ratio_limit`` and ``ratio_limit``. Both are clipped jointly (P3O-V2): a pair whose ``l_i - l_j`` has already moved
+by more than ``clip`` in the direction of ``q`` has no gradient. Limits are those of the first author's code.
 
-``1 / (n - 1) sum_{j != i} (R_i - R_j)``
-
-on the gradient of ``l_i``: that of RLOO, where all episodes are in the update and ``loss_normalizer = "episode"``.
+All ordered pairs of a group of n, divided by n - 1, give episode i the coefficient ``1 / (n - 1) sum_{j != i} q w`` on
+the gradient of ``l_i``. On policy it is that of RLOO, where all episodes are in the update and ``loss_normalizer =
+"episode"``. Our reading: groups of more than two episodes, and the run's ``kl_coefficient`` in place of a KL term in R.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -28,28 +29,22 @@ if TYPE_CHECKING:
 class P3O(PlainSurrogate):
     """``-c_i log pi`` with the coefficient of the episode's pairs: the credit only decides what is drawn.
 
-    Pairs are those of the episodes in the update, so ``episode_sampling = "off"`` gives all of a group. A KL term is
-    the run's ``kl_coefficient``, in place of one in R.
+    Pairs are those of the episodes in the update, so ``episode_sampling = "off"`` gives all of a group.
     """
 
     off_policy: bool = False
-    """Multiply each pair's difference by ``sg(clip(exp(l_i + l_j - old_i - old_j), 1 - clip_low, 1 + clip_high))``,
-    for which a pass before every optimiser step tells the episodes' present log-probabilities."""
-    clip_low: float = Field(0.2, ge=0, le=1)
-    """The pair's ratio is clipped below at 1 - clip_low."""
-    clip_high: float = Field(0.2, ge=0)
-    """The pair's ratio is clipped above at 1 + clip_high."""
+    """Weigh and clip pairs by how far their episodes have moved, which a pass before every optimiser step tells. At an
+    iteration's first step nothing has; false takes every step for such a one."""
+    clip: float = Field(0.2, ge=0)
+    """How far, in nats, the difference of a pair's log-probabilities may move its way before its gradient ends."""
+    ratio_limit: float = Field(10.0, ge=1)
+    """A pair's ratio is at most this, and at least 1 / ratio_limit."""
     discount: float = Field(1.0, gt=0, le=1)
     """Discount per step in an episode's return."""
     minibatches: int = 1
     """Optimiser steps per pass: the run's setting. The ratio of whole episodes needs all steps of each in one."""
 
-    shared: ClassVar[Shared] = {
-        "clip_low": "clip_low",
-        "clip_high": "clip_high",
-        "discount": "discount",
-        "minibatches": "minibatches",
-    }
+    shared: ClassVar[Shared] = {"discount": "discount", "minibatches": "minibatches"}
 
     @model_validator(mode="after")
     def _whole_episodes(self) -> "P3O":
@@ -91,8 +86,9 @@ class P3O(PlainSurrogate):
     def _of_pairs(self, returns: Floats, moved: Floats) -> Floats:
         """(n,) the coefficients of a group's episodes, from (n,) returns and (n,) log-ratios of whole episodes."""
         differences = returns[:, None] - returns[None, :]
-        if self.off_policy:  # the exponent is limited as well, so that nothing overflows on the way to the clip
-            ratios = np.exp((moved[:, None] + moved[None, :]).clip(-50, 50))
-            differences = differences * ratios.clip(1 - self.clip_low, 1 + self.clip_high)
+        if self.off_policy:
+            limit = np.log(self.ratio_limit)
+            differences *= np.exp((moved[:, None] + moved[None, :]).clip(-limit, limit))
+            differences *= np.sign(differences) * (moved[:, None] - moved[None, :]) <= self.clip
         result: Floats = differences.sum(1) / max(1, len(returns) - 1)
         return result

@@ -95,7 +95,7 @@ class GHPO:
 
 
 def by_label(trajectories: Sequence[Trajectory]) -> dict[Hashable, list[Trajectory]]:
-    """The groups of trajectories."""
+    """The trajectories by the label of their group."""
     groups: dict[Hashable, list[Trajectory]] = {}
     for each in trajectories:
         groups.setdefault(each.group, []).append(each)

@@ -1,7 +1,7 @@
 """A warm start from beginning to end: settings -> decisions -> model -> a folder that plays and trains."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -68,7 +68,8 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
     The same call goes on where it was stopped, and does nothing where everything is done.
 
     Returns:
-        How it was made: settings, losses and times, as ``warmup.json`` in the folder has it.
+        How it was made: settings, losses and times, as ``warmup.json`` in the folder has it. The command adds what the
+        model scores before and after (:func:`add_scores`).
 
     Raises:
         ConfigError: settings that can't be used, or a folder that holds something else.
@@ -112,6 +113,14 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
         stream.write(json.dumps(about, indent=1) + "\n")
     checkpoint.unlink()
     return about
+
+
+def add_scores(out: Path, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> None:
+    """Keep what the model scored before and after, a row a scenario, with how it was made."""
+    about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
+    about["evaluation"] = {"before": before, "after": after}
+    with replacing(out / ABOUT) as stream:
+        stream.write(json.dumps(about, indent=1) + "\n")
 
 
 class _Lines:

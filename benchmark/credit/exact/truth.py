@@ -87,7 +87,7 @@ class Truth:
         return not self.halves
 
     def cells(self, trajectory: Trajectory) -> list[tuple[int, int, int]]:
-        """Of every step, ``(steps played, decision, place of the action)``; place -1 is an invalid response."""
+        """``(steps played, decision, place of the action)`` of every step; place -1 is an invalid response."""
         player = self.graph.players.index(trajectory.player)
         found = []
         for state, steps_left, action, valid in zip(

@@ -62,7 +62,7 @@ class GradientQuality:
 
 
 def quality(batches: Sequence[BatchGradient], norm: float) -> GradientQuality:
-    """The figures of some batches; ``norm`` is ``|g|``."""
+    """What is said of the gradients of some batches; ``norm`` is the exact gradient's."""
     vectors = torch.stack([each.vector for each in batches])
     products = (vectors @ vectors.T).double().numpy()
     along = np.array([each.along for each in batches]) / (norm or np.nan)

@@ -81,7 +81,7 @@ class ScoreModel:
         return total
 
     def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, Tensor]]:
-        """Of every row, the log-probability and the entropy in nats of each response token, (K_r,) and (K_r,)."""
+        """The log-probability and the entropy in nats of each response token, (K_r,) and (K_r,) for every row."""
         found: dict[int, tuple[Tensor, Tensor]] = {}
         with torch.no_grad():
             for batch in self._packed(rows):

@@ -91,7 +91,7 @@ def _place(game: TSMG[Any], state: Any) -> tuple[int, int] | None:
 
 
 def _moves(instrument: Instrument, game: TSMG[Any], credits: Sequence[Credit]) -> list[Moves]:
-    """Of every start, the mean advantage of every move; valid responses alone, over all steps and batches."""
+    """The mean advantage of every move of every start; valid responses alone, over all steps and batches."""
     layouts = instrument.setting.layouts()
     sums: list[dict[tuple[int, int, str], np.ndarray]] = [{} for _ in layouts]
     places: dict[Any, tuple[int, int] | None] = {}

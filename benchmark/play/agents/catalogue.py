@@ -11,7 +11,7 @@ from textgames.yardsticks import find_yardstick
 
 
 class AgentKind(NamedTuple):
-    """One kind of agent."""
+    """One kind of agent, as lists show it."""
 
     spec: str  # what ``--agent`` takes
     text: str  # what it is
@@ -45,12 +45,12 @@ def _made_for(provider: Provider, spec: str) -> str:
 
 
 def suite_facts() -> dict[str, dict[str, Any]]:
-    """``{suite: {"about", "scenarios"}}``."""
+    """What lists say of every suite: ``{suite: {"about", "scenarios"}}``."""
     return {name: {"about": ABOUT_SUITES[name], "scenarios": list(names)} for name, names in SUITES.items()}
 
 
 def scenario_facts() -> dict[str, dict[str, Any]]:
-    """``{scenario: its definition, with "players", "yardstick" and "suites"}``."""
+    """What lists say of every scenario: its definition, with ``players``, ``yardstick`` and ``suites``."""
     return {
         name: {
             **scenario_to_json(scenario),
@@ -63,7 +63,7 @@ def scenario_facts() -> dict[str, dict[str, Any]]:
 
 
 def yardstick_of(scenario: Scenario) -> str:
-    """Where the value of best play is known from: ``"exact (value iteration)"``, ``"planner (search)"`` or ``""``."""
+    """How the value of best play is known: ``"exact (value iteration)"``, ``"planner (search)"`` or ``""``."""
     game = scenario.game()
     player, yardstick = find_search_player(game), find_yardstick(game)
     for known in (player, yardstick):

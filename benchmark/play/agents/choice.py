@@ -75,7 +75,7 @@ def plan_run(
 
 
 class Choice(NamedTuple):
-    """The scenarios of a run."""
+    """The scenarios that a run plays, and which of them were asked for by name."""
 
     scenarios: dict[str, Scenario]  # by name, in the order of the table
     named: frozenset[str]  # those that were asked for by their own names, and not as a part of a suite

@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from agents.common.refusals import shown
 from agents.turn import Policy
-from benchmark.errors import UsageError, shown
+from benchmark.errors import UsageError
 
 OBJECT = "python"  # what stands before the colon in the spec of a policy that a Python program has made
 NAME = r"[\w.+@-]+"  # what an agent may be called: a pattern
@@ -57,7 +58,7 @@ def given_agents(agents: Agents) -> GivenAgents:
 
 
 def _with(given: GivenAgents, one: Any, name: str | None) -> GivenAgents:
-    """These agents and one more."""
+    """The given agents with one more."""
     specs, policies, options = given
     if isinstance(one, Mapping) and name is not None and isinstance(one.get("spec"), str):
         options = options | {name: {option: value for option, value in one.items() if option != "spec"}}

@@ -11,15 +11,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from agents.common.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
+from agents.common.refusals import accepted_by, shown
 from agents.common.toml import read_setting
 from agents.load import options_taken
 from agents.prompt import prompt_path
 from agents.protocol import LEGAL_ONLY, STANDARD
-from benchmark.errors import UsageError, problem_of, shown, unknown_name
+from benchmark.errors import UsageError, unknown_name
 from benchmark.play.agents.objects import is_object
 from benchmark.play.options import RunOptions
 from benchmark.runs.provenance import file_digest
@@ -142,21 +143,17 @@ def _typed(place: str, value: Any, hint: Any) -> Any:
     lists = [one for one in collections if not issubclass(one, Mapping)]
     if isinstance(value, str) and lists and str not in kinds:
         value = value.split(",")
-    if isinstance(value, bool) and bool not in kinds and hint is not Any:  # pydantic would take true for 1
-        raise UsageError(f"{place} must be {' or '.join(_called(kind) for kind in kinds)}, got {shown(value)}")
-    if lists:
-        hint = list[str] | None
+    adapter: TypeAdapter[Any] = TypeAdapter(
+        list[str] | None if lists else hint, config=ConfigDict(arbitrary_types_allowed=True)
+    )
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(hint, config=ConfigDict(arbitrary_types_allowed=True))
         typed = adapter.validate_python(value)
-    except ValidationError as error:
-        raise UsageError(problem_of(error, place)) from None
+        fits = not isinstance(value, bool) or bool in kinds or hint is Any  # pydantic takes true for 1
+    except ValidationError:
+        fits = False
+    if not fits:
+        raise UsageError(f"{place} must be {accepted_by(adapter)}, got {shown(value)}")
     return str(typed) if isinstance(typed, Path) else typed
-
-
-def _called(kind: Any) -> str:
-    names = {int: "a whole number", float: "a number", str: "a text", NoneType: "null"}
-    return names.get(kind, "a list or table")
 
 
 def _refuse_secret(name: str, option: str, value: Any) -> None:

@@ -4,9 +4,9 @@
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from agents.models.base import LanguageModel
 from agents.protocol import LEGAL_ONLY
@@ -20,6 +20,8 @@ from benchmark.runs.provenance import data_digest
 from textgames.extras import CPU_TORCH
 from textgames.scenarios import Scenario
 
+T = TypeVar("T")
+
 OWN_PLAYERS = ("random", "blind", "greedy", "planner")
 """The project's scripted players, whose every response follows from the seed."""
 
@@ -27,14 +29,14 @@ _NAMED = re.compile(rf"^(?P<name>{NAME})=(?P<spec>.+)$", re.DOTALL)
 
 
 class AgentSpec(NamedTuple):
-    """One ``--agent``."""
+    """An agent as ``--agent`` names it: what results call it, and what it is made from."""
 
     name: str  # what results call it: what stands before ``=``, else the spec itself
     spec: str  # what :func:`agents.load_agent` takes
 
     @classmethod
     def parse(cls, text: str) -> "AgentSpec":
-        """``"base=hf:./checkpoint"`` or ``"planner"``."""
+        """Read what ``--agent`` was given: ``"base=hf:./checkpoint"`` has a name of its own, ``"planner"`` none."""
         match = _NAMED.match(text)
         return cls(match["name"], match["spec"]) if match else cls(text, text)
 
@@ -87,6 +89,18 @@ class Players:
                 self._kept[name] = policy  # not every large model at once
         return cards
 
+    def check_unmade(self) -> None:
+        """Refuse what :meth:`check` would, as far as that is known without loading weights or asking a server.
+
+        Raises:
+            UsageError: as :meth:`check`; but a key may be missing.
+        """
+        from agents.load import check_agent
+
+        for name, spec in self.specs.items():
+            if name not in self.policies:
+                _with_options(check_agent, spec.spec, self.options, name)
+
     def _check_protocol(self, name: str, policy: Policy) -> None:
         """Refuse a language model of a program that plays by another protocol than the run."""
         legal, run = getattr(policy, "legal_only", None), self.options.protocol == LEGAL_ONLY
@@ -121,7 +135,14 @@ def load_policy(spec: str, options: RunOptions, name: str | None = None) -> Poli
     Raises:
         UsageError: no such agent, a missing key or package, a bad setting; in one sentence.
     """
-    from agents.load import known_options, load_agent
+    from agents.load import load_agent
+
+    return _with_options(load_agent, spec, options, name)
+
+
+def _with_options(take: Callable[..., T], spec: str, options: RunOptions, name: str | None) -> T:
+    """What ``take(spec, **options of the agent)`` makes; what it refuses as a UsageError."""
+    from agents.load import known_options
 
     if is_object(spec):
         raise UsageError(
@@ -131,7 +152,7 @@ def load_policy(spec: str, options: RunOptions, name: str | None = None) -> Poli
     values = {option: getattr(options, option, None) for option in known_options()}
     values |= options.by_agent.get(spec if name is None else name, {})
     try:
-        return load_agent(spec, **{option: value for option, value in values.items() if value is not None})
+        return take(spec, **{option: value for option, value in values.items() if value is not None})
     except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__
         raise UsageError(sentence if repr(spec) in sentence else f"agent {spec!r}: {sentence}") from None

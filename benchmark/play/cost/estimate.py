@@ -28,7 +28,7 @@ PILOT_EPISODES = 3
 
 
 class Estimate(NamedTuple):
-    """What one agent would take."""
+    """What one agent's episodes would take in tokens and in money."""
 
     agent: str
     decisions: int  # as many as the random player needs
@@ -40,7 +40,7 @@ class Estimate(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """The random player at one seat, per episode."""
+    """What the random player needs at one seat, on average over episodes."""
 
     decisions: float
     prompt_letters: float

@@ -43,7 +43,7 @@ class Need(NamedTuple):
 
 
 class Pilot(NamedTuple):
-    """One scripted player's first episodes in a scenario."""
+    """The first episodes that one scripted player plays in a scenario."""
 
     half_width: float
     rounds: float  # per episode
@@ -89,7 +89,7 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
 
 
 def prompt_letters(episode: Episode, scenario: Scenario, prompt_map: PromptMap) -> Iterator[tuple[str, int]]:
-    """Of every decision, who made it, and how many letters a language model's prompt would have had in its place."""
+    """Who made each decision, and how many letters a language model's prompt would have had in its place."""
     game = scenario.game()
     told: dict[str, list[tuple[str, str]]] = {player: [] for player in game.players}
     for step in episode.steps:

@@ -16,9 +16,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from agents.common.refusals import problem_of
 from agents.common.toml import read_toml
 from agents.models.provider import call_with, find_model
-from benchmark.errors import UsageError, problem_of
+from benchmark.errors import UsageError
 from benchmark.play.options import RunOptions
 from benchmark.runs.manifest import Price, PriceShape
 

@@ -60,5 +60,5 @@ def _row(agent: str, protocol: str, moves: str, cells: Sequence[Cell]) -> Reliab
 
 
 def _share(count: int, of: int) -> EstimateView | None:
-    """So many episodes of so many."""
+    """The share that so many episodes are of so many, with its interval."""
     return to_view(stats.mean_estimate((np.arange(of) < count).astype(float), (0.0, 1.0))) if of else None

@@ -107,7 +107,7 @@ def paired_differences(results: ResultColumns, a: str, b: str, scenario: str) ->
 
 
 def cell_differences(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
-    """The same of two cells, each of which has a scenario of its own."""
+    """The differences between two cells, each of which has a scenario of its own."""
     first, second = (corrected_returns(cell, scenario) for cell, scenario in zip(cells, scenarios, strict=True))
     if np.array_equal(first[0], second[0]):
         return first[1] - second[1]

@@ -35,7 +35,7 @@ POWER = 0.8
 
 
 class LuckPower(TypedDict):
-    """What the check of one scenario can find."""
+    """How much undue luck the check of one scenario can find."""
 
     episodes: int
     detectable: float  # the least undue luck an episode, in returns, that is found with the probability `power`
@@ -101,7 +101,7 @@ class LuckTally:
 
 
 def luck_problems(checks: Mapping[str, LuckCheck]) -> Iterator[str]:
-    """Where an entry has more luck than an honest player: Holm's correction is over its scenarios."""
+    """What is wrong with an entry that has more luck than an honest player; Holm's correction is over its scenarios."""
     adjusted = stats.holm([check["p"] for check in checks.values()])
     for (scenario, check), p in zip(checks.items(), adjusted, strict=True):
         if p < SUSPICIOUS:

@@ -34,7 +34,7 @@ def size_of(agent: AgentView) -> int | None:
 
 
 def size_text(count: int | None) -> str:
-    """``219k``, ``7.6B``."""
+    """A number of parameters in few letters, such as ``219k`` or ``7.6B``."""
     if count is None:
         return ""
     for unit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
@@ -44,7 +44,7 @@ def size_text(count: int | None) -> str:
 
 
 def game_name(env_id: str) -> str:
-    """``Frozen Lake`` of ``TextFrozenLake-v0``."""
+    """The name of a game for people: ``TextFrozenLake-v0`` is ``Frozen Lake``."""
     name = re.sub(r"-v\d+$", "", env_id.rpartition(":")[2].removeprefix("Text"))
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
 

@@ -21,7 +21,7 @@ BLOCK_CHARS = 400_000
 
 
 class Pack(NamedTuple):
-    """The episodes of a page."""
+    """All episodes that a page holds, compressed in blocks."""
 
     # columns of equal length, one item an episode, in the order of the blocks; ``lineups`` are lists of positions in
     # the document's agents, one per player

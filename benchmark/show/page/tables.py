@@ -200,12 +200,12 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
 
 
 def plain_table(name: str, caption: str, columns: Iterable[Column[Row]], rows: Sequence[Row]) -> Table:
-    """A table without bars."""
+    """A table whose figures have no bars."""
     return _table(name, caption, columns, rows, _scale([]))
 
 
 def address(view: str, **params: str) -> str:
-    """The page's own address of a view."""
+    """The address of a view within the page."""
     return f"#{view}?{urlencode(params)}"
 
 

@@ -48,12 +48,12 @@ def picture(page: games.GamePage) -> str:
 
 
 def about(name: str) -> str:
-    """How many play, what 1 is, and the headroom."""
+    """What 1 is and the headroom, or how many play where there is no scale."""
     players, kind = len(SCENARIOS[name].game().players), games.kind(name)
     if players > 1:
-        return f"{players} players, no scale"
+        return f"{players} players"
     means = {"optimal": "1 is optimal play", "reference": "1 is a strong player"}[kind]
-    return f"1 player, {means}, headroom {headroom(name)}"
+    return f"{means}, headroom {headroom(name)}"
 
 
 @cache

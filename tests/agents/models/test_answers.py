@@ -159,6 +159,10 @@ def test_whole_endings_and_their_grammar_for_engines_that_are_told_them() -> Non
     )
     assert LegalAnswers(NAMES, begun="Then <action>up").endings() == ["</action>", "per</action>"]
     assert LegalAnswers(NAMES, begun="so: <act").endings() == [f"ion>{name}</action>" for name in NAMES]
+    for begun in ("<think>", "<think>or <action>up"):  # in which no action would be read
+        read = [parse_action(begun + text, ActionNames(NAMES)) for text in LegalAnswers(NAMES, begun=begun).endings()]
+        assert read == list(NAMES)
+    assert LegalAnswers(NAMES, begun="<action>x</think><act").endings() == [f"ion>{name}</action>" for name in NAMES]
     with pytest.raises(ValueError, match="no legal answer goes on"):
         LegalAnswers(NAMES, begun="<action>x").endings()
 

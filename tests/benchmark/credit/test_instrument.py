@@ -214,9 +214,11 @@ def test_a_critic_is_as_good_as_the_prompts_allow():
 
 @pytest.mark.slow
 def test_equal_seeds_give_equal_documents():
+    """Whether the seed is said of a game or stands in a setting of it."""
+    kuhn = SCENARIOS["kuhn-poker"]
     first, second = [
-        measure(load_agent("random"), SCENARIOS["kuhn-poker"], ["msgrpo"], batches=2, seed=5).to_json()
-        for _ in range(2)
+        measure(load_agent("random"), played, ["msgrpo"], batches=2, seed=5).to_json()
+        for played in (kuhn, Setting(kuhn, seed=3))
     ]
     for document in (first, second):
         for method in document["methods"]:
@@ -229,4 +231,6 @@ def test_settings_that_cannot_be_measured():
         Setting(SCENARIOS["frozen-lake"], groups=2, group_size=1)
     with pytest.raises(ValueError, match="at least 1"):
         Instrument(load_agent("random"), Setting(SCENARIOS["frozen-lake"]), batches=0)
+    with pytest.raises(TypeError, match="grops"):
+        measure(load_agent("random"), SCENARIOS["frozen-lake"], grops=2)
     assert list(methods_of(["msgrpo", "oracle"], Setting(SCENARIOS["frozen-lake"]))) == ["msgrpo"]

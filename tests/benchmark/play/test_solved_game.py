@@ -111,7 +111,7 @@ def nim(workplace):
     Path("nim_game.py").write_text(NIM)
     yield "nim_game:Nim-v0"
     sys.modules.pop("nim_game", None)
-    search._FACTORIES.pop("nim_game:Nim", None)
+    search._FACTORIES.entries.pop("nim_game:Nim", None)
 
 
 @pytest.fixture
@@ -226,4 +226,4 @@ def test_a_search_player_may_refuse_settings(textbench, guess):
         assert done.code == 0, done.err
         assert json.loads(done.out)["scores"][0]["reference"]["value"] is None
     finally:
-        search._FACTORIES.pop("guess_game:Guess")
+        search._FACTORIES.entries.pop("guess_game:Guess")

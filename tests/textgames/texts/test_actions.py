@@ -20,6 +20,12 @@ R = UnreadableReason
         ("<think>left? no</think><plan>down</plan><action>down</action>", "down"),
         ("<action>down</action> not up, left", "down"),
         ("[left] <action>right</action>", "right"),
+        ("<think><action>up</action></think><action>down</action>", "down"),
+        ("<think>I could answer <action>left</action></think>\n<action>right</action>", "right"),
+        ("left or <action>up</action>?</think><action>down</action>", "down"),  # the prompt has opened it
+        ("<think>a</think><action>up</action><think>no</think><action> Down</action>", "down"),
+        ("<think>left?</think>\nRight", "right"),
+        ("<think>a<think>b</think><action>up</action>", "up"),
     ],
 )
 def test_read(text: str, name: str) -> None:
@@ -44,7 +50,14 @@ def test_read(text: str, name: str) -> None:
         ("<action>up</action", R.UNCLOSED_TAG),
         ("</action>up<action>", R.UNCLOSED_TAG),
         ("<action>up</action><action>up</action>", R.SEVERAL_TAGS),
-        ("<think><action>up</action></think><action>down</action>", R.SEVERAL_TAGS),
+        ("<think>a</think><action>up</action><action>up</action>", R.SEVERAL_TAGS),
+        ("<think>I could answer <action>left</action>", R.UNCLOSED_THINK),
+        ("<think>a</think><think>b <action>left</action>", R.UNCLOSED_THINK),
+        ("<action>left</action><think>no", R.UNCLOSED_THINK),
+        ("<think>cut off at the lim", R.UNCLOSED_THINK),
+        ("<think>left?</think>", R.EMPTY),
+        ("<think><action>up</action></think>I go up", R.NO_TAG),
+        ("<think><action></think>up</action>", R.UNCLOSED_TAG),
         ("<action><action>up</action></action>", R.SEVERAL_TAGS),
         ("<action>up<action>", R.SEVERAL_TAGS),
         ("<action>up</action></action>", R.SEVERAL_TAGS),
@@ -63,9 +76,8 @@ def test_unreadable(text: str, reason: UnreadableReason) -> None:
 
 
 # texts rich in what the parser looks for
-pieces = st.sampled_from(
-    ["<action>", "</action>", "<think>", "up", "Down", "left ", "\n", "upset", "<", "action", "ſ", "İ", "\x00"]
-)
+tags = ["<action>", "</action>", "<think>", "</think>"]
+pieces = st.sampled_from([*tags, "up", "Down", "left ", "\n", "upset", "<", "action", "ſ", "İ", "\x00"])
 texts = st.one_of(st.text(max_size=200), st.lists(st.one_of(pieces, st.text(max_size=3)), max_size=12).map("".join))
 
 
@@ -77,6 +89,8 @@ def test_never_raises_and_never_invents_a_move(text: str) -> None:
         assert outcome.reason in R
         return
     # an independent reading of the rule: split at the tags, and look at what lies between
+    text = text.split("</think>")[-1]
+    assert "<think>" not in text
     parts = text.split("<action>")
     inside = text if len(parts) == 1 else parts[1].split("</action>")[0]
     assert text.count("<action>") == text.count("</action>") == len(parts) - 1 <= 1
@@ -91,7 +105,7 @@ def test_every_name_comes_through_any_text_around_it(
     name: str, before: str, after: str, pad: str, random: object
 ) -> None:
     written = "".join(c.upper() if random.random() < 0.5 else c for c in name)  # type: ignore[attr-defined]
-    if "action>" in before + after:
+    if "action>" in before + after or "think>" in before + after:
         return
     assert parse_action(f"{before}<action>{pad}{written}{pad}</action>{after}", NAMES) == name
     assert parse_action(pad + written + pad, NAMES) == name

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from benchmark.errors import BenchmarkError
+from textgames.extras import missing_packages
 
 
 def main() -> int:
@@ -12,6 +13,9 @@ def main() -> int:
     parser.add_argument("log", metavar="LOG", help="a log of inspect eval textbench/SCENARIO, .eval or .json")
     parser.add_argument("--out", metavar="DIR", required=True, help="the run folder")
     options = parser.parse_args()
+    if missing := missing_packages("inspect_ai", extra="inspect"):
+        print(f"textbench: reading a log of Inspect needs what isn't installed, {missing}", file=sys.stderr)
+        return 2
     from textbench.integrations.inspect.logs import import_log
 
     try:

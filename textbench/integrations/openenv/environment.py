@@ -27,11 +27,11 @@ MOST_BUTTONS = 60  # of the web interface; what has more actions is typed there
 
 
 class UnknownTaskError(IndexError):
-    """A split or an index that doesn't exist."""
+    """A split or an index was asked for that doesn't exist."""
 
 
 class NoEpisodeError(RuntimeError):
-    """A step when no episode goes on."""
+    """A step was asked for when no episode goes on."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ServedGame:
         return first + index
 
     def session(self, seed: int, layout_seed: int | None = None, **options: Any) -> EpisodeSession:
-        """One episode; ``options`` are ``seat``, ``mode`` and ``history`` where they differ from the server's."""
+        """Begin an episode; ``options`` are ``seat``, ``mode`` and ``history`` where they differ from the server's."""
         prompts = self.prompt_map
         if "mode" in options or "history" in options:
             mode, history = options.pop("mode", prompts.mode), options.pop("history", prompts.history_turns)
@@ -222,7 +222,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         return self.game.first_seed(split)[1]
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """One task: ``reset(split=..., index=...)`` plays it, and so does ``reset(seed=...)`` with its seed."""
+        """A task: ``reset(split=..., index=...)`` plays it, and so does ``reset(seed=...)`` with its seed."""
         seed, name = self.game.task_seed(split, index), self.game.scenario.name
         return {"id": f"{name}-{seed}", "split": split, "index": index, "scenario": name, "seed": seed}
 

@@ -5,7 +5,7 @@ from pydantic import Field
 
 
 class TextbenchAction(Action):
-    """One response of a player."""
+    """The response of a player, which is what an action is here."""
 
     message: str = Field(description="the model's whole response; the name of an action alone is accepted too")
 

@@ -92,7 +92,7 @@ class CommonsGame(TSMG[CommonsState]):
     def transition(
         self, state: CommonsState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
     ) -> tuple[CommonsState, dict[Player, float], bool]:
-        """One round, or more where everybody is out; the game never ends by itself."""
+        """Play one round, or more where everybody is out; the game never ends by itself."""
         bodies, deeds, rewards, dirt = self._act(state, joint_action)
         apples, dirt = self.nature(state, bodies, dirt, rng)
         eaters = self._eaters(apples, bodies)

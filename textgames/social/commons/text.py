@@ -253,5 +253,5 @@ def ready(wait: int) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """``"1 cell"``, ``"2 cells"``."""
+    """A number with its word, such as ``"1 cell"`` and ``"2 cells"``."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

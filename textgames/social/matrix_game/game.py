@@ -146,7 +146,7 @@ class MatrixGame(TSMG[MatrixState]):
         return self._played(state, chosen[0], other)
 
     def to_move(self, state: MatrixState) -> tuple[Player, ...]:
-        """Everybody, in every round."""
+        """All players, since they choose at once in every round."""
         return self.players
 
     def outcomes(self, state: MatrixState, joint_action: Mapping[Player, Action]) -> list[Outcome[MatrixState]]:

@@ -31,13 +31,13 @@ class Opponent(ABC):
         """The probability of each of its actions in the next round; they sum to 1."""
 
     def remember(self, memory: Any, action: int) -> Memory:
-        """Its memory after the player has chosen ``action``."""
+        """The opponent's memory after the player has chosen ``action``."""
         kept: Memory = memory
         return kept
 
 
 class Mixture(Opponent):
-    """The same chances in every round."""
+    """Chooses with the same chances in every round."""
 
     def __init__(self, chances: tuple[float, ...], rule: str) -> None:
         self._chances, self.rule = chances, rule

@@ -128,7 +128,7 @@ class Werewolf(TSMG[WerewolfState]):
         return tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
 
     def _ballots(self, living: tuple[int, ...]) -> dict[Player, tuple[Action, ...]]:
-        """For whom each may vote; of the last players who lived it is remembered."""
+        """The players for whom each may vote; of the last players who lived it is remembered."""
         known, ballots = self._last_ballots
         if known != living:
             names, nobody = [self.players[number] for number in living], (ABSTAIN,) * self._abstain

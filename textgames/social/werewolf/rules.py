@@ -20,7 +20,7 @@ NOBODY = -1
 
 
 class Phase(StrEnum):
-    """What is being decided."""
+    """Which kind of decision is being taken."""
 
     NIGHT = "night"
     SPEECHES = "speeches"
@@ -112,7 +112,7 @@ def movers(state: WerewolfState) -> tuple[int, ...]:
 
 
 def targets(state: WerewolfState, player: int, protect_again: bool) -> tuple[int, ...]:
-    """Whom a player who is to move at night, or in a vote, may name; voting for nobody not counted."""
+    """The players whom one who is to move at night, or in a vote, may name; voting for nobody not counted."""
     role = state.roles[player]
     if state.phase is Phase.NIGHT and role == WOLF:
         return tuple([number for number in state.living if state.roles[number] != WOLF])
@@ -138,7 +138,7 @@ def play_night(state: WerewolfState, chosen: Mapping[int, int], speeches: bool) 
 
 
 def play_speech(state: WerewolfState, words: str) -> WerewolfState:
-    """The next speaker has spoken."""
+    """The state after the next speaker has spoken."""
     speaker, *left = state.speakers
     today = state.days[-1]
     today = today._replace(speeches=(*today.speeches, (speaker, words)))

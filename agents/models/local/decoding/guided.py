@@ -17,7 +17,7 @@ from torch import Tensor
 from agents.models.answers import Guide, LegalAnswers, Rules, Vocabulary
 from agents.models.base import Decoding
 from agents.models.local.decoding.sampler import TokenIds, choose
-from agents.models.reasoning import OPEN, Opening
+from agents.models.reasoning import Begun
 from agents.turn import Allowed, TokenSet
 
 
@@ -38,7 +38,7 @@ def rules_of(
     model: Reader,
     prompts: Sequence[TokenIds],
     answers: Sequence[LegalAnswers | None],
-    openings: Sequence[Opening],
+    begun: Sequence[Begun],
     max_tokens: int,
 ) -> tuple[list[Rules | None], list[str | None]]:
     """The rules of each prompt's response, and what to say of those that can't be answered.
@@ -47,11 +47,11 @@ def rules_of(
     """
     rules: list[Rules | None] = [None] * len(prompts)
     wrong = [model.too_long(prompt) for prompt in prompts]
-    for row, (prompt, legal, opening) in enumerate(zip(prompts, answers, openings, strict=True)):
+    for row, (prompt, legal, own) in enumerate(zip(prompts, answers, begun, strict=True)):
         if legal is None or wrong[row] is not None:
             continue
-        if opening != "none":
-            legal = replace(legal, reasons=True, begun=(OPEN if opening == "open" else "") + legal.begun)
+        if own.opening != "none":
+            legal = replace(legal, reasons=True, begun=own.text)
         try:
             found = rules[row] = model.vocabulary.rules(legal)
         except ValueError as error:

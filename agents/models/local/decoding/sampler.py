@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.models.base import Decoding
+from agents.models.reasoning import end_of_response
 from agents.turn import Allowed
 
 TokenIds = tuple[int, ...]
@@ -161,7 +162,8 @@ class StopCheck:
 
     A stop string may be spread over tokens, and its last token may have text after it. Both are found by decoding the
     row's last tokens, which is done only when the new token's piece of text can complete a stop string; for other
-    tokens the check is one table look-up.
+    tokens the check is one table look-up. One inside of a ``<think>`` that is open ends nothing: where a stop string is
+    found, the whole response is decoded.
 
     Args:
         pieces: the vocabulary's pieces by token id, as the tokenizer stores them.
@@ -201,17 +203,28 @@ class StopCheck:
 
     def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
         """Which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so far."""
+        return self.ended_as(ids, rows, length, lambda row, tokens: self.stops(tokens))
+
+    def ended_as(
+        self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int, stops: Callable[[int, list[int]], bool]
+    ) -> NDArray[np.bool_]:
+        """The same where ``stops(row, its tokens)`` says of those that may have ended whether they have."""
         last = ids[rows, length - 1]
         done: NDArray[np.bool_] = self.is_eos[last]
         for index in np.flatnonzero(self.may_end[last] & ~done) if self.stop else ():
-            tail = self.decode(ids[rows[index], max(0, length - self._tail) : length].tolist())
-            done[index] = any(text in tail for text in self.stop)
+            done[index] = stops(int(rows[index]), ids[rows[index], :length].tolist())
         return done
 
-    def trim(self, text: str) -> str:
+    def stops(self, ids: list[int], begun: str = "") -> bool:
+        """Whether a response has come to a stop string; ``begun`` is what of it stands in its prompt."""
+        tail = self.decode(ids[-self._tail :])
+        if not any(text in tail for text in self.stop):
+            return False
+        return end_of_response(self.decode(ids), self.stop, begun) is not None
+
+    def trim(self, text: str, begun: str = "") -> str:
         """The response without what its last token has after the stop string."""
-        ends = [text.index(stop) + len(stop) for stop in self.stop if stop in text]
-        return text[: min(ends)] if ends else text
+        return text[: end_of_response(text, self.stop, begun)]
 
 
 def sample(
@@ -332,7 +345,7 @@ class _Record:
         return going
 
     def sampled(self) -> list[Sampled]:
-        """All rows' responses."""
+        """The sampled responses of all rows."""
         return [
             Sampled(tuple(row[:n].tolist()), tuple(scores[:n].tolist()), bool(end))
             for row, scores, n, end in zip(self._ids, self._logprobs, self._lengths, self._stopped, strict=True)

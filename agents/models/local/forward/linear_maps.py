@@ -23,7 +23,7 @@ class Linear(NamedTuple):
     added: LowRank | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """``(T, in)`` to ``(T, out)``."""
+        """Map ``(T, in)`` to ``(T, out)``."""
         if self.added is None:
             return F.linear(x, self.weight, self.bias)
         y: Tensor = _WithLowRank.apply(x, self.weight, self.bias, *self.added)  # type: ignore[no-untyped-call]

@@ -69,7 +69,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
 
 
 def attend_to(q: Tensor, keys: Tensor, values: Tensor, blocks: Blocks) -> Tensor:
-    """The same without a gradient, on keys and values that are kept heads first: ``(K, T', D)``."""
+    """Attention without a gradient, on keys and values that are kept heads first: ``(K, T', D)``."""
     queries = _heads_first(q, keys.shape[0])
     parts = []
     for part in _parts(blocks, q.shape[1]):

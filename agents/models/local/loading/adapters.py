@@ -3,6 +3,7 @@
 import json
 import warnings
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,9 @@ def put_on(model: Any, adapter: str) -> Any:
         ModuleNotFoundError: peft isn't installed.
         ValueError: no adapter is there, or it is of another model.
     """
-    try:
-        import peft
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
-        ) from error
+    check_peft(adapter)
+    import peft
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
@@ -63,6 +61,14 @@ def put_on(model: Any, adapter: str) -> Any:
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
         told = " ".join(str(error).split())
         raise ValueError(f"the adapter {adapter!r} can't be put on {model.name_or_path!r}: {told[:300]}") from error
+
+
+def check_peft(adapter: str) -> None:
+    """Raise a ModuleNotFoundError with the command where what puts an adapter on isn't installed."""
+    if find_spec("peft") is None:
+        raise ModuleNotFoundError(
+            f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
+        )
 
 
 def save_pretrained(model: Any, folder: str | Path, **options: Any) -> None:

@@ -47,7 +47,14 @@ def models_folder() -> Path:
 
 
 def digest_of(file: Path) -> str:
-    """The sha256 of a GGUF file.
+    """The sha256 of a GGUF file; the errors are those of :func:`check_file`."""
+    check_file(file)
+    with file.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def check_file(file: Path) -> None:
+    """See that there is a GGUF file.
 
     Raises:
         FileNotFoundError: no such file.
@@ -60,8 +67,6 @@ def digest_of(file: Path) -> str:
     with file.open("rb") as stream:
         if stream.read(4) != b"GGUF":
             raise NotConvertedError(f"{str(file)!r} isn't in GGUF format: it doesn't begin with these letters")
-        stream.seek(0)
-        return file_digest(stream, "sha256").hexdigest()
 
 
 def converted(file: Path, digest: str) -> Path:
@@ -74,13 +79,9 @@ def converted(file: Path, digest: str) -> Path:
     folder = folder_for(digest)
     if made_from_gguf(folder):
         return folder
-    try:
-        import gguf  # noqa: F401 - transformers reads these files with it
-        import transformers
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"GGUF files need {error.name}, which is not installed: {install_command('smollm2')}"
-        ) from error
+    check_reader()
+    import transformers
+
     with keeping(folder):
         if not made_from_gguf(folder):  # made by the process that was waited for
             with replacing_folder(folder) as draft:
@@ -88,6 +89,17 @@ def converted(file: Path, digest: str) -> Path:
                 about = {"file": file.name, "sha256": digest, "transformers": transformers.__version__}
                 (draft / MARK).write_text(json.dumps(about) + "\n", encoding="utf-8")
     return folder
+
+
+def check_reader() -> None:
+    """Raise a ModuleNotFoundError with the command that installs what reads GGUF files, where that isn't here."""
+    try:
+        import gguf  # noqa: F401 - transformers reads these files with it
+        import transformers  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"GGUF files need {error.name}, which is not installed: {install_command('smollm2')}"
+        ) from error
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import torch
 from agents.models.local.loading.adapters import base_of, put_on
 from agents.models.local.loading.card import LOADED_FROM
 from agents.models.local.loading.gguf import made_from_gguf
+from agents.models.local.loading.places import find_place
 from agents.models.provider import model_folder
 from textgames.extras import install_command
 
@@ -31,17 +32,14 @@ def load_model(
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"local models need transformers, which is not installed: {_INSTALL}") from error
     named, source = source.removeprefix("hf:"), model_folder(source)
-    folder = Path(source).expanduser()
-    if not folder.is_dir() and _looks_like_a_path(source):
-        raise FileNotFoundError(f"no folder {source!r}: a local model is a folder with config.json and weights")
+    folder = find_place(source)
     source = str(folder) if folder.is_dir() else source
     target = pick_device(device)
     base = source
     if (below := base_of(folder)) is not None:
         adapter = adapter or source
         base = model_folder(named := below)
-    elif folder.is_dir() and not (folder / "config.json").is_file():
-        raise ValueError(f"{source} has no config.json: it is not a model in Hugging Face format")
+        find_place(base)
     number_type = pick_dtype(dtype, target, dequantised=made_from_gguf(base))
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     offline = not Path(base).is_dir() and not _hub_answers()
@@ -102,11 +100,6 @@ def _load_tokenizer(transformers: Any, source: str, base: str, options: dict[str
         f"{source} has no tokenizer that transformers can load; "
         f"save it there with tokenizer.save_pretrained({source!r})"
     ) from error
-
-
-def _looks_like_a_path(source: str) -> bool:
-    """Whether a person who wrote this meant a folder: hub names have at most one slash and don't begin with a dot."""
-    return source.startswith((".", "/", "~")) or source.count("/") > 1 or "\\" in source or source.endswith("/")
 
 
 def pick_device(device: str) -> torch.device:

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from agents.models.local.loading.gguf import (
+    check_reader,
     converted,
     digest_of,
     folder_for,
@@ -43,7 +44,10 @@ def folder() -> Path:
         ModuleNotFoundError: a package is missing; the message has the command.
     """
     made = folder_for(SHA256)
-    return made if made_from_gguf(made) else converted(file(), SHA256)
+    if made_from_gguf(made):
+        return made
+    check_reader()  # before 93 MB are fetched
+    return converted(file(), SHA256)
 
 
 def file() -> Path:
@@ -73,7 +77,7 @@ def file_here() -> Path | None:
 
 
 def status() -> str:
-    """What has happened so far, for lists."""
+    """What is still to be done before the model plays, as lists say it."""
     if made_from_gguf(folder_for(SHA256)):
         return "converted"
     return "fetched when it is first used" if file_here() is None else "converted when it is first used"

@@ -1,4 +1,4 @@
-"""G2PO: what a step gains along the graph of the states that a group has visited (Nala-YN/G2PO).
+"""G2PO: what a step gains along the graph of the states that a group has visited (arXiv 2606.22995; Nala-YN/G2PO).
 
 Every visited state is a node with the value ``V(s)``, the mean of ``G`` over the group's visits of it. A step leads to
 the target ``q_it = r_it + gamma V(s_i,t+1)``, and ::

@@ -1,15 +1,17 @@
 """SALT: steps that many episodes of a group share are neutral, those that tell them apart decide (arXiv 2510.20022).
 
-Only a description of the method was to be had, and its exact formula wasn't found. Our reading of it: the steps of a
-group are the edges ``(s, a, s')`` of a graph, and
+The steps of a group are the edges ``(s, a, s')`` of a graph. Every edge begins with its episode's advantage, that of
+GRPO, and equal edges get the mean of theirs (as arXiv 2609.28963, appendix A.3, states the method, which it is compared
+with there):
 
-``A_it`` = the mean of ``z_g(R_j)`` over the episodes j of the group that go through the edge of step t of episode i,
-each of them once, its own included.
+``A_it`` = the mean of ``z_g(R_j)`` over the episodes j of the group that go through the edge of step t of episode i.
 
 So an edge that all episodes share gets the mean of all, which is 0, and one that only this episode goes through gets
-this episode's ``z_g(R_i)``, which is MS-GRPO's. A response that names no legal action is an edge of its own, apart from
-the action that was taken for it. A trajectory doesn't have the state after its last step; the ends of episodes are told
-apart by what the last step was paid and by whether the rules ended the episode.
+this episode's ``z_g(R_i)``, which is MS-GRPO's.
+
+Our reading: an episode that goes through an edge twice counts once. A response that names no legal action is an edge of
+its own, apart from the action that was taken for it. A trajectory doesn't have the state after its last step; the ends
+of episodes are told apart by what the last step was paid and by whether the rules ended the episode.
 """
 
 from collections.abc import Hashable

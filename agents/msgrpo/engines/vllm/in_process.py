@@ -69,7 +69,7 @@ class InProcessEngine(InThisProcess):
 
     @property
     def llm(self) -> Any:
-        """The ``vllm.LLM``."""
+        """The ``vllm.LLM`` that answers."""
         return self._model.llm
 
     def why_unconstrained(self, reasons: bool) -> str | None:

@@ -8,16 +8,14 @@ Control needs ``VLLM_SERVER_DEV_MODE=1``. (vLLM 0.32)
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
 
-from agents.models.base import Decoding
-from agents.models.reasoning import Opening
 from agents.models.served.loops import PerLoop
-from agents.models.vllm import cut_off, sampling_fields
+from agents.models.vllm import cut_off
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.turn import Turn, Usage, WeightsSpan
 
@@ -121,30 +119,20 @@ class Server:
 
     # ---------------------------------------------------------------- sampling
 
-    async def generate(
-        self,
-        prompt_ids: tuple[int, ...],
-        decoding: Decoding,
-        seed: tuple[int, ...],
-        opening: Opening = "none",
-        choice: Sequence[str] = (),
-    ) -> Turn:
-        """The completion of one prompt; one of ``choice``, where there are any.
+    async def generate(self, prompt_ids: tuple[int, ...], fields: Mapping[str, Any]) -> Turn:
+        """The completion of one prompt, with these sampling parameters.
 
         Raises:
             UnreachableError: there is no answer.
             RolloutError: the server refuses the request.
         """
-        fields = sampling_fields(decoding, seed, opening)
-        if choice:
-            fields["structured_outputs"] = {"choice": list(choice)}
         if self.reports_versions:
             body = {
                 "token_ids": list(prompt_ids),
                 "model": self.model,
                 "output_mode": "text",
                 "return_token_ids": True,
-                "sampling_params": fields,
+                "sampling_params": dict(fields),
             }
             answer = await self._post(GENERATE, body)
             if answer.status not in (403, 404, 405):

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
-from agents.models.reasoning import behind_reasoning
-from agents.models.vllm import held_to
+from agents.models.reasoning import Begun, behind_reasoning
+from agents.models.vllm import going_on, held_to, joined, sampling_fields, tokens_left
 from agents.msgrpo.engines.engine import EngineParts, Weights
 from agents.msgrpo.engines.vllm.server import Server, UnreachableError
 from agents.msgrpo.engines.vllm.updaters import DEV_MODE, Updater
 from agents.msgrpo.errors import ConfigError, RolloutError
-from agents.turn import Prompt, Turn
+from agents.turn import Prompt, Turn, prefix_of
 
 ATTEMPTS = 3
 """Times that a request is sent to one server before it is given up for down."""
@@ -56,7 +56,7 @@ class ServersEngine:
 
     @property
     def up(self) -> list[Server]:
-        """The servers that answer."""
+        """The servers that answer now."""
         return [server for server in self.servers if server.url not in self.down]
 
     def why_unconstrained(self, reasons: bool) -> str | None:
@@ -67,15 +67,20 @@ class ServersEngine:
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
     ) -> Turn:
         """The completion of one prompt, by the server with the fewest requests in flight."""
-        (ids,), opening = self._encoder.encode([prompt]), self._encoder.opening(prompt)
-        choice = () if answers is None else answers.endings()
+        (ids,), begun = self._encoder.encode([prompt]), Begun(prefix_of(prompt), self._encoder.opening(prompt))
+        fields = sampling_fields(decoding, seed, begun.opening)
+        if answers is not None:
+            fields["structured_outputs"] = {"choice": answers.endings()}
         failure = "there is no server"
         while servers := self.up:
             server = min(servers, key=lambda one: one.in_flight)
             for attempt in range(ATTEMPTS):
                 try:
-                    done = await server.generate(ids, decoding, seed, opening, choice)
-                    response = behind_reasoning(done, opening, decoding.stop, self._encoder.decode)
+                    done = await server.generate(ids, fields)
+                    while tokens_left(done, decoding, begun) > 0:
+                        more = await server.generate(*going_on(done, decoding, seed, begun))
+                        done = joined(done, more, decoding.stop, begun, self._encoder.decode)
+                    response = behind_reasoning(done, begun.opening, decoding.stop, self._encoder.decode)
                     return held_to(response, answers, lambda: self._encoder.vocabulary)
                 except UnreachableError as error:
                     failure = str(error)
@@ -86,12 +91,12 @@ class ServersEngine:
         return Turn("", finish_reason="error", error=f"{failure}; no other server is left")
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-        """One answer of every server."""
+        """The answer of every server to one prompt."""
 
         async def ask_all() -> list[Turn]:
             (ids,) = self._encoder.encode([prompt])
             try:
-                return [await server.generate(ids, decoding, seed) for server in self.up]
+                return [await server.generate(ids, sampling_fields(decoding, seed)) for server in self.up]
             finally:
                 await self.aclose()
 

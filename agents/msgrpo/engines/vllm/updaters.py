@@ -44,7 +44,7 @@ class Updater(Protocol):
 
 
 def make_updater(options: "VLLM", name: str, parts: EngineParts) -> Updater:
-    """The updater of a run."""
+    """The updater that a run's settings ask for."""
     if name == "nccl":
         return NCCLUpdater(options, parts)
     folder = Path(options.weights_dir).expanduser() if options.weights_dir else None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agents.baselines.search import find_search_player
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from textgames import SCENARIOS
+from textgames import known_scenario
 
 
 def another_start(config: MSGRPOConfig) -> str:
@@ -29,7 +29,7 @@ def warm_start(config: MSGRPOConfig) -> str:
         "--prompts": [config.prompt_file] if config.prompt_file else [],
     }
     options = [f"{flag} {shlex.join(values)}" for flag, values in parts.items() if values]
-    return f"textbench warmup {' '.join(options)}"
+    return f"textbench warmup {' '.join(options)}{' --legal-only' if config.legal_only else ''}"
 
 
 def against_collapse(config: MSGRPOConfig) -> str:
@@ -47,11 +47,13 @@ def against_collapse(config: MSGRPOConfig) -> str:
 
 
 def _has_planner(name: str) -> bool:
-    return name in SCENARIOS and find_search_player(SCENARIOS[name].game()) is not None
+    scenario = known_scenario(name)
+    return scenario is not None and find_search_player(scenario.game()) is not None
 
 
 def _lists_actions(name: str) -> bool:
-    return name in SCENARIOS and bool(SCENARIOS[name].game().actions)
+    scenario = known_scenario(name)
+    return scenario is not None and bool(scenario.game().actions)
 
 
 def going_on(out: Path, config: MSGRPOConfig, *, by_command: bool, changes: str = "") -> str:

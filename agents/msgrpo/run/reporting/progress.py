@@ -227,7 +227,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def _open_metrics(path: Path, first: int) -> TextIO:
-    """For appending, without the lines of iterations that a resumed run does again."""
+    """Open the file to append to it, without the lines of iterations that a resumed run does again."""
     kept = []
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():

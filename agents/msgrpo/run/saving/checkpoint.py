@@ -45,7 +45,7 @@ def save_checkpoint(
 
 
 def checkpoint_folder(out: Path, iteration: int) -> Path:
-    """Where the checkpoint of so many iterations is."""
+    """The folder of the checkpoint that is made after so many iterations."""
     return out / "checkpoints" / f"iteration-{iteration:06d}"
 
 

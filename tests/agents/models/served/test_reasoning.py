@@ -8,8 +8,7 @@ import pytest
 
 from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
 from agents.models.openai import DEFAULT_BASE_URL, OpenAIModel
-from agents.models.reasoning import split_reasoning
-from agents.models.served.answers import Begun
+from agents.models.reasoning import Begun, split_reasoning
 from agents.models.served.chat import read
 from agents.turn import Message
 from tests.agents.openai_server import OpenAIServer
@@ -70,6 +69,35 @@ def test_a_think_that_the_prompt_asks_for_is_the_response():
             (completion,) = ask(server, ASKS, **options)
             assert (completion.response, completion.reasoning) == (form, "")
     assert all(request["stop"] == ["</action>"] for request in server.requests)
+
+
+@pytest.mark.parametrize("prompt", [ASKS, (*ASKS, Message("assistant", "<think>"))])
+def test_a_stop_in_a_think_that_the_prompt_asks_for_is_noticed_too(prompt, caplog):
+    """Its response stays whole. A prefix that opens it counts, too."""
+    form = "<think>I could answer <action>left</action></think><plan>up</plan><action>up</action>"
+    form = form.removeprefix(prompt[-1].content if len(prompt) > 1 else "")
+    with OpenAIServer(respond=lambda request: form + " or so") as server:
+        server.keep_requests = True
+        with caplog.at_level(logging.WARNING, logger=NOTICES):
+            completions = ask(server, prompt, times=3)
+    assert {(each.response, each.reasoning, each.finish_reason) for each in completions} == {(form, "", "stop")}
+    assert ["stop" in request for request in server.requests] == [True, False, False, False]
+    assert [record.getMessage().count("stops in the model's reasoning") for record in caplog.records] == [1]
+
+
+def test_a_think_that_is_never_closed_is_asked_for_once():
+    """It ended by itself: without a stop string it would have ended in the same way."""
+    with OpenAIServer(respond=lambda request: "<think>hm") as server:
+        server.keep_requests = True
+        (completion,) = ask(server, ASKS)
+    assert (completion.response, len(server.requests)) == ("<think>hm", 1)
+
+
+def test_a_response_that_runs_on_behind_its_action_is_whole():
+    """A model that is sent no stop string may write until its limit: what it said before that isn't cut off."""
+    with OpenAIServer(respond=lambda request: "<think>a</think><action>up</action>" + " and" * 50) as server:
+        (completion,) = ask(server, decoding=Decoding(max_tokens=12), chat_template_kwargs={"enable_thinking": True})
+    assert (completion.response, completion.finish_reason) == ("<action>up</action>", "stop")
 
 
 def test_a_thinking_model_in_the_mode_think_reasons_and_then_answers_in_form():

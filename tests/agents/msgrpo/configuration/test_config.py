@@ -68,10 +68,10 @@ def test_flat_files_and_overrides(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"group_size": 1}, ["group_size", "1", ">= 2"]),
-        ({"group_size": 2.5}, ["group_size", "2.5", "an integer"]),
-        ({"group_size": True}, ["group_size", "True", "an integer"]),
-        ({"temperature": 0}, ["temperature = 0 ", "> 0"]),
+        ({"group_size": 1}, ["group_size = 1 ", "of at least 2"]),
+        ({"group_size": 2.5}, ["group_size", "2.5", "a whole number"]),
+        ({"group_size": True}, ["group_size", "True", "a whole number"]),
+        ({"temperature": 0}, ["temperature = 0 ", "a number above 0"]),
         ({"temperature": float("nan")}, ["temperature", "nan"]),
         ({"learning_rate": "fast"}, ["learning_rate", "'fast'", "a number"]),
         ({"learning_rate": float("inf")}, ["learning_rate", "inf"]),
@@ -89,7 +89,7 @@ def test_flat_files_and_overrides(tmp_path: Path) -> None:
         ({"attention": "flash_attention_2"}, ["packing", "tree", "flash_attention_2"]),
         ({"group_size": 1, "temperature": 0}, ["group_size = 1", "temperature = 0"]),
         ({"dtype": "float32", "param_dtype": "bfloat16"}, ["dtype", "param_dtype", "accepted"]),
-        ({"scenarios": [1]}, ["scenarios", "list of strings"]),
+        ({"scenarios": [1]}, ["scenarios", "list of texts"]),
     ],
 )
 def test_errors_name_field_value_and_what_is_accepted(settings: dict[str, object], words: list[str]) -> None:

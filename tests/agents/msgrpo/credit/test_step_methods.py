@@ -119,7 +119,7 @@ def plain_hgpo(given: Batch, longest: int, alpha: float, base: bool) -> Table:
     plain = Plain(given, 0.95)
 
     def formula(i: int, t: int) -> float:
-        parts = [(0, z(plain.returns[i], [plain.returns[j] for j in plain.group(i)]))] if base else []
+        parts = [(0, z(plain.returns[i], [plain.returns[j] for j, _ in plain.steps(i)]))] if base else []
         for k in range(1, longest + 2):
             if t + 1 < k:
                 continue
@@ -284,6 +284,8 @@ def test_hgpo_by_hand() -> None:
     found = advantages("hgpo", given, history=1, discount=1.0)
     mixed = (2 * 2 / math.sqrt(8 / 3) + 3 * 1) / 5
     check(found, [[-1, -mixed], [0, 0], [1, mixed]], rtol=1e-5, atol=1e-9)
+    undivided = advantages("hgpo", given, history=1, discount=1.0, scale="none")
+    check(undivided, [[-2, -2], [0, 0], [2, 2]])
 
 
 def test_g2po_by_hand() -> None:

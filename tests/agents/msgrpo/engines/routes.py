@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from agents.models.answers import LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
+from agents.models.reasoning import NOT_BEGUN
 
 
 class Routes:
@@ -138,7 +139,7 @@ class Routes:
         return (
             row,
             logprobs,
-            self.sampler._completion((), row, "none", self.sampler._reader.check(decoding.stop), 0.0).response,
+            self.sampler._completion((), row, NOT_BEGUN, self.sampler._reader.check(decoding.stop), 0.0).response,
         )
 
     def generate(self, body: dict[str, Any]) -> tuple[int, Any]:

@@ -1,5 +1,6 @@
 """Training through servers: requests shared, weights sent, faults found out; with real vLLM in ``tests/engines``."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from agents import Decoding
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.errors import RolloutError
 from agents.turn import Message
@@ -186,3 +188,40 @@ def test_servers_are_told_the_legal_answers_and_the_learner_finds_the_same_sets(
         thinking = replace(config, response_mode="think", prompt_file="")
         with pytest.raises(ConfigError, match=r"legal_only = true: .* in the mode direct alone"):
             MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", thinking, quiet=True)
+
+
+@pytest.mark.parametrize("scale_out", [True, False])
+def test_a_stop_in_a_think_is_gone_on_from(
+    make_llama: Any, prompt_file: str, monkeypatch: pytest.MonkeyPatch, scale_out: bool
+) -> None:
+    tokenizer = make_tokenizer()
+    text = "<think>or <action>left</action>?</think><action>right</action>"
+    said = tuple(tokenizer(text + " so", add_special_tokens=False)["input_ids"])
+    asked: list[int] = []
+
+    def sample(self: Routes, ids: list[int], fields: dict[str, Any]) -> Any:
+        """As vLLM does: it stops at the first stop string, wherever it is."""
+        asked.append(len(ids))
+        rest = said[len(ids) - asked[0] :]
+        ends = (n for n in range(1, len(rest) + 1) if fields["stop"][0] in tokenizer.decode(rest[:n]))
+        row = SimpleNamespace(ids=rest[: next(ends)], stopped=True)
+        return row, [-1.0] * len(row.ids), tokenizer.decode(row.ids).partition("</action>")[0] + "</action>"
+
+    with serving(make_llama(len(tokenizer)), tokenizer, scale_out=scale_out) as server:
+        config = replace(CONFIG, prompt_file=prompt_file, engine_urls=(server.url,))
+        engine = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True).engine
+        monkeypatch.setattr(Routes, "sample", sample)
+
+        async def ask() -> Any:
+            try:
+                return await engine.generate_async((Message("user", "go"),), Decoding(max_tokens=len(said) + 1), (1,))
+            finally:
+                await engine.aclose()
+
+        turn = asyncio.run(ask())
+        engine.close()
+    assert (turn.error, turn.response, turn.finish_reason) == (None, text, "stop")
+    assert turn.response_ids == said[: len(turn.response_ids)]
+    assert len(turn.logprobs) == len(turn.response_ids)
+    first = asked[1] - asked[0]
+    assert [span[1:] for span in turn.weights] == [(0, first), (first, len(turn.response_ids))]

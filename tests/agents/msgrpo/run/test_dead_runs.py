@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,9 @@ from agents.msgrpo.run.health.preflight import Preflight
 from agents.msgrpo.run.health.watch import Watch
 from agents.msgrpo.trajectories import prompts_of_random_play, rollout_metrics
 from agents.prompt import PromptMap
+from agents.tiny import Recipe
+from agents.tiny.imitation import demonstrate
+from benchmark.cli import warmup
 
 BASE = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
 CONFIG = MSGRPOConfig(scenarios=("frozen-lake",), iterations=200)
@@ -176,10 +180,26 @@ def test_the_command_of_a_warm_start_is_filled_in() -> None:
         "textbench warmup --model './a b' --scenario frozen-lake TestX-v0 --teacher random --mode direct --prompts p"
     )
     assert "--scenario SCENARIO --teacher random" in warm_start(replace(CONFIG, scenarios=()))
+    twin = replace(CONFIG, scenarios=("frozen-lake-twin-1",), legal_only=True)
+    assert warm_start(twin) == (
+        "textbench warmup --model MODEL --scenario frozen-lake-twin-1 --teacher planner --mode think --legal-only"
+    )
+
+
+def test_the_command_of_a_warm_start_asks_as_the_training_does() -> None:
+    """The command's own parser reads it, and its settings are the training's."""
+    told = warm_start(replace(CONFIG, model="tiny", scenarios=("frozen-lake-twin-1",), legal_only=True))
+    parser = ArgumentParser()
+    warmup.add_arguments(parser)
+    config = warmup._config(parser.parse_args(shlex.split(told)[2:]))
+    assert (config.scenarios, config.legal_only, config.response_mode) == (("frozen-lake-twin-1",), True, "think")
 
 
 def test_a_tiny_legal_base_is_only_advised_where_it_can_be_made() -> None:
     assert "model = 'tiny-legal'" in another_start(CONFIG)
+    twin = replace(CONFIG, scenarios=("frozen-lake-twin-1",))
+    assert "model = 'tiny-legal'" in another_start(twin)
+    assert len(demonstrate(Recipe.legal_play(twin.scenarios, examples=20))) == 20
     assert "model = 'tiny-legal'" not in another_start(replace(CONFIG, scenarios=("mastermind",)))
     assert "model = 'tiny-legal'" not in another_start(replace(CONFIG, model="tiny-legal"))
 

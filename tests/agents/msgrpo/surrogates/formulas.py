@@ -22,12 +22,6 @@ def ppo_token(ratio: float, a: float, low: float, high: float) -> float:
     return -min(ratio * a, clip(ratio, 1 - low, 1 + high) * a)
 
 
-def ppo_slope(ratio: float, a: float, low: float, high: float) -> float:
-    """The derivative of a token's PPO loss by its log-probability."""
-    gone = ratio > 1 + high if a > 0 else ratio < 1 - low
-    return 0.0 if gone else -ratio * a
-
-
 def ppo(low: float = 0.2, high: float = 0.2) -> Formula:
     def loss(rows: Sequence[Row]) -> float:
         return sum(
@@ -102,16 +96,18 @@ def p3o(rows: Sequence[Row], data: Data) -> Answer:
     return sum(-c * x for row, c in pairs for x in row.logp), [[-c] * len(row.logp) for row, c in pairs]
 
 
-def minpro(low: float = 0.2, high: float = 0.2, least: float = 0.0, most: float = math.inf) -> Formula:
+def minpro(low: float = 0.8, high: float = 1.2) -> Formula:
+    """The gradient of ``-sg(w) A log pi`` is ``-w A``, with the smallest earlier ratio in w."""
+
     def answer(rows: Sequence[Row], data: Data) -> Answer:
         total, gradient = 0.0, []
         for row in rows:
             ratios = [math.exp(new - old) for new, old in zip(row.logp, row.old, strict=True)]
             gradient.append([])
-            for k, (ratio, a) in enumerate(zip(ratios, row.advantages, strict=True)):
-                w = clip(min(ratios[:k]), least, most) if k else 1.0
-                total += w * ppo_token(ratio, a, low, high)
-                gradient[-1].append(w * ppo_slope(ratio, a, low, high))
+            for k, (ratio, logp, a) in enumerate(zip(ratios, row.logp, row.advantages, strict=True)):
+                weight = clip(min([1.0] if k == 0 else ratios[:k]) * ratio, low, high)
+                total += -weight * a * logp
+                gradient[-1].append(-weight * a)
         return total, gradient
 
     return answer

@@ -23,7 +23,7 @@ from tests.agents.msgrpo.surrogates.ragged import Row, flat, ragged, through_los
         ("cispo", {"clip_high": 0.28}, formulas.cispo(0.8, 1.28)),
         ("cispo", {"cap": 1.5}, formulas.cispo(0.0, 1.5)),
         ("minpro", {}, formulas.minpro()),
-        ("minpro", {"weight_low": 0.7, "weight_high": 1.1, "clip_high": 0.3}, formulas.minpro(0.2, 0.3, 0.7, 1.1)),
+        ("minpro", {"clip_low": 0.3, "clip_high": 0.28}, formulas.minpro(0.7, 1.28)),
     ],
 )
 def test_token_surrogates(name: str, settings: dict[str, Any], formula: formulas.Formula, seed: int) -> None:
@@ -73,11 +73,12 @@ def test_cispo_keeps_every_gradient_and_its_log_counts_weights(cap: float | None
 
 
 def test_minpro_by_hand() -> None:
-    """Ratios 0.5, 2, 1 and advantage 1: weights 1, 0.5, min(0.5, 2); the second token is clipped at 1.2."""
-    row = Row([math.log(0.5), math.log(2.0), 0.0], [0.0, 0.0, 0.0], [0.0] * 3, [1.0] * 3)
+    """Ratios 0.5, 2, 1.5 are multiplied by 1, 0.5, min(0.5, 2): 0.5, 1, 0.75, of which two are below 0.8."""
+    row = Row([math.log(0.5), math.log(2.0), math.log(1.5)], [0.0, 0.0, 0.0], [0.0] * 3, [1.0, 1.0, -2.0])
     got = through_loss(SURROGATES.make("minpro"), [row])
-    assert got.loss == pytest.approx(-(1 * 0.5 + 0.5 * 1.2 + 0.5 * 1.0))
-    assert got.gradient[0] == pytest.approx([-0.5, 0.0, -0.5])
+    assert got.gradient[0] == pytest.approx([-0.8, -1.0, 1.6])
+    assert got.loss == pytest.approx(-(0.8 * math.log(0.5) + math.log(2.0) - 1.6 * math.log(1.5)))
+    assert (got.sums["clipped_low"], got.sums["clipped_high"]) == (2, 0)
 
 
 @pytest.mark.parametrize("normalizer", ["token", "response"])

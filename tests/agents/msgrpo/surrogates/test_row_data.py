@@ -143,24 +143,49 @@ def test_p3o_by_the_pairs_themselves() -> None:
     assert torch.allclose(flat(result.gradient), flat(want), atol=1e-14)
 
 
-def test_p3o_off_policy_by_the_pairs_themselves() -> None:
-    """Every pair by the clipped ratio of both its episodes, whole ones, summed over their steps."""
+def test_p3o_off_policy_by_the_loss_of_its_authors() -> None:
+    """The gradient of ``max(-q w D, -q w clamp(D, D_old - clip, D_old + clip)) / 2`` over all ordered pairs, whose
+    ``D = l_i - l_j`` and ``w`` are those of whole episodes, summed over their steps."""
     rows, returns = rows_of(PLAYED, indices=[0, 1, 3]), [1.0, 0.0, 0.5]
-    rng = np.random.default_rng(1)
-    moved = [torch.tensor(rng.normal(0, 0.08, len(row.tokens.response))) for row in rows]
-    of_episode = [sum(float(x.sum()) for x, row in zip(moved, rows, strict=True) if row.draw == d) for d in range(3)]
-    want, factors = [0.0, 0.0, 0.0], set()
-    for i in range(3):
-        for j in range(3):
-            factor = min(max(math.exp(of_episode[i] + of_episode[j]), 0.9), 1.1)
-            factors.add(factor if i != j else 1.0)
-            want[i] += (returns[i] - returns[j]) * factor / 2
-    assert factors & {0.9, 1.1}  # some pair is clipped
-    assert factors - {0.9, 1.1, 1.0}  # and some isn't
-    surrogate = SURROGATES.make("p3o", {"off_policy": True, "clip_low": 0.1, "clip_high": 0.1})
-    assert surrogate.needs == {"current"}
-    got = surrogate.row_data(rows, PLAYED, moved)["coefficient"]
-    assert got.tolist() == pytest.approx([want[row.draw] for row in rows])
+    ended, kept, limited = 0, 0, 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        moved = [torch.tensor(rng.normal(0, 0.15, len(row.tokens.response))) for row in rows]
+        episodes = torch.tensor(
+            [sum(float(x.sum()) for x, row in zip(moved, rows, strict=True) if row.draw == d) for d in range(3)],
+            requires_grad=True,
+        )
+        loss = torch.tensor(0.0)
+        for i in range(3):
+            for j in range(3):
+                q, moved_apart = returns[i] - returns[j], episodes[i] - episodes[j]
+                w = (episodes[i] + episodes[j]).detach().exp()
+                limited += bool(w > 1.3 or w < 1 / 1.3)
+                w = w.clamp(1 / 1.3, 1.3)
+                whole, cut = -q * w * moved_apart, -q * w * moved_apart.clamp(-0.1, 0.1)
+                ended, kept = ended + bool(cut > whole), kept + bool(abs(moved_apart) > 0.1 and cut < whole)
+                loss = loss + torch.maximum(whole, cut) / 2
+        (slopes,) = torch.autograd.grad(loss, episodes)
+        surrogate = SURROGATES.make("p3o", {"off_policy": True, "clip": 0.1, "ratio_limit": 1.3})
+        assert surrogate.needs == {"current"}
+        got = surrogate.row_data(rows, PLAYED, moved)["coefficient"]
+        assert got.tolist() == pytest.approx([-float(slopes[row.draw]) / 2 for row in rows], abs=1e-6)  # over n - 1
+    assert min(ended, kept, limited) > 0
+
+
+def test_p3o_off_policy_by_hand() -> None:
+    """Returns 1, 0, 0.5. The first has gained 0.3 nats and the second lost 0.1: 0.4 apart, that pair is done. The third
+    lost 0.2: it is 0.5 behind the first, which is done as well, and 0.1 behind the second, so this pair still counts,
+    by exp(-0.3)."""
+    rows = rows_of(PLAYED, indices=[0, 1, 3])
+    gained = {0: 0.3, 1: -0.1, 2: -0.2}
+    first = {row.draw: number for number, row in reversed(list(enumerate(rows)))}
+    moved = [torch.zeros(len(row.tokens.response)) for row in rows]
+    for draw, number in first.items():
+        moved[number][0] = gained[draw]
+    got = SURROGATES.make("p3o", {"off_policy": True}).row_data(rows, PLAYED, moved)["coefficient"]
+    left = 0.5 * math.exp(-0.3) / 2
+    assert got.tolist() == pytest.approx([{0: 0.0, 1: -left, 2: left}[row.draw] for row in rows])
 
 
 def test_p3o_pairs_are_those_of_the_update() -> None:

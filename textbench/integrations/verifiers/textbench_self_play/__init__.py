@@ -36,7 +36,7 @@ class SelfPlayConfig(vf.EnvConfig):
 
 
 class SelfPlayEnv(vf.Env[SelfPlayConfig]):
-    """Every seat is an agent's."""
+    """An environment in which every seat is an agent's, with a trace for each."""
 
     def __init__(self, config: SelfPlayConfig) -> None:
         super().__init__(config)

@@ -21,7 +21,7 @@ from textgames.names import did_you_mean
 
 
 class TextbenchEnvConfig(vf.EnvConfig):
-    """Who plays, under ``--env``."""
+    """Settings of who plays, under ``--env``."""
 
     player: vf.AgentConfig = vf.AgentConfig(harness=TurnHarnessConfig(), runtime=vf.SubprocessConfig())
     """The agent; its requests are sent from this process, so it needs no container."""
@@ -45,7 +45,7 @@ class TextbenchEnvConfig(vf.EnvConfig):
 
 
 class TextbenchEnv(vf.Env[TextbenchEnvConfig]):
-    """One seat is the agent's; where others play as well, they do so inside."""
+    """An environment for one agent; where others play as well, they do so inside."""
 
     def __init__(self, config: TextbenchEnvConfig) -> None:
         super().__init__(config)

@@ -18,7 +18,7 @@ EPISODES = 50
 
 
 class TextbenchConfig(vf.TasksetConfig):
-    """What to play, under ``--env.taskset``."""
+    """Settings of what is played, under ``--env.taskset``."""
 
     scenario: str = ""
     """A scenario's name (textbench list), or MODULE:ID of a game of your own. Without scenario and suite: the paper's
@@ -95,7 +95,7 @@ class TextbenchData(vf.TaskData):
 
 
 class TextbenchTask(vf.Task[TextbenchData]):
-    """Its reward comes from the game, which the environment plays (:mod:`textbench_verifiers.env`)."""
+    """A task, whose reward comes from the game that the environment plays (:mod:`textbench_verifiers.env`)."""
 
     @property
     def key(self) -> str:

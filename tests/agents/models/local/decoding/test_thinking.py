@@ -167,10 +167,27 @@ def test_reasoning_that_the_template_opens() -> None:
 
 
 def test_the_same_words_are_the_response_where_the_template_knows_no_reasoning() -> None:
-    """The mode think asks every model for a <think> in its response."""
+    """The mode think asks every model for a <think> in its response, and a stop string in it ends nothing either."""
     completion = answered(NEVER, THOUGHT)
-    assert completion.response == "<think>\nI could answer <action>left</action>"
-    assert completion.reasoning == ""
+    assert completion.response == THOUGHT.removesuffix(" and more")
+    assert (completion.reasoning, completion.usage.reasoning_tokens) == ("", 0)
+    assert completion.finish_reason == "stop"
+
+
+def test_a_prefix_opens_the_reasoning_as_the_model_would() -> None:
+    said = "left, <action>left</action>?</think><action>up</action> and more"
+    model = TransformersModel(taught(NEVER, said, prefix="<think>"), tokenizer_with(NEVER))
+    (completion,) = model.generate([(*PROMPT, Message("assistant", "<think>"))], GREEDY, [(1,)])
+    assert completion.response == said.removesuffix(" and more")
+    assert completion.finish_reason == "stop"
+
+
+def test_a_think_that_is_never_closed_goes_on_to_the_limit() -> None:
+    completion = answered(NEVER, "<think>\nI could answer <action>left</action> or <action>up</action>")
+    assert completion.response.count("</action>") == 2
+    tokens = len(completion.response_ids) - 1
+    cut = answered(NEVER, completion.response, Decoding(temperature=0, max_tokens=tokens))
+    assert cut.finish_reason == "length"
 
 
 def test_the_mode_think_of_a_thinking_model_is_answered_behind_its_reasoning() -> None:

@@ -1,0 +1,105 @@
+"""What a value has to be, and the sentence on one that isn't: one set of words for options, settings and records."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+_KINDS = {
+    **{"integer": "a whole number", "number": "a number", "string": "a text", "boolean": "true or false"},
+    "object": "a table",
+}
+_BOUNDS = {"exclusiveMinimum": "above", "minimum": "of at least", "exclusiveMaximum": "below", "maximum": "at most"}
+
+
+def accepted(about: Mapping[str, Any]) -> str:
+    """What a value has to be by its JSON Schema, in words: ``a whole number from 1 to 10``. ``null`` isn't told."""
+    if "enum" in about:
+        return f"one of {', '.join(map(str, about['enum']))}"
+    if "anyOf" in about:
+        ways = [accepted(one) for one in about["anyOf"] if one.get("type") != "null"]
+        return ", or ".join(dict.fromkeys(ways))
+    if about.get("type") == "array":
+        return f"a list of {', '.join(about.get('items', {}).get('enum', ['texts']))}"
+    kind = _KINDS.get(about.get("type", ""), "another value")
+    if "minimum" in about and "maximum" in about:
+        return f"{kind} from {about['minimum']:,} to {about['maximum']:,}"
+    bounds = [f"{words} {about[one]:,}" for one, words in _BOUNDS.items() if one in about]
+    return f"{kind} {' and '.join(bounds)}" if bounds else kind
+
+
+def accepted_by(adapter: "TypeAdapter[Any]") -> str:
+    """:func:`accepted` of a type, which may hold classes that no JSON is of."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Lenient(GenerateJsonSchema):
+        def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:
+            return {}
+
+    return accepted(adapter.json_schema(schema_generator=Lenient))
+
+
+def refusals(
+    error: "ValidationError",
+    given: Mapping[str, Any],
+    known: Mapping[str, Mapping[str, Any]],
+    unknown: Callable[[str], str],
+    accepts: Callable[[str], str],
+) -> list[str]:
+    """What pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
+
+    Args:
+        error: what pydantic raised.
+        given: ``{setting: value}``, as it was given.
+        known: ``{setting: its JSON Schema}`` of the settings that there are.
+        unknown: the sentence on a setting that there isn't.
+        accepts: what a setting accepts, in words.
+    """
+    from textgames.names import did_you_mean
+
+    wrong: dict[str, str] = {}
+    for one in error.errors():
+        setting = str(one["loc"][0]) if one["loc"] else ""
+        if not setting:  # values that are each right and contradict each other
+            wrong[setting] = str(one["ctx"]["error"] if "ctx" in one else one["msg"])
+        elif setting not in known:
+            wrong[setting] = unknown(setting)
+        elif setting not in given:
+            wrong[setting] = f"{setting} is missing"
+        else:
+            value = given[setting]
+            near = did_you_mean(value, known[setting].get("enum", ())) if isinstance(value, str) else ""
+            wrong[setting] = f"{setting} = {value!r} can't be used; accepted: {accepts(setting)}{near}"
+    return list(wrong.values())
+
+
+def problem_of(error: "ValidationError", place: str = "") -> str:
+    """The first problem that pydantic found in a document, as half a sentence: place, what is accepted, what was found.
+
+    Args:
+        error: what pydantic raised.
+        place: what to call the value that was checked; places inside it follow after a point.
+    """
+    first = error.errors(include_url=False)[0]
+    parts = [*([place] if place else []), *map(str, first["loc"])]
+    where = ".".join(part if part.isprintable() and 0 < len(part) < 100 else shown(part) for part in parts) or "it"
+    if first["type"] == "json_invalid":
+        return first["msg"]
+    if first["type"] == "missing":
+        return f"{where} is missing"
+    if first["type"] == "extra_forbidden":
+        return f"{where} is unknown here"
+    # "Input should be a valid string", "List should have at least 2 items after validation, not 1"
+    needed = first["msg"].partition(" should ")[2].partition(" after validation")[0]
+    wrong = f"must {needed}" if needed else f"isn't accepted ({first['msg']})"
+    return f"{where} {wrong}, got {shown(first['input'])}"
+
+
+def shown(value: object) -> str:
+    """A value for a message, shortened, with invisible characters as escapes."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python doesn't print whole numbers of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 100 else f"{text[:80]}... ({len(text):,} characters)"

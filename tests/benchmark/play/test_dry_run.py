@@ -1,0 +1,65 @@
+"""A dry run refuses what a run refuses, in the same words, as far as that is known without loading or asking."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+LAKE = ("--scenario", "frozen-lake", "--episodes", "2")
+SERVER = ("--base-url", "http://127.0.0.1:9/v1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--agent", "gguf:/nope.gguf"), "no file '/nope.gguf'"),
+        (("--agent", "gguf:notes.gguf"), "isn't in GGUF format"),
+        (("--agent", "hf:./nope"), "no folder './nope'"),
+        (("--agent", "hf:empty"), "empty has no config.json"),
+        (("--agent", "hf:on-nothing"), "no folder './gone'"),
+        (("--agent", "vllm:some/model"), "vllm:some/model needs vLLM, which isn't installed: pip install"),
+        (("--agent", "openai:m", *SERVER, "--legal-only", "--mode", "direct"), "OpenAI's API takes no grammar"),
+        (("--agent", "openai:m", *SERVER, "--set", "openai:m.route=responses", "--prompts", "prefixed"), "can't go on"),
+        (("--agent", "openai:m", "--base-url", "nonsense"), "nonsense"),
+        (("--agent", "openai:m", *SERVER, "--max-cost", "1"), "--max-cost needs a price for 'openai:m'"),
+        (("--agent", "hf:some/model", "--mode", "aloud"), "unknown mode 'aloud'"),
+        (("--agent", "tiny", "--set", "tiny.device=tpu"), "device is auto, cpu, cuda, cuda:N or mps, got 'tpu'"),
+        (("--agent", "hf:some/model", "--set", "hf:some/model.thinking_budget=9", "--legal-only"), "thinking_budget"),
+        (("--agent", "random", "--agent", "openai:m", *SERVER, "--protocols", "legal-only,random"), "no grammar"),
+        (("--agent", "nobody.py:Player"), "there is no file 'nobody.py'"),
+    ],
+)
+def test_what_a_run_refuses_is_refused(textbench, arguments, said):
+    Path("empty").mkdir()
+    Path("on-nothing").mkdir()
+    Path("on-nothing/adapter_config.json").write_text('{"base_model_name_or_path": "./gone"}')
+    Path("notes.gguf").write_text("nothing")
+    before = sorted(Path.cwd().iterdir())
+    dry = textbench("run", *arguments, *LAKE, "--dry-run")
+    assert dry.code == 2
+    assert said in dry.err
+    assert sorted(Path.cwd().iterdir()) == before
+    run = textbench("run", *arguments, *LAKE)
+    if "some/model" not in arguments[1] or "vllm" in arguments[1]:  # else the model would be looked for first
+        assert (run.code, run.err) == (2, dry.err)
+
+
+@pytest.mark.parametrize(("agent", "package"), [("smollm2", "gguf"), ("smollm2-lake", "peft"), ("tiny", "torch")])
+def test_a_missing_package_is_said(textbench, monkeypatch, agent, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    dry = textbench("run", "--agent", agent, *LAKE, "--dry-run")
+    assert dry.code == 2
+    assert f"{agent} needs {package}: pip install" in dry.err
+    assert textbench("run", "--agent", agent, *LAKE).err == dry.err
+
+
+def test_what_is_only_known_later_is_not_refused(textbench, workplace, monkeypatch):
+    """A key isn't needed to ask what a run would take, and nothing is loaded, fetched or asked."""
+    monkeypatch.setitem(sys.modules, "agents.models.local.transformers", None)
+    agents = ("openai:gpt-4o-mini", "hf:some/model", "tiny", "planner")
+    named = [word for agent in agents for word in ("--agent", agent)]
+    done = textbench("run", *named, *LAKE, "--cache", "responses.sqlite", "--dry-run")
+    assert (done.code, done.err) == (0, "")
+    assert list(workplace.iterdir()) == []
+    legal = ("--set", "openai:m.grammar=gbnf", "--legal-only", "--mode", "direct")
+    assert textbench("run", "--agent", "openai:m", *SERVER, *legal, *LAKE, "--dry-run").code == 0

@@ -1,0 +1,43 @@
+"""What is registered of games by their classes: yardsticks, search players, vocabularies of twins."""
+
+from collections.abc import Iterator, Mapping
+from pkgutil import resolve_name
+from typing import Any, Generic, TypeVar
+
+from textgames.tsmg import TSMG
+
+Entry = TypeVar("Entry")
+
+
+class ByGame(Generic[Entry]):
+    """An entry for each class of games.
+
+    Games and entries may also be given as ``"module:Class"``, so that nothing is imported before it is used.
+
+    Attributes:
+        entries: what is registered, by the ``"module:Class"`` of the game.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry | str] | None = None) -> None:
+        self.entries = dict(entries or {})
+
+    def register(self, game: type[TSMG[Any]] | str, entry: Entry | str) -> None:
+        """Give a game its entry, instead of the one that it has."""
+        self.entries[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = entry
+
+    def find(self, game: type[TSMG[Any]]) -> Entry | None:
+        """The entry of a class, or of the nearest of its base classes that has one."""
+        for cls in game.__mro__:
+            # by the module that defines the class, or by the package that it is imported from
+            for module in (cls.__module__, cls.__module__.rpartition(".")[0]):
+                if (entry := self.entries.get(f"{module}:{cls.__qualname__}")) is not None:
+                    return _loaded(entry)
+        return None
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(_loaded, self.entries.values())
+
+
+def _loaded(entry: Entry | str) -> Entry:
+    loaded: Entry = resolve_name(entry) if isinstance(entry, str) else entry
+    return loaded
