@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
+from textgames.by_class import by_class, class_key
 from textgames.tsmg import TSMG, Action, Player
 
 NO_VARIANCE = 1e-24
@@ -164,7 +165,7 @@ _FACTORIES: dict[str, Factory | str] = {}
 
 def register_yardstick(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
     """Give a game its yardstick; the game is given by its class or as ``"module:Class"``."""
-    _FACTORIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = factory
+    _FACTORIES[class_key(game)] = factory
 
 
 def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
@@ -172,14 +173,11 @@ def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
 
     ``None`` where there is none, or it refuses the game's settings.
     """
-    for cls in type(game).__mro__:
-        # by the module that defines the class, or by the package that it is imported from
-        for module in (cls.__module__, cls.__module__.rpartition(".")[0]):
-            factory = _FACTORIES.get(f"{module}:{cls.__qualname__}")
-            if factory is not None:
-                made: Factory = resolve_name(factory) if isinstance(factory, str) else factory
-                try:
-                    return made(game)
-                except ValueError:
-                    return None
-    return None
+    factory = by_class(_FACTORIES, type(game))
+    if factory is None:
+        return None
+    made: Factory = resolve_name(factory) if isinstance(factory, str) else factory
+    try:
+        return made(game)
+    except ValueError:
+        return None

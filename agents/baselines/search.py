@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from agents.baselines.scripted_player import Choice, ScriptedPlayer
 from agents.turn import TurnRequest
+from textgames.by_class import by_class, class_key
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Kind, Yardstick, find_yardstick
 
@@ -143,7 +144,7 @@ _FACTORIES: dict[str, Factory | str] = {
 
 def register_search_player(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
     """Let ``greedy`` and ``planner`` play a game, given by its class or as ``"module:Class"``."""
-    _FACTORIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = factory
+    _FACTORIES[class_key(game)] = factory
 
 
 def _load(factory: Factory | str) -> Factory:
@@ -165,10 +166,8 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
     Raises:
         ValueError: there is none, and the message says how to add one; or it refuses the game's settings.
     """
-    for cls in type(game).__mro__:
-        factory = _FACTORIES.get(f"{cls.__module__}:{cls.__qualname__}")
-        if factory is not None:
-            return _load(factory)(game)
+    if (factory := by_class(_FACTORIES, type(game))) is not None:
+        return _load(factory)(game)
     yardstick = find_yardstick(game)
     if yardstick is not None and game.reads_observations:
         return YardstickPlayer(game, yardstick)

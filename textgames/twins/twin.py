@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from textgames.by_class import by_class, class_key
 from textgames.settings import check_whole
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, Outcome, Player
@@ -34,15 +35,12 @@ def register_vocabulary(game: type[TSMG[Any]] | str, file: str | Path) -> None:
     """
     shipped = files("textgames").joinpath(f"twins/vocabularies/{file}.toml")
     path = Path(str(shipped)) if isinstance(file, str) and shipped.is_file() else Path(file)
-    _VOCABULARIES[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = path
+    _VOCABULARIES[class_key(game)] = path
 
 
 def _vocabulary_of(game: type[TSMG[Any]]) -> Vocabulary | None:
-    for cls in game.__mro__:
-        for module in (cls.__module__, cls.__module__.rpartition(".")[0]):
-            if (file := _VOCABULARIES.get(f"{module}:{cls.__qualname__}")) is not None:
-                return Vocabulary.read(file)
-    return None
+    file = by_class(_VOCABULARIES, game)
+    return None if file is None else Vocabulary.read(file)
 
 
 def has_twins(game: TSMG[Any]) -> bool:
