@@ -12,6 +12,7 @@ Start reading at :mod:`textgames.tsmg`.
 
 from typing import TYPE_CHECKING, Any
 
+from textgames.ladders import register_ladder
 from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
 from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario, known_scenario
 from textgames.texts.actions import Unreadable, UnreadableReason, parse_action
@@ -40,6 +41,7 @@ __all__ = [
     "parallel_env",
     "parse_action",
     "register",
+    "register_ladder",
     "register_vocabulary",
     "register_yardstick",
     "registered_ids",

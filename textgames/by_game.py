@@ -1,4 +1,4 @@
-"""What is registered of games by their classes: yardsticks, search players, vocabularies of twins."""
+"""What is registered of games by their classes: yardsticks, search players, vocabularies of twins, ladders."""
 
 from collections.abc import Iterator, Mapping
 from pkgutil import resolve_name

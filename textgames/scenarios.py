@@ -4,10 +4,11 @@ Episode ``k`` of a scenario is ``seed = first_seed + k``, the same for every age
 9,999 only, so no evaluation layout is ever a training layout by seed.
 
 The games, scenarios and suites that ship are data: one file a suite in ``shelf/``, read here once. A game of theirs is
-registered under its id, with its yardstick where ``yardstick`` names one, and with the words of its twins where
-``vocabulary`` does.
+registered under its id, with its yardstick where ``yardstick`` names one, with the words of its twins where
+``vocabulary`` does, and with its levels where ``ladder`` does.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium
 
 from textgames.environments.rules import TWIN, game_settings, load_game
+from textgames.ladders import Ladder, Level, ladder_of, register_ladder
 from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
 from textgames.tsmg import TSMG
 from textgames.twins import Twin, has_twins, register_vocabulary
@@ -29,7 +31,8 @@ TRAINING_SEEDS = range(10_000)
 """The seeds that training may use."""
 
 
-_TWIN_SUFFIX = "-twin-"
+_LEVEL_SUFFIX, _TWIN_SUFFIX = "-level-", "-twin-"
+_NAME = re.compile(rf"(.+?)(?:{_LEVEL_SUFFIX}([1-9]\d*))?(?:{_TWIN_SUFFIX}([1-9]\d*))?", re.ASCII)
 
 
 class Scenario(NamedTuple):
@@ -45,6 +48,7 @@ class Scenario(NamedTuple):
         protocol: what an unreadable response leads to when agents play it, by the names of :mod:`agents.protocol`; a
             run plays all of its scenarios by its own protocol. Environments that are made here don't go by it.
         moves: likewise, whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``.
+        level_number: which level of its game's ladder it is (:mod:`textgames.ladders`); 0 for none.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Scenario(NamedTuple):
     training: bool = False
     protocol: str = "default"
     moves: str = "listed"
+    level_number: int = 0
 
     def make(self, **kwargs: Any) -> Any:
         """Make its environment: a Gymnasium one for one player, else a ParallelEnv. ``kwargs`` override settings."""
@@ -98,6 +103,47 @@ class Scenario(NamedTuple):
         # results may have put a protocol behind the name
         return self.name.replace(f"{_TWIN_SUFFIX}{self.twin_number}", "", 1)
 
+    @property
+    def ladder(self) -> Ladder | None:
+        """The levels that it has; ``None`` where those of its game are another scenario's, or there are none."""
+        ladder = ladder_of(load_game(settings_of(self.env_id)["game"]))
+        return ladder if ladder is not None and ladder.scenario == self.plain_name else None
+
+    def level(self, number: int) -> "Scenario":
+        """A level of its ladder, from the same first seed: ``frozen-lake-level-3``. Its settings are the level's alone.
+
+        Raises:
+            ValueError: it has no levels, or none of this number.
+        """
+        if self.ladder is None:
+            raise ValueError(f"{self.name} has no levels")
+        settings, horizon, *_ = self.ladder.level(number)
+        return self._replace(
+            name=f"{self.plain_name}{_LEVEL_SUFFIX}{number}",
+            kwargs=settings,
+            horizon=horizon,
+            training=False,
+            level_number=number,
+        ).twin(self.twin_number)
+
+    @property
+    def levels(self) -> tuple["Scenario", ...]:
+        """Its levels, the easiest first; none of a scenario that is one itself."""
+        return tuple(self.level(number) for number, _ in enumerate(self.ladder.levels if self.ladder else (), 1))
+
+    @property
+    def rung(self) -> Level | None:
+        """What its ladder says of its level; ``None`` of what is no level, or is one that the ladder had once."""
+        ladder = ladder_of(load_game(settings_of(self.env_id)["game"]))
+        number, settings = self.level_number, {key: value for key, value in self.kwargs.items() if key != TWIN}
+        rung = ladder.levels[number - 1] if ladder is not None and 0 < number <= len(ladder.levels) else None
+        return rung if rung is not None and (settings, self.horizon) == (rung.settings, rung.horizon) else None
+
+    @property
+    def ladder_name(self) -> str:
+        """The name without the level's number: what the levels of one ladder share."""
+        return self.name.replace(f"{_LEVEL_SUFFIX}{self.level_number}", "", 1)
+
 
 _FILES = ("paper", "planning", "exploration", "strategy", "social")
 """The suites in the order of the tables; ``shelf/NAME.toml`` has the games, the scenarios and the names of each."""
@@ -116,6 +162,8 @@ for _data in (*_SHELVES.values(), _shelf("openspiel")):  # the last one has game
             register_yardstick(_settings["game"], _yardstick)
         if (_vocabulary := _settings.pop("vocabulary", None)) is not None:
             register_vocabulary(_settings["game"], _vocabulary)
+        if (_ladder := _settings.pop("ladder", None)) is not None:
+            register_ladder(_settings["game"], _ladder)
         register(_id, **_settings)
 
 register_yardstick(Twin, "textgames.twins.yardstick:twin_yardstick")
@@ -138,12 +186,20 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 
 
 def known_scenario(name: str) -> Scenario | None:
-    """The scenario of a name, that of a twin such as ``"frozen-lake-twin-3"`` too; ``None`` where there is none."""
-    plain, suffix, number = name.rpartition(_TWIN_SUFFIX)
-    if not suffix or plain not in SCENARIOS or not number.isdecimal() or str(int(number)) != number or number == "0":
-        return SCENARIOS.get(name)
-    scenario = SCENARIOS[plain]
-    return scenario.twin(int(number)) if scenario.has_twins else None
+    """The scenario of a name; ``None`` where there is none.
+
+    Levels and twins are among them: ``"frozen-lake-level-3"``, ``"frozen-lake-twin-3"``,
+    ``"frozen-lake-level-3-twin-3"``.
+    """
+    parts = _NAME.fullmatch(name)
+    plain, level, twin = parts.groups() if parts else (name, None, None)
+    scenario = SCENARIOS.get(plain)
+    if scenario is not None and level:
+        levels = scenario.ladder.levels if scenario.ladder else ()
+        scenario = scenario.level(int(level)) if int(level) <= len(levels) else None
+    if scenario is not None and twin:
+        scenario = scenario.twin(int(twin)) if scenario.has_twins else None
+    return scenario
 
 
 LITTLE_HEADROOM: frozenset[str] = frozenset(

@@ -165,7 +165,7 @@ class MSGRPOTrainer:
         canary = Canary(self.engine, self.learner, config) if samples_elsewhere(self.engine) else None
         self.source = EpisodeSource(config, self.engine, self.model, self.processes, self._tasks_of, canary)
         self.source.settle()
-        check_prompts(config, self.games, prompt_map, TransformersModel(self.model, self.tokenizer))
+        check_prompts(config, self.methods.games(self.games), prompt_map, TransformersModel(self.model, self.tokenizer))
         self._segmenter = needed_segmenter(self.methods.credit, prompt_map, self.tokenizer)
         decoding = Decoding(temperature=config.temperature, max_tokens=config.max_response_tokens)
         self.policy = policy_of(config, self.games, self.engine, prompt_map, decoding)
@@ -213,6 +213,7 @@ class MSGRPOTrainer:
             learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
             metrics |= stats.metrics()
             metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics, **learnt}
+            metrics |= getattr(methods.sampler, "metrics", {})
             metrics |= self._bookkeeping(rows, len(drawn.indices))
             metrics |= token_metrics(rows, metrics["response_tokens"], started, rolled_out, perf_counter())
             self.iteration += 1

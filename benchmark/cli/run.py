@@ -13,6 +13,7 @@ examples:
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from benchmark.cli.arguments import add_output_options
@@ -103,7 +104,10 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
     import json
 
     from benchmark.play.cost.estimate import estimate
+    from benchmark.play.levels import levels_in
 
+    if options.levels is not None:
+        plan = plan.with_episodes(ceil(options.episodes / len(levels_in(options.levels))), options.seed_offset)
     rows: list[dict[str, Any]] = []
     for matchup, seeds in plan.seeds.items():
         most = len(seeds) * _requests_at_most(plan.scenarios[matchup.scenario]) * len(matchup.agents)
@@ -120,7 +124,8 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
     from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
 
     lines = _by_matchup(rows) if len(rows) <= MOST_ROWS else _by_scenario(rows)
-    total = f"{plan.total} episodes, at most {requests:,} decisions; nothing was played"
+    spread = "spread evenly here, a run puts them where they tell most; " if options.levels is not None else ""
+    total = f"{plan.total} episodes, at most {requests:,} decisions; {spread}nothing was played"
     columns = ("<scenario", "<agents", "episodes", "seeds", "decisions at most")
     each = tuple(
         (row["agent"], str(row["scenarios"]), f"{row['episodes']:,}", f"{row['requests_at_most']:,}") for row in agents

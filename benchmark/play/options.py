@@ -18,6 +18,7 @@ from agents.common.refusals import accepted, shown
 from agents.common.toml import read_toml
 from agents.protocol import LEGAL_ONLY, STANDARD, check_moves, read_protocols, same_protocol
 from benchmark.errors import UsageError, unknown_name
+from benchmark.play.levels import read_levels
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -79,6 +80,16 @@ class RunOptions:
         counts=True,
         ge=1,
         le=100,
+    )
+    level: int | None = option(
+        None, "L", "play level L of every scenario that has levels (0: as it is)", counts=True, ge=0, le=10**4
+    )
+    levels: str | None = option(
+        None,
+        "A-B",
+        "find each agent's level among these, such as 1-10, in --episodes episodes of every game that has levels",
+        counts=True,
+        read=read_levels,
     )
     season: str | None = option(
         None, "DIR", "play a season: its scenarios and seeds, and its agents unless some are named", stored=False
@@ -178,6 +189,11 @@ class RunOptions:
     """The options that somebody set, wherever; the others have their defaults."""
 
     @property
+    def grows(self) -> bool:
+        """Whether the run decides on the way which further episodes it plays."""
+        return self.until is not None or self.levels is not None
+
+    @property
     def by_agent(self) -> Mapping[str, Mapping[str, Any]]:
         """``{agent: {option: value}}`` of the agents that have options of their own."""
         return self.agent_options or {}
@@ -196,7 +212,7 @@ OF_ONE_AGENT = (
 CLUSTER = tuple(name for name in OPTIONS if name == "ray" or name.startswith("ray_"))
 """Where a run is played. No manifest has them: the folder is the same wherever it was, and can be resumed anywhere."""
 
-ADDED = ("until", "agent_options", "twin", "twins")
+ADDED = ("until", "agent_options", "twin", "twins", "level", "levels")
 """Counting options that aren't in the settings of every manifest: where nobody gave them they are left out."""
 
 VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name, one in OPTIONS.items() if one.metadata["metavar"]}

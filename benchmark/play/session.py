@@ -91,7 +91,7 @@ class Session:
         plan = Plan.from_manifest(folder.manifest)
         meter = _meter(plan, folder)
         limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost)
-        growth = None if options.until is None else Growth(folder, options.until, options.episodes, meter)
+        growth = Growth.of(folder, options, meter)
         start_session(folder.manifest)
         folder.write_manifest()
         stopped: str | None
@@ -261,7 +261,7 @@ def reopen_session(
         import_registration(env_id)
     plan = Plan.from_manifest(manifest)
     options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
-    if "episodes" in given.given and options.until is None:
+    if "episodes" in given.given and not options.grows:
         plan = plan.with_episodes(options.episodes, options.seed_offset)
     redactor = Redactor.from_environment(secrets=secrets_of(options))
     players = Players(specs, options)

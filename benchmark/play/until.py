@@ -1,66 +1,80 @@
-"""Adding episodes until every score is known well enough: ``textbench run --until 0.05``."""
+"""Adding episodes to a run while it is played, by what it has found so far.
 
-from collections.abc import Sequence
+``textbench run --until 0.05`` adds some until every score is known well enough, ``--levels 1-10`` where they tell most
+of an agent's level.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
 from benchmark.errors import UsageError
 from benchmark.play.options import RunOptions
 from benchmark.play.progress import Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan, num_players, to_ranges
+from benchmark.score.ladders.rows import fit_of, rungs_of, weights_of
 from benchmark.score.references import References
-from benchmark.score.results import read_columns
+from benchmark.score.results import ResultColumns, read_columns
 from benchmark.score.scores import score_row
 from benchmark.score.stopping import half_width, looks
 
+BATCH = 4
+"""Episodes that are played at a level before the next one is chosen."""
+
 
 def first_plan(plan: Plan, options: RunOptions) -> Plan:
-    """The plan of a run's first look, at the tables of a plan.
+    """The plan of the first look of a run that grows, at the tables of a plan: one episode at every level, or a look.
 
     Raises:
-        UsageError: a scenario is for several players, whose ratings have no such interval.
+        UsageError: a scenario is for several players, whose ratings have no such interval; or the episodes aren't
+            enough for one at every level.
     """
+    if options.levels is not None:
+        ladders = [one.ladder_name for one in plan.scenarios.values()]
+        if (most := max(map(ladders.count, ladders))) > options.episodes:
+            raise UsageError(f"--levels {options.levels} plays each level at least once: --episodes {most} or more")
+        return plan.with_episodes(1, options.seed_offset)
     for name, scenario in plan.scenarios.items():
         if num_players(scenario) > 1:
             raise UsageError(f"--until is for scenarios of one player, {name!r} has several; play it with --episodes")
     return plan.with_episodes(looks(options.episodes)[0], options.seed_offset)
 
 
-class Growth:
+class Growth(ABC):
     """Decides after an agent's episodes which further ones it plays, and notes them in the run's manifest.
 
     Attributes:
         too_wide: ``{agent and scenario: half-width}`` of the scores that the most episodes haven't made narrow enough.
     """
 
-    def __init__(self, folder: RunFolder, width: float, most: int, meter: Meter) -> None:
-        self._folder, self._width, self._meter = folder, width, meter
-        self._looks = looks(most)
+    def __init__(self, folder: RunFolder, options: RunOptions, meter: Meter) -> None:
+        self._folder, self._options, self._meter = folder, options, meter
         self.too_wide: dict[str, float] = {}
 
+    @staticmethod
+    def of(folder: RunFolder, options: RunOptions, meter: Meter) -> "Growth | None":
+        """What a run with these options grows by; ``None`` where all of its episodes are planned."""
+        if options.levels is not None:
+            return Staircase(folder, options, meter)
+        return UntilNarrow(folder, options, meter) if options.until is not None else None
+
     def __call__(self, matchups: Sequence[Matchup]) -> dict[Matchup, list[int]]:
-        """The further seeds of these matchups; nothing where every interval is narrow, or nothing more is allowed.
+        """The further seeds of these matchups, which are an agent's; nothing where it has played enough.
 
         A scenario with unscored episodes isn't extended: a resume plays those first.
         """
         results = read_columns([self._folder.path], sorted({agent for matchup in matchups for agent in matchup.agents}))
-        references = References(results)
         plan = Plan.from_manifest(self._folder.manifest)
-        further: dict[Matchup, list[int]] = {}
-        for matchup in matchups:
-            (agent,), seeds = matchup.agents, plan.seeds[matchup]
-            cell = results.cells[agent, matchup.scenario]
-            if not cell.complete:
-                continue
-            width = half_width(score_row(agent, plan.scenarios[matchup.scenario], cell, references, None))
-            if width <= self._width:
-                continue
-            more = next((look for look in self._looks if look > len(seeds)), None)
-            if more is None:
-                self.too_wide[f"{agent} in {matchup.scenario}"] = width
-            else:
-                further[matchup] = list(range(seeds[0] + len(seeds), seeds[0] + more))
+        further = {}
+        for matchup, more in self.further(matchups, plan, results).items():
+            first, played = plan.seeds[matchup][0], len(plan.seeds[matchup])
+            further[matchup] = list(range(first + played, first + played + more))
         self._note(further)
         return further
+
+    @abstractmethod
+    def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
+        """How many further episodes are played of each matchup that isn't done."""
 
     def _note(self, further: dict[Matchup, list[int]]) -> None:
         """Plan the further episodes before they are played, so that a resume knows of them."""
@@ -72,3 +86,49 @@ class Growth:
                 row["seeds"] = to_ranges([*range(row["seeds"][0][0], further[matchup][-1] + 1)])
                 self._meter.tallies[matchup].total += len(further[matchup])
         self._folder.write_manifest()
+
+
+class UntilNarrow(Growth):
+    """``--until``: the next look, where an interval is too wide."""
+
+    def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
+        references, found = References(results), {}
+        for matchup in matchups:
+            (agent,), played = matchup.agents, len(plan.seeds[matchup])
+            cell = results.cells[agent, matchup.scenario]
+            if not cell.complete:
+                continue
+            width = half_width(score_row(agent, plan.scenarios[matchup.scenario], cell, references, None))
+            if width <= (self._options.until or 0):
+                continue
+            more = next((look for look in looks(self._options.episodes) if look > played), None)
+            if more is None:
+                self.too_wide[f"{agent} in {matchup.scenario}"] = width
+            else:
+                found[matchup] = more - played
+        return found
+
+
+class Staircase(Growth):
+    """``--levels``: a few episodes at the level that tells most of the agent's, until ``--episodes`` are played."""
+
+    def __init__(self, folder: RunFolder, options: RunOptions, meter: Meter) -> None:
+        super().__init__(folder, options, meter)
+        self._references = References()  # levels are of solved games: what a start is worth is computed once
+
+    def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
+        found = {}
+        ladders: dict[str, list[Matchup]] = {}
+        for matchup in matchups:
+            ladders.setdefault(plan.scenarios[matchup.scenario].ladder_name, []).append(matchup)
+        for ladder, own in ladders.items():
+            (agent,) = own[0].agents
+            more = min(BATCH, self._options.episodes - sum(len(plan.seeds[matchup]) for matchup in own))
+            if more > 0 and all(results.cells[agent, matchup.scenario].complete for matchup in own):
+                rungs = rungs_of(results, self._references, agent, ladder)
+                if rungs:
+                    level = fit_of(rungs).next_level(more, weights_of(rungs))
+                    found[Matchup(rungs[level].scenario.name, (agent,))] = more
+                else:  # a game that nobody has solved: then there is no level to be found, only scores at each
+                    found[min(own, key=lambda matchup: len(plan.seeds[matchup]))] = more
+        return found

@@ -81,6 +81,7 @@ class ScenarioShape(TypedDict):
     horizon: Annotated[int, Field(ge=1, le=10**6, description="Rounds until an episode is truncated.")]
     first_seed: Annotated[Seed, Field(description="Episode k has this seed plus k.")]
     training: Annotated[bool, Field(description="Whether the paper trains on it.")]
+    level: NotRequired[Annotated[int, Field(ge=1, le=10**4, description="Which level of its game's ladder it is.")]]
 
 
 @with_config(STRICT)

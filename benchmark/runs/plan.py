@@ -170,7 +170,8 @@ def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
 
     Args:
         names: of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the user's
-            own, with the settings that it was registered with; ``-twin-3`` behind a scenario's name is a twin of it.
+            own, with the settings that it was registered with; ``-level-3`` behind a scenario's name is a level of it,
+            and ``-twin-3`` behind that a twin.
 
     Raises:
         UsageError: a name that doesn't exist, with the one that may have been meant.
@@ -184,8 +185,8 @@ def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
             wanted |= set(PAPER_SCENARIOS)
         elif name in SCENARIOS:
             wanted.add(name)
-        elif (twin := known_scenario(name)) is not None:
-            others[name] = twin
+        elif (known := known_scenario(name)) is not None:
+            others[name] = known
         elif ":" in name:
             others[name] = _scenario_of_game(name)
         elif name in registered_ids():
@@ -276,13 +277,18 @@ def unknown_module(env_id: str) -> str:
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
-    """A scenario's whole definition, so that a folder can be read where the table has changed."""
+    """A scenario's whole definition, so that a folder can be read where the table has changed.
+
+    A level's settings are here as well: its ladder may be measured anew.
+    """
+    level = {"level": scenario.level_number} if scenario.level_number else {}
     return {
         "env_id": scenario.env_id,
         "kwargs": dict(scenario.kwargs),
         "horizon": scenario.horizon,
         "first_seed": scenario.first_seed,
         "training": scenario.training,
+        **level,
     }
 
 
@@ -298,6 +304,7 @@ def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = 
         UsageError: its game isn't known here (or may not be its own), or refuses the settings.
     """
     scenario = Scenario(name, data["env_id"], data["kwargs"], data["horizon"], data["first_seed"], data["training"])
+    scenario = scenario._replace(level_number=data.get("level", 0))
     env_id = scenario.env_id
     if ":" in env_id and not own_games:
         raise UsageError(f"the manifest's scenario {shown(name)} is {env_id!r}; an entry can't bring its own game")

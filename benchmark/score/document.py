@@ -130,6 +130,7 @@ class ScoreView(TypedDict):
     protocol: str  # what an unreadable response led to: a name of ``agents.protocol.PROTOCOLS``, or ``retry:K``
     moves: str  # whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``
     twin: int  # which twin of the game was played (``textgames.twins``); 0 for the game itself
+    level: int  # which level of its game's ladder it is (``textgames.ladders``); 0 for none
     episodes: int  # scored episodes
     planned: int
     unscored: int
@@ -310,6 +311,31 @@ class TwinGapView(TypedDict):
     above_zero: bool  # whether the whole interval is above 0: the player does better under the text of the original
 
 
+class RungView(TypedDict):
+    """What an agent kept of the headroom at one level of a ladder."""
+
+    level: int
+    scenario: str
+    episodes: int  # scored ones
+    kept: EstimateView  # 1 for best play, 0 for the best play that doesn't read; the interval is over starts
+
+
+class LadderView(TypedDict):
+    """The level of an agent: where it keeps half of what best play gets above play that doesn't read."""
+
+    agent: str
+    scenario: str  # what the levels are levels of
+    level: EstimateView
+    """The posterior mean and the central 95%, see ``benchmark.score.ladders.fit``. Beyond the levels that were played
+    the figure means little, and only one end of the interval is there, which leaves out 5%."""
+    beyond: Literal["below", "above"] | None  # whether the level is outside of those that were played
+    first: int  # the easiest and
+    last: int  # the hardest level that was played
+    spread: float  # over how many levels the agent falls from good play to bad
+    episodes: int  # scored ones, at all levels
+    rungs: list[RungView]  # by level
+
+
 class WordingVarianceView(TypedDict):
     """Where the variance of an agent's returns comes from, in squared units of the return."""
 
@@ -425,6 +451,7 @@ class ViewDocument(TypedDict):
     skill: NotRequired[list[SkillView]]  # where values are exact
     protocols: NotRequired[list[ProtocolView]]  # where agents played by several
     twin_gaps: NotRequired[list[TwinGapView]]  # where scenarios were played with twins of theirs
+    ladders: NotRequired[list[LadderView]]  # where levels of a game were played
     wordings: NotRequired[list[WordingView]]  # where prompts had several wordings
     texts: list[str]  # the string table of the episodes
     episodes: list[EpisodeView]

@@ -46,8 +46,14 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
     one player that more than half of the agents were to play. Where there are several protocols, they are of one.
     """
     protocol = main_protocol(results)
-    # a twin is the same game again: beside the game itself it would count twice
-    once = [one for one in solo_scenarios(results) if not one.twin_number or one.plain_name not in results.scenarios]
+    # a twin is the same game again: beside the game itself it would count twice; so would the levels of one ladder
+    rungs = Counter(one.ladder_name for one in results.scenarios.values() if one.level_number)
+    once = [
+        one
+        for one in solo_scenarios(results)
+        if (not one.twin_number or one.plain_name not in results.scenarios)
+        and (not one.level_number or (rungs[one.ladder_name] == 1 and one.ladder_name not in results.scenarios))
+    ]
     shared = [one.name for one in once if is_shared(results, one.name) and _rules(one) == protocol]
     return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
 

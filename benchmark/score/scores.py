@@ -82,6 +82,7 @@ def score_row(
         protocol=scenario.protocol,
         moves=scenario.moves,
         twin=scenario.twin_number,
+        level=scenario.level_number,
         episodes=cell.episodes,
         planned=cell.planned,
         unscored=cell.unscored,

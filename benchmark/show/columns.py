@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from agents.protocol import LEGAL_ONLY, RETRIES, STANDARD
 from benchmark.score.document import (
     EstimateView,
+    LadderView,
     LuckView,
     OverallView,
     ProtocolView,
@@ -24,7 +25,16 @@ from benchmark.score.document import (
 from benchmark.show.scale import ENDS, above_one, blind_note, scale_sentence
 
 Row = TypeVar(
-    "Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView, ReliabilityView, ProtocolView, SkillView
+    "Row",
+    ScoreView,
+    OverallView,
+    RatingView,
+    TwinGapView,
+    LadderView,
+    WordingView,
+    ReliabilityView,
+    ProtocolView,
+    SkillView,
 )
 
 

@@ -13,6 +13,7 @@ from benchmark.score.comparing.by_protocol import protocol_rows
 from benchmark.score.comparing.comparison import board_family, compare_best
 from benchmark.score.comparing.pairs import meeting_rows, overall_pairs
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
+from benchmark.score.ladders.rows import ladder_rows
 from benchmark.score.overall import overall_rows, suite_rows
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
@@ -71,6 +72,8 @@ def results_document(
     )
     if gaps:
         document["twin_gaps"] = gaps
+    if ladders := ladder_rows(results, references):
+        document["ladders"] = ladders
     if skill := skill_rows(results, agents):
         document["skill"] = skill
     if protocols := protocol_rows(results, scores):

@@ -10,6 +10,7 @@ from benchmark.score.document import EstimateView
 from benchmark.show.columns import agent_note, agent_warning, estimate_figure, further_protocols, number
 from benchmark.show.scale import scale_sentence
 from benchmark.show.terminal_tables import printable
+from benchmark.show.text_tables import level_figure
 
 MOST_LINES = 10
 """With the two lines that say how to go on, a run ends in a dozen."""
@@ -30,9 +31,9 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores = document["scores"]
     rows = _rows(document)
-    gaps = "Twin gap: the score less that in its twins." if document.get("twin_gaps") else ""
-    beside = "The protocols side by side: add --stats." if document.get("protocols") else ""
-    told = [_counted(scores), scale_sentence(scores), gaps, beside, _marked(rows), _warned(scores), _noted(scores)]
+    beside = [sentence for key, sentence in _BESIDE.items() if document.get(key)]
+    counted = _counted([row for row in scores if not _on_a_ladder(document, row)])
+    told = [counted, scale_sentence(scores), *beside, _marked(rows), _warned(scores), _noted(scores)]
     told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
     notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
@@ -40,6 +41,13 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     shown = rows if not left_out else rows[: room - 1]
     return [*_aligned(shown, width), *left_out, *notes]
 
+
+_BESIDE = {
+    "ladders": "The level is where half of what is between 0 and 1 is kept, with 95% intervals.",
+    "twin_gaps": "Twin gap: the score less that in its twins.",
+    "protocols": "The protocols side by side: add --stats.",
+}
+"""What else a document has, by its key, as a sentence."""
 
 Row = dict[str, str]
 """An agent's texts by the titles of their columns."""
@@ -63,7 +71,12 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
                     row["rating"] = _estimate(rating["rating"], "+.0f")
         else:
             row["overall score"] = _marked_score(overall)
-        known = [one["success_rate"] for one in own.values() if _knows_success(document, one)]
+        counted = [one for one in own.values() if _knows_success(document, one) and not _on_a_ladder(document, one)]
+        known = [one["success_rate"] for one in counted]
+        for ladder in document.get("ladders", ()):
+            if ladder["agent"] == overall["agent"]:
+                figure = level_figure(ladder)
+                row[f"{ladder['scenario']} level"] = f"{figure.text} {figure.interval}".strip()
         row["twin gap"] = _twin_gap(document, overall["agent"])
         row["success"] = _percent([overall["success"]] if overall["success"] and not single else known)
         row["invalid"] = "" if overall["invalid_rate"] is None else f"{overall['invalid_rate']:.0%}"
@@ -71,6 +84,12 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
             row |= {name: _value(own.get(name, {}).get("normalized")) for name in scenarios}
         rows.append(row)
     return rows
+
+
+def _on_a_ladder(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    """Whether a scenario is a level among others, whose episodes were put where they tell most of the agent's level."""
+    ladders = document.get("ladders", ())
+    return any(rung["scenario"] == row["scenario"] for ladder in ladders for rung in ladder["rungs"])
 
 
 def _twin_gap(document: Mapping[str, Any], agent: str) -> str:
@@ -121,6 +140,8 @@ def _short(name: str) -> str:
 
 def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
     """Over what the figures are means: ``Means of 50 episodes``, in each scenario."""
+    if not scores:
+        return ""
     counts = sorted({row["episodes"] for row in scores})
     scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"

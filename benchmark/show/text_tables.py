@@ -8,7 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmark.score.comparing.protocols import label
-from benchmark.score.document import EstimateView, ProtocolView, ReliabilityView, SkillView, TwinGapView, WordingView
+from benchmark.score.document import (
+    EstimateView,
+    LadderView,
+    ProtocolView,
+    ReliabilityView,
+    SkillView,
+    TwinGapView,
+    WordingView,
+)
 from benchmark.score.move_losses import KINDS
 from benchmark.show.columns import Column, Figure, agent_figure, estimate_figure, number
 
@@ -30,6 +38,36 @@ _TWIN_GAPS: tuple[Column[TwinGapView], ...] = (
     Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
     Column("twins", "twins", lambda row: Figure(str(row["twins"]))),
     Column("pairs", "seeds", lambda row: Figure(str(row["pairs"]))),
+)
+
+_LADDER_NOTE = (
+    "the level at which half is kept of what best play gets above play that doesn't read; the share that is kept at "
+    "each level has few episodes behind it where the level is far from that"
+)
+
+
+def level_figure(row: LadderView) -> Figure:
+    """A level with its interval; ``<1`` and ``>10`` beyond the levels that were played."""
+    value, low, high = (row["level"][key] for key in ("value", "low", "high"))
+    if row["beyond"] == "below":
+        return Figure(f"<{row['first']}", value, "" if high is None else f"at most {number(high, '.1f')}")
+    if row["beyond"] == "above":
+        return Figure(f">{row['last']}", value, "" if low is None else f"at least {number(low, '.1f')}")
+    return estimate_figure(row["level"], ".1f")
+
+
+_LADDERS: tuple[Column[LadderView], ...] = (
+    Column("agent", "agent", agent_figure, "ascending"),
+    Column("scenario", "ladder", lambda row: Figure(row["scenario"], row["scenario"]), "ascending"),
+    Column("level", "level", level_figure),
+    Column("spread", "spread", lambda row: Figure(number(row["spread"], ".1f"), row["spread"]), wide_only=True),
+    Column("episodes", "episodes", lambda row: Figure(f"{row['episodes']:,}", row["episodes"])),
+    Column(
+        "rungs",
+        "kept at each level",
+        lambda row: Figure(" ".join(f"{one['level']}:{number(one['kept']['value'], '.2f')}" for one in row["rungs"])),
+        wide_only=True,
+    ),
 )
 
 _WORDING_NOTE = (
@@ -157,6 +195,7 @@ class TextTable(NamedTuple):
 
 _TABLES = (
     TextTable("twin_gaps", "twin gap", _TWIN_GAPS, _TWIN_NOTE),
+    TextTable("ladders", "levels", _LADDERS, _LADDER_NOTE),
     TextTable("wordings", "wordings", _WORDINGS, _WORDING_NOTE),
     TextTable("skill", "which skill", _SKILL, _SKILL_NOTE),
     TextTable("protocols", "by protocol", _PROTOCOLS, _PROTOCOL_NOTE),

@@ -2,8 +2,9 @@
 
     python docs/tools/measure_blind.py [SCENARIO ...] [--again]
 
-Every scenario for one player that has no row is searched, some ten minutes for all; a row is written as soon as it is
-there, so that a run that was broken off goes on where it was. ``--again`` makes the rows anew that are there already.
+Every scenario for one player and every level that has no row is searched, half an hour for all; a row is written as
+soon as it is there, so that a run that was broken off goes on where it was. ``--again`` makes the rows anew that are
+there already.
 """
 
 import argparse
@@ -27,12 +28,13 @@ def main() -> int:
     )
     parser.add_argument("--again", action="store_true", help="also those that have a row")
     given = parser.parse_args()
-    if unknown := [name for name in given.scenarios if name not in SCENARIOS]:
-        parser.error(f"unknown scenario {unknown[0]!r}; there are {', '.join(SCENARIOS)}")
+    scenarios = {each.name: each for one in SCENARIOS.values() for each in (one, *one.levels)}
+    if unknown := [name for name in given.scenarios if name not in scenarios]:
+        parser.error(f"unknown scenario {unknown[0]!r}; there are {', '.join(scenarios)}")
     rows = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
-    rows = {name: row for name, row in rows.items() if name in SCENARIOS}
-    for name in given.scenarios or SCENARIOS:
-        game, horizon = SCENARIOS[name].game(), SCENARIOS[name].horizon
+    rows = {name: row for name, row in rows.items() if name in scenarios}
+    for name in given.scenarios or scenarios:
+        game, horizon = scenarios[name].game(), scenarios[name].horizon
         if len(game.players) != 1:
             continue
         if not given.again and rows.get(name, {}).items() >= found_by(game, horizon).items():
@@ -40,11 +42,13 @@ def main() -> int:
         started = time.perf_counter()
         play = search(game, horizon)
         rows[name] = {**found_by(game, horizon), **play._asdict()}
-        _write({name: rows[name] for name in SCENARIOS if name in rows})
+        _write({name: rows[name] for name in scenarios if name in rows})
         print(
-            f"{name}: {play.text}: {play.value:.4f} +- {play.standard_error:.4f}, {time.perf_counter() - started:.0f} s"
+            f"{name}: {play.text}: {play.value:.4f} +- {play.standard_error:.4f}, "
+            f"{time.perf_counter() - started:.0f} s",
+            flush=True,
         )
-    _write({name: rows[name] for name in SCENARIOS if name in rows})
+    _write({name: rows[name] for name in scenarios if name in rows})
     return 0
 
 

@@ -14,8 +14,22 @@ from textgames.solving.blind import blind_play, blind_value, chances_of, found_b
 from textgames.solving.blind_search import draw, search
 
 ME = "player_0"
-ALONE = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
-CHEAP = ("frozen-lake", "frozen-lake-slippery", "bandit", "online-iid", "cliff-walking", "rock-paper-scissors-tft")
+ALONE = {
+    one.name: one
+    for scenario in SCENARIOS.values()
+    for one in (scenario, *scenario.levels)
+    if len(scenario.game().players) == 1
+}
+CHEAP = (
+    "frozen-lake",
+    "frozen-lake-level-2",
+    "taxi-level-1",
+    "frozen-lake-slippery",
+    "bandit",
+    "online-iid",
+    "cliff-walking",
+    "rock-paper-scissors-tft",
+)
 MINUTES = ("sliding-puzzle", "sokoban")
 """Games whose search takes a minute or two."""
 
@@ -148,24 +162,25 @@ def test_actions_that_cannot_be_listed_are_drawn() -> None:
 
 def test_every_scenario_has_its_row() -> None:
     """And for its settings: a scenario that was changed has to be searched anew (docs/tools/measure_blind.py)."""
-    assert list(shipped_rows()) == ALONE
+    assert list(shipped_rows()) == list(ALONE)
     for name, row in shipped_rows().items():
-        about = found_by(SCENARIOS[name].game(), SCENARIOS[name].horizon)
+        about = found_by(ALONE[name].game(), ALONE[name].horizon)
         assert about
         assert row.items() >= about.items(), f"run python docs/tools/measure_blind.py {name}"
 
 
 @pytest.mark.parametrize("name", CHEAP)
 def test_rows_are_what_the_search_finds(name: str) -> None:
-    found = search(SCENARIOS[name].game(), SCENARIOS[name].horizon)
-    told = blind_play(SCENARIOS[name])
+    found = search(ALONE[name].game(), ALONE[name].horizon)
+    told = blind_play(ALONE[name])
     assert told is not None
     assert (dict(found.policy), found.text, found.exact) == (dict(told.policy), told.text, told.exact)
     assert found.value == pytest.approx(told.value)
 
 
 def _marked(name: str) -> object:
-    return pytest.param(name, marks=pytest.mark.nightly if name.startswith(MINUTES) else pytest.mark.slow)
+    long = name.startswith(MINUTES) or ALONE[name].level_number
+    return pytest.param(name, marks=pytest.mark.nightly if long else pytest.mark.slow)
 
 
 @pytest.mark.parametrize("name", [_marked(name) for name in ALONE if name not in CHEAP])

@@ -11,7 +11,7 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from textgames.environments.render import check_render_mode, render_state
-from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game
+from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game, rounds_of
 from textgames.environments.spaces import ObservationText, ResponseText, response_space
 from textgames.environments.table import Table
 from textgames.tsmg import TSMG, Player
@@ -42,7 +42,7 @@ class AllSeats:
         **settings: Any,
     ) -> None:
         self.game = make_game(game, settings)
-        limit = max_cycles if max_cycles is not None else max_steps
+        limit = max_cycles if max_cycles is not None else rounds_of(game, settings, max_steps)
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
         check_render_mode(render_mode)
         self.render_mode = render_mode

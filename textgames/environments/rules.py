@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from textgames.ladders.ladder import Level, ladder_of
 from textgames.names import did_you_mean
 from textgames.settings import check_switch, check_whole, taken_by
 from textgames.tsmg import TSMG, Player
@@ -24,6 +25,9 @@ ENVIRONMENT_SETTINGS = (
 
 TWIN = "twin"
 """The setting that every game has: which of its twins is played (:mod:`textgames.twins`), 0 for the game itself."""
+
+LEVEL = "level"
+"""Likewise: which level of its ladder (:mod:`textgames.ladders`), 0 for none; it stands for settings and a horizon."""
 
 ONE_SEAT_SETTINGS = ("seat", "opponents", "max_episode_steps")
 """Those of them that only environments for one player have."""
@@ -139,12 +143,13 @@ def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
 
 
 def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any]) -> TSMG[Any]:
-    """Build a game from its settings, or the twin of it that the setting ``twin`` numbers.
+    """Build a game from its settings, or the level and the twin of it that the settings of these names number.
 
     Raises:
         TypeError: a setting that the game doesn't have; the message names the nearest one and lists all. Or a value of
-            a type that the game can't use.
-        ValueError: a switch, whose default is true or false, that is given something else; or a twin that there isn't.
+            a type that the game can't use; or a setting beside a level, which decides it.
+        ValueError: a switch, whose default is true or false, that is given something else; or a level or a twin that
+            there isn't.
     """
     if isinstance(game, TSMG):
         if settings:
@@ -152,6 +157,8 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
         return game
     cls = load_game(game)
     accepted, switches = game_settings(cls), _switches(cls)
+    if LEVEL in settings and LEVEL not in accepted:
+        return make_game(cls, _at_level(cls, **settings))
     if TWIN in settings and TWIN not in accepted:
         own = {name: value for name, value in settings.items() if name != TWIN}
         made = twin_of(make_game(cls, own), settings[TWIN])
@@ -159,7 +166,7 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
         return made
     for name, value in settings.items():
         if name not in accepted:
-            known = [*accepted, TWIN, *ENVIRONMENT_SETTINGS]
+            known = [*accepted, LEVEL, TWIN, *ENVIRONMENT_SETTINGS]
             near = did_you_mean(name, known)
             raise TypeError(f"{cls.__name__} has no setting {name!r}; it has {', '.join(known)}{near}")
         if name in switches:
@@ -173,6 +180,44 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
         raise TypeError(f"{cls.__name__} can't be made with {given}: {error}") from error
     vars(made)["made_with"] = dict(settings)  # not by assignment, which a game that is a frozen dataclass refuses
     return made
+
+
+def _at_level(cls: type[TSMG[Any]], level: int, **settings: Any) -> Mapping[str, Any]:
+    """The settings of a level of a game, and others beside it: the text's, say."""
+    if level == 0:
+        return settings
+    decided = level_of(cls, level).settings
+    if both := sorted(settings.keys() & decided.keys()):
+        raise TypeError(f"level={level} of {cls.__name__} decides {', '.join(both)}; leave one of the two out")
+    return {**settings, **decided}
+
+
+def level_of(cls: type[TSMG[Any]], number: int) -> Level:
+    """A level of a game by its number.
+
+    Raises:
+        ValueError: the game has no levels, or none of this number.
+    """
+    ladder = ladder_of(cls)
+    if ladder is None:
+        raise ValueError(
+            f"{cls.__name__} has no levels: give it a ladder with textgames.register_ladder({cls.__name__}, "
+            "'FILE.toml'), or play it with level=0"
+        )
+    return ladder.level(number)
+
+
+def rounds_of(
+    game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any], max_steps: int | None
+) -> int | None:
+    """After how many rounds an environment ends: its level's horizon where one is played, else ``max_steps``.
+
+    An id is registered with ``max_steps``, and nothing tells whether that or its user set it.
+    """
+    number = settings.get(LEVEL, 0)
+    if isinstance(game, TSMG) or not number or LEVEL in game_settings(load_game(game)):
+        return max_steps
+    return level_of(load_game(game), number).horizon
 
 
 @lru_cache(maxsize=64)

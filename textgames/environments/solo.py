@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from textgames.environments.opponents import seat_of
 from textgames.environments.render import RENDER_MODES, check_render_mode, render_state
-from textgames.environments.rules import EpisodeRules, Metrics, Snapshot, checked_options, layout_generator, make_game
+from textgames.environments.rules import (
+    EpisodeRules,
+    Metrics,
+    Snapshot,
+    checked_options,
+    layout_generator,
+    make_game,
+    rounds_of,
+)
 from textgames.environments.spaces import ObservationText, response_space
 from textgames.settings import check_whole
 from textgames.tsmg import TSMG
@@ -86,7 +94,7 @@ class TextGameEnv(gym.Env[str, str]):
 
     Args:
         game: the game's class, ``"module:Class"``, or a built game.
-        max_steps: rounds after which the episode is truncated; ``None`` for no limit.
+        max_steps: rounds after which the episode is truncated; ``None`` for no limit. A level brings its own.
         max_episode_steps: steps after which it is, in place of ``max_steps``.
         format_penalty: subtracted from the reward when a response is invalid (1.0 in training, 0.0 in evaluation).
         invalid_action: what an invalid response executes: ``"default"`` (the first action), ``"random"``, ``"noop"``
@@ -98,7 +106,7 @@ class TextGameEnv(gym.Env[str, str]):
         opponents: who plays inside then: ``"random"``, a function that is given a
             :class:`textgames.environments.opponents.OpponentTurn` and returns a response, one that answers many turns
             at once (:class:`textgames.environments.opponents.Together`), or ``{player: any of them}``.
-        **settings: the game's own settings.
+        **settings: the game's own settings; ``level`` and ``twin`` are everybody's.
 
     ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` where none was), ``unreadable`` (why
     the response was invalid, or ``None``), ``success`` (bool, can only be true on the last step) and ``legal_actions``
@@ -134,7 +142,7 @@ class TextGameEnv(gym.Env[str, str]):
         self.game = make_game(game, settings)
         asked = asked_of_gymnasium(sys._getframe(1))
         steps = max_episode_steps if asked is None else asked
-        self.limits = Limits.of(max_steps, steps, len(self.game.players))
+        self.limits = Limits.of(rounds_of(game, settings, max_steps), steps, len(self.game.players))
         self.rules = EpisodeRules.checked(self.game, self.limits.rounds, format_penalty, invalid_action)
         check_render_mode(render_mode)
         self.render_mode = render_mode

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from textgames.environments.opponents import Played, finished, seat_of
 from textgames.environments.render import check_render_mode, render_state
-from textgames.environments.rules import EpisodeRules, Metrics, checked_options, layout_generator, make_game
+from textgames.environments.rules import EpisodeRules, Metrics, checked_options, layout_generator, make_game, rounds_of
 from textgames.environments.solo import Limits, TextGameEnv
 from textgames.environments.spaces import ObservationText, response_space
 from textgames.names import did_you_mean
@@ -68,7 +68,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
     ) -> None:
         check_whole("num_envs", num_envs, 1, MOST_ENVS)
         self.game = make_game(game, settings)
-        self.limits = Limits.of(max_steps, max_episode_steps, len(self.game.players))
+        self.limits = Limits.of(rounds_of(game, settings, max_steps), max_episode_steps, len(self.game.players))
         self.rules = EpisodeRules.checked(self.game, self.limits.rounds, format_penalty, invalid_action)
         check_render_mode(render_mode)
         self.render_mode = render_mode

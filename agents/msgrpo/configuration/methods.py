@@ -1,6 +1,6 @@
 """The methods that a run's settings name, one of each plug-in point, made and checked together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,11 @@ class Methods:
     def needs(self) -> frozenset[str]:
         """What the methods that look at trajectories need together."""
         return frozenset(self.credit.needs) | frozenset(self.sampler.needs)
+
+    def games(self, games: Sequence[Any]) -> Sequence[Any]:
+        """What is played in a run on these games, which is other ones where a sampler says so."""
+        found: Sequence[Any] = getattr(self.sampler, "games", list)(games)
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         """What methods have learnt from iteration to iteration, as plain data for checkpoints."""

@@ -49,7 +49,11 @@ class Iteration(Protocol):
 
 
 class TaskSampler(Protocol):
-    """A rule of which episodes are played."""
+    """A rule of which episodes are played.
+
+    One that plays other games than the run's says which with ``games(the run's) -> games``, and one that has something
+    to tell of an iteration has it in ``metrics`` afterwards, by names that nothing else has.
+    """
 
     needs: ClassVar[frozenset[str]]
 
@@ -75,6 +79,7 @@ SAMPLERS: Registry[TaskSampler] = Registry(
         "pcl": "agents.msgrpo.tasks.pcl:PCL",
         "ghpo": "agents.msgrpo.tasks.ghpo:GHPO",
         "branch": "agents.msgrpo.tasks.branch:Branches",
+        "ladder": "agents.msgrpo.tasks.ladder:LadderSampling",
     },
     setting="task_sampling",
 )

@@ -21,11 +21,12 @@ from benchmark.play.agents.players import (
     missing_models,
     why_not_played,
 )
+from benchmark.play.levels import levels_in
 from benchmark.play.options import RunOptions
 from benchmark.play.until import first_plan
 from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by
 from benchmark.score.stopping import MOST
-from textgames.scenarios import SUITES, Scenario
+from textgames.scenarios import SCENARIOS, SUITES, Scenario
 
 
 class PlannedRun(NamedTuple):
@@ -49,7 +50,7 @@ def plan_run(
     Raises:
         UsageError: a name that doesn't exist, two agents of one name, or a named agent that can't play what was named.
     """
-    choice = with_twins(choose_scenarios(options), options, say)
+    choice = with_twins(with_levels(choose_scenarios(options), options, say), options, say)
     agents = options.agents or tuple(default_agents(choice.scenarios.values()))
     if not options.agents and (missing := missing_models()) is not None:
         say(missing)
@@ -69,7 +70,7 @@ def plan_run(
     players = Players(specs, options, policies)
     without = left_out(players, choice, named="agents" in options.given, say=say)
     plan = Plan.of(tuple(players.specs), choice.scenarios, options.episodes, options.seed_offset, without)
-    if options.until is not None:
+    if options.grows:
         plan = first_plan(plan, options)
     return PlannedRun(options, players, plan)
 
@@ -93,6 +94,37 @@ def choose_scenarios(options: RunOptions) -> Choice:
         raise UsageError(f"the suite {options.suites[0]!r} has no scenarios in this version of textbench")
     found = played_by({"protocol": options.protocol, "moves": options.moves}, find_scenarios([*names, *inside]))
     return Choice(found, frozenset(names) - SUITES.keys())
+
+
+def with_levels(choice: Choice, options: RunOptions, say: Callable[[str], None]) -> Choice:
+    """What ``--level`` or ``--levels`` puts in place of the scenarios; ``say`` is told what has none.
+
+    Raises:
+        UsageError: both are given, or ``--until`` besides ``--levels``, or there is no such level.
+    """
+    if options.levels is not None:
+        for name in ("level", "until"):
+            if getattr(options, name) is not None:
+                raise UsageError(f"--levels {options.levels} finds each agent's level: give it without --{name}")
+        wanted = levels_in(options.levels)
+    elif options.level:
+        wanted = range(options.level, options.level + 1)
+    else:
+        return choice
+    found: dict[str, Scenario] = {}
+    for scenario in choice.scenarios.values():
+        levels = scenario.levels
+        if levels and wanted[-1] > len(levels):
+            raise UsageError(f"{scenario.name} has the levels 1 to {len(levels)}, got {wanted[-1]}")
+        found |= {level.name: level for level in levels if level.level_number in wanted}
+    without = [name for name, scenario in choice.scenarios.items() if not scenario.levels]
+    if not found:
+        known = ", ".join(name for name, scenario in SCENARIOS.items() if scenario.levels)
+        raise UsageError(f"there are no levels of {', '.join(without)}; scenarios that have some: {known}")
+    if without:
+        say(f"these have no levels and are not played: {', '.join(without)}")
+    named = {level.name for level in found.values() if level.ladder_name in choice.named}
+    return Choice(found, frozenset(named))
 
 
 def with_twins(choice: Choice, options: RunOptions, say: Callable[[str], None]) -> Choice:

@@ -25,8 +25,8 @@ from benchmark.show.page.tables import Group, grouped_sections, overall_table, s
 
 SCRIPTS = (
     *("base/dom.js", "base/data.js", "base/address.js"),
-    *("board/tables.js", "board/filter.js", "board/plot.js", "board/download.js", "board/leaderboard.js"),
-    *("compare/matrix.js", "compare/compare.js", "compare/seeds.js"),
+    *("board/tables.js", "board/filter.js", "board/plot.js", "board/ladders.js", "board/download.js"),
+    *("board/leaderboard.js", "compare/matrix.js", "compare/compare.js", "compare/seeds.js"),
     *("replay/board.js", "replay/side.js", "replay/episodes.js", "replay/transport.js", "replay/replay.js"),
     *("base/follow.js", "base/main.js"),
 )
@@ -74,6 +74,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         "overall_scenarios": document["overall_scenarios"],
         "pairs": [list(map(_short, row.values())) for row in document["overall_pairs"]],
         "meetings": [list(row.values()) for row in document["meetings"]],
+        "ladders": document.get("ladders", []),
         "follow": follow,
         "progress": [document["episodes_total"], document["episodes_planned"]],
         "prompts": prompts,
@@ -91,6 +92,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         overall=overall,
         suites=suite_table(document),
         texts=tables_of_text(document),
+        ladders=list(dict.fromkeys(row["scenario"] for row in document.get("ladders", []))),
         groups=groups,
         grids={
             group.suite: suite_grid(document, group.suite, [one.name for one in group.sections]) for group in groups

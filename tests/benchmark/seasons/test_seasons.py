@@ -180,7 +180,13 @@ def test_cheat_7_better_episodes_are_written_by_hand(season):
 
 
 def test_a_season_decides_what_is_played(season, capsys):
-    for flag, value in (("--scenario", "snake"), ("--episodes", "9"), ("--seed-offset", "1"), ("--twins", "2")):
+    for flag, value in (
+        ("--scenario", "snake"),
+        ("--episodes", "9"),
+        ("--seed-offset", "1"),
+        ("--twins", "2"),
+        ("--levels", "1-3"),
+    ):
         assert main(["run", "--season", str(season), "--agent", "planner", flag, value]) == 2
         assert f"{flag} can't be given with --season" in capsys.readouterr().err
 

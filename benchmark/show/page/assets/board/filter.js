@@ -18,6 +18,7 @@ function applyFilter() {
   byId("found").textContent = all ? "" : count ? `${count} of ${plural(DATA.agents.length, "agent")}` : "No agent is called so.";
   announce(byId("found").textContent);
   renderPlot();
+  renderLadders();
 }
 
 function startFilter() {

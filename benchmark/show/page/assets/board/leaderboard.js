@@ -26,6 +26,7 @@ function renderLeaderboard(params) {
     markSorted(table, params.get("sort"), direction);
   }
   renderPlot();
+  renderLadders();
 }
 
 // What makes the tables that came with the page work; once for every page that was read.

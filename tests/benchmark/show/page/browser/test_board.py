@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmark.score.document import ViewDocument
+from benchmark.score.document import EstimateView, LadderView, RungView, ViewDocument
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api", reason="these tests drive chromium with playwright").expect
@@ -79,6 +79,27 @@ def test_the_frontier_is_drawn_and_named(visit: Any, four: ViewDocument) -> None
     assert path.count("H") == 2  # and on to the edge
     tab.fill("#find-agent", "second")
     expect(tab.locator("#frontier")).to_contain_text("as little: second.")  # of those that are shown
+
+
+def test_the_curves_of_a_ladder_are_drawn(visit: Any, four: ViewDocument) -> None:
+    def kept(share: float) -> EstimateView:
+        return EstimateView(value=share, low=None, high=None)
+
+    def row(agent: str, level: float, beyond: Any) -> LadderView:
+        rungs = [RungView(level=n, scenario=f"lake-level-{n}", episodes=n, kept=kept(1.0 - n / 10)) for n in (1, 2, 3)]
+        return LadderView(
+            agent=agent, scenario="lake", level=kept(level), beyond=beyond, first=1, last=3, spread=0.8, episodes=6,
+            rungs=rungs,
+        )  # fmt: skip
+
+    four["ladders"] = [row("random", 0.4, "below"), row("second", 2.3, None)]
+    page = visit(four)
+    tab = page.go("", "#board .ladder .chart")
+    label = str(tab.locator("#board .ladder .chart").get_attribute("aria-label"))
+    assert label == "Share of the headroom that is kept, by level. random: level <1; second: level 2.3"
+    assert tab.locator("#board .ladder circle").count() == 6
+    tab.fill("#find-agent", "second")
+    expect(tab.locator("#board .ladder circle")).to_have_count(3)
 
 
 def test_a_board_of_one_scenario_shows_all_that_it_has(visit: Any, documents: Documents) -> None:

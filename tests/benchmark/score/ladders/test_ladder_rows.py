@@ -1,0 +1,261 @@
+"""A run over the levels of a game: what is played, what is noted before it is played, and what its tables say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import benchmark
+from agents.baselines.random import RandomPlayer
+from agents.baselines.scripted_player import Choice, ScriptedPlayer
+from agents.baselines.search import PlannerPlayer
+from agents.turn import TurnRequest
+from benchmark.errors import UsageError
+from benchmark.play.agents.choice import choose_scenarios, with_levels
+from benchmark.play.levels import read_levels
+from benchmark.play.options import RunOptions
+from benchmark.play.until import BATCH
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.manifest import read_manifest
+from benchmark.runs.plan import Plan, find_scenarios, scenario_from_json, scenario_to_json
+from benchmark.runs.replay import replay
+from benchmark.score.ladders.rows import headroom_of
+from benchmark.score.references import References
+from benchmark.show.page.page import render_page
+from tests.benchmark.helpers import counted
+from textgames import SCENARIOS, known_scenario
+
+EPISODES = 30
+
+
+class Slipping(ScriptedPlayer):
+    """The planner, of whose moves a share goes wrong."""
+
+    name = "slipping"
+
+    def __init__(self, slips: float) -> None:
+        self._slips, self._planner, self._random = slips, PlannerPlayer(), RandomPlayer()
+
+    def choose(self, request: TurnRequest) -> Choice:
+        slipped = np.random.default_rng([*request.seed, 7]).random() < self._slips
+        return (self._random if slipped else self._planner).choose(request)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> benchmark.Results:
+    rung = SCENARIOS["frozen-lake"].levels[4].rung
+    assert rung is not None
+    assert rung.tolerance is not None
+    return benchmark.evaluate(
+        {"slipping": Slipping(rung.tolerance), "planner": "planner", "random": "random"},
+        scenarios=["frozen-lake"],
+        levels="1-7",
+        episodes=EPISODES,
+        out=tmp_path_factory.mktemp("ladders") / "run",
+        quiet=True,
+    )
+
+
+def rows_of(results: benchmark.Results, ladder: str) -> dict[str, dict[str, Any]]:
+    rows = results.document(max_episodes=0)["ladders"]
+    return {row["agent"]: dict(row) for row in rows if row["scenario"] == ladder}
+
+
+def test_everybody_is_where_they_belong(results: benchmark.Results) -> None:
+    for ladder in ("frozen-lake",):
+        rows = rows_of(results, ladder)
+        assert rows["planner"]["beyond"] == "above"
+        assert rows["random"]["beyond"] == "below"
+        assert all((row["first"], row["last"], row["episodes"]) == (1, 7, EPISODES) for row in rows.values())
+        assert [rung["kept"]["value"] for rung in rows["planner"]["rungs"]] == pytest.approx([1.0] * 7, abs=0.05)
+    slipping = rows_of(results, "frozen-lake")["slipping"]
+    # it slips as often as the best player may at level 5, but plays as if it didn't
+    assert 2.5 < slipping["level"]["value"] < 6.5
+    assert slipping["level"]["low"] < slipping["level"]["value"] < slipping["level"]["high"]
+
+
+def test_episodes_are_put_where_they_tell_most(results: benchmark.Results) -> None:
+    rungs = rows_of(results, "frozen-lake")["planner"]["rungs"]
+    assert rungs[-1]["episodes"] > 10  # nobody learns anything of it at the easy ones
+    assert sum(rung["episodes"] for rung in rungs[:4]) < 10
+    plan = Plan.from_manifest(RunFolder.open(results.folders[0]).manifest)
+    for matchup, seeds in plan.seeds.items():
+        first = plan.scenarios[matchup.scenario].first_seed
+        assert list(seeds) == list(range(first, first + len(seeds)))
+        assert len(seeds) % BATCH in (1, (1 + EPISODES - 7) % BATCH)
+
+
+def test_a_level_counts_nowhere_twice(results: benchmark.Results) -> None:
+    document = results.document(max_episodes=0)
+    assert document["overall_scenarios"] == []
+    assert all(row["rank"] is None for row in document["overall"])
+    assert {row["level"] for row in document["scores"]} == set(range(1, 8))
+
+
+def test_one_level_alone_is_a_scenario_like_others(tmp_path: Path) -> None:
+    found = benchmark.evaluate(
+        ["planner", "random"], scenarios=["frozen-lake"], level=2, episodes=8, out=tmp_path / "run", quiet=True
+    )
+    document = found.document(max_episodes=0)
+    assert document["overall_scenarios"] == ["frozen-lake-level-2"]
+    assert find_scenarios(["frozen-lake-level-2"])["frozen-lake-level-2"] == SCENARIOS["frozen-lake"].levels[1]
+    assert "ladders" not in document
+
+
+def test_tables_show_the_levels(results: benchmark.Results) -> None:
+    board = results.leaderboard()
+    for text in (str(board), board.to_markdown()):
+        assert "kept at each level" in text
+        assert ">7" in text
+        assert "<1" in text
+    page = render_page(results.document(max_episodes=0))
+    assert "&gt;7" in page.partition('data-table="ladders"')[2].partition("</table>")[0]
+
+
+def test_a_run_ends_in_the_levels(textbench: Any) -> None:
+    arguments = ("--agent", "planner", "--agent", "random", "--scenario", "frozen-lake", "--scenario", "cliff-walking")
+    ran = textbench("run", *arguments, "--levels", "1-4", "--episodes", 8, "--out", "run")
+    assert ran.code == 0
+    assert "these have no levels and are not played: cliff-walking" in ran.err
+    assert "frozen-lake level" in ran.out
+    assert "The level is where half of what is between 0 and 1 is kept" in ran.out
+    assert "success" not in ran.out  # a mean over levels that nobody chose
+
+
+def test_a_run_goes_on_as_if_it_had_never_stopped(textbench: Any) -> None:
+    command = ("run", "--agent", "random", "--scenario", "frozen-lake", "--levels", "1-6", "--quiet")
+    assert textbench(*command, "--episodes", 22, "--out", "whole").code == 0
+    assert textbench(*command, "--episodes", 14, "--out", "parts").code == 0
+    assert textbench("resume", "parts", "--episodes", 22, "--quiet").code == 0
+    assert counted("parts") == counted("whole")
+    # what was noted and not yet played is played by a resume
+    lines = Path("parts/episodes.jsonl").read_bytes().splitlines(keepends=True)
+    Path("parts/episodes.jsonl").write_bytes(b"".join(lines[:-3]))
+    assert textbench("resume", "parts", "--quiet").code == 0
+    assert counted("parts") == counted("whole")
+
+
+def test_a_dry_run_spreads_the_episodes(textbench: Any) -> None:
+    ran = textbench(
+        *("run", "--agent", "random", "--scenario", "frozen-lake", "--levels", "2-5", "--episodes", 40, "--dry-run")
+    )
+    assert ran.code == 0
+    assert "40 episodes, at most" in ran.out
+    assert "where they tell most" in ran.out
+
+
+def test_a_manifest_keeps_the_settings_of_its_levels(results: benchmark.Results) -> None:
+    """So that a run can be read and played again when its ladder has been measured anew."""
+    manifest = read_manifest(results.folders[0])
+    told = manifest["scenarios"]["frozen-lake-level-3"]
+    assert told["level"] == 3
+    assert told["kwargs"] == dict(SCENARIOS["frozen-lake"].levels[2].kwargs)
+    assert "level" not in scenario_to_json(SCENARIOS["frozen-lake"])
+    old = scenario_from_json("frozen-lake-level-3", {**told, "kwargs": {"size": 3}, "horizon": 5})
+    assert old.rung is None
+    assert old.level_number == 3
+    assert 0.2 < headroom_of(old, References()) < 0.8
+    folder = RunFolder.open(results.folders[0])
+    plan = Plan.from_manifest(folder.manifest)
+    for record in list(folder.records())[::23]:
+        assert replay(record, plan.scenarios[record["scenario"]]).end.returns == record["returns"]
+
+
+def test_the_levels_of_a_twin_are_a_ladder_of_their_own(tmp_path: Path) -> None:
+    found = benchmark.evaluate(
+        ["planner"],
+        scenarios=["frozen-lake"],
+        levels="3-4",
+        twins=1,
+        episodes=6,
+        out=tmp_path / "run",
+        quiet=True,
+    )
+    document = found.document(max_episodes=0)
+    assert [row["scenario"] for row in document["ladders"]] == ["frozen-lake", "frozen-lake-twin-1"]
+    assert {row["scenario"] for row in document["scores"]} == {
+        f"frozen-lake-level-{level}{twin}" for level in (3, 4) for twin in ("", "-twin-1")
+    }
+
+
+def test_levels_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    def choose(**options: Any) -> list[str]:
+        told = RunOptions(given=frozenset(options), **options)
+        return list(with_levels(choose_scenarios(told), told, print).scenarios)
+
+    assert choose(scenarios=("frozen-lake",), level=3) == ["frozen-lake-level-3"]
+    assert choose(scenarios=("frozen-lake",), level=0) == ["frozen-lake"]
+    assert choose(scenarios=("frozen-lake",), levels="2-3") == ["frozen-lake-level-2", "frozen-lake-level-3"]
+    for options, message in (
+        ({"level": 3, "levels": "1-10"}, "give it without --level"),
+        ({"until": 0.1, "levels": "1-10"}, "give it without --until"),
+        ({"level": 12}, "frozen-lake has the levels 1 to 10, got 12"),
+        ({"levels": "5-11"}, "frozen-lake has the levels 1 to 10, got 11"),
+        (
+            {"level": 2, "scenarios": ("blackjack", "snake")},
+            "no levels of snake, blackjack; scenarios",
+        ),
+    ):
+        with pytest.raises(UsageError, match=message):
+            choose(**{"scenarios": ("frozen-lake",), **options})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="--episodes 10 or more"):
+        benchmark.evaluate(
+            ["random"], scenarios=["frozen-lake"], levels="1-10", episodes=9, out=tmp_path / "few", quiet=True
+        )
+
+
+@pytest.mark.parametrize("text", ["", "3", "0-4", "4-4", "5-2", "a-b", "1-", "1-2-3", "1.5-3"])
+def test_what_is_no_range_of_levels_is_said(text: str, textbench: Any) -> None:
+    with pytest.raises(ValueError, match="levels are two numbers"):
+        read_levels(text)
+    ran = textbench("run", "--agent", "random", f"--levels={text or 'x'}", "--scenario", "frozen-lake")
+    assert ran.code == 2
+    assert "--levels: levels are two numbers from 1 with a dash between" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_levels_are_named_in_one_way() -> None:
+    assert read_levels(" 1 - 10 ") == read_levels("01-10") == "1-10"
+    level = known_scenario("sokoban-level-2")
+    assert level is not None
+    assert json.loads(json.dumps(scenario_to_json(level)))["level"] == 2
+
+
+OWN_GAME = """
+import textgames
+from textgames import TSMG
+
+class Doors(TSMG):
+    actions = ("left", "right")
+    def __init__(self, *, doors=2):
+        self.doors = doors
+    def initial_state(self, rng):
+        return (int(rng.integers(self.doors)), 0)
+    def transition(self, state, joint_action, rng):
+        at = state[1] + (joint_action["player_0"] == "right")
+        return (state[0], at), {"player_0": float(at == state[0])}, True
+    def observe(self, state, player):
+        return f"Door {state[0]} is open."
+    def instructions(self, player):
+        return "Go left or right."
+
+textgames.register("Doors-v0", Doors, max_steps=1)
+textgames.register_ladder(Doors, "doors.toml")
+"""
+
+
+def test_a_game_of_ones_own_is_played_at_its_levels(textbench: Any) -> None:
+    Path("own_doors.py").write_text(OWN_GAME)
+    levels = "".join(f"[[levels]]\nsettings = {{ doors = {doors} }}\nhorizon = 1\n" for doors in (2, 3))
+    Path("doors.toml").write_text(f'scenario = "own_doors:Doors-v0"\n{levels}')
+    ran = textbench(
+        *("run", "--agent", "random", "--scenario", "own_doors:Doors-v0", "--levels", "1-2", "--episodes", 8),
+        *("--out", "run", "--json"),
+    )
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    names = {row["scenario"]: row["episodes"] for row in document["scores"]}
+    assert names == {"own_doors:Doors-v0-level-1": 5, "own_doors:Doors-v0-level-2": 3}
+    assert "ladders" not in document  # nobody knows its optimum

@@ -1,0 +1,86 @@
+"""A game's ladder: a table of levels, each of them settings and a horizon, with what was measured of their difficulty.
+
+A ladder is a TOML file with the scenario that its levels are named after and a table ``[[levels]]`` for each of them,
+the easiest first. The settings are all that a level's game is made with, so all levels name the same ones; its episodes
+are drawn by the game's own generator. What is measured is written by ``research/ladders/measure.py``, which says what
+it means; a ladder that was never measured does without.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textgames.by_game import ByGame
+from textgames.settings import check_whole
+
+if TYPE_CHECKING:
+    from textgames.tsmg import TSMG
+
+_FILES: ByGame[Path] = ByGame()
+
+
+class Level(NamedTuple):
+    """One rung.
+
+    Attributes:
+        settings: of the game; the others are its defaults.
+        horizon: rounds after which an episode is truncated.
+        optimum: the mean return of best play.
+        tolerance: the share of moves that may go wrong before the best player has lost half of what it is above the
+            best play that doesn't read.
+        states: how many states are within reach of a start, on average.
+        depth: the fewest rounds that one has to look ahead to keep half of it; ``None`` where that isn't computed.
+    """
+
+    settings: Mapping[str, Any]
+    horizon: int
+    optimum: float | None = None
+    tolerance: float | None = None
+    states: int | None = None
+    depth: int | None = None
+
+
+class Ladder(NamedTuple):
+    """The levels of a game, the easiest first.
+
+    Attributes:
+        scenario: the name of the scenario that they are levels of.
+        levels: level 1 and the following ones.
+    """
+
+    scenario: str
+    levels: tuple[Level, ...]
+
+    def level(self, number: int) -> Level:
+        """A level by its number, from 1; a ValueError where there is none."""
+        check_whole("level", number, 1, len(self.levels))
+        return self.levels[int(number) - 1]
+
+
+@lru_cache(maxsize=64)
+def read_ladder(file: Path) -> Ladder:
+    """The ladder in a file."""
+    data = tomllib.loads(file.read_text(encoding="utf-8"))
+    levels = [Level(**{**row, "settings": MappingProxyType(row["settings"])}) for row in data["levels"]]
+    return Ladder(data["scenario"], tuple(levels))
+
+
+def register_ladder(game: "type[TSMG[Any]] | str", file: str | Path) -> None:
+    """Give a game its ladder.
+
+    Args:
+        game: the game's class, or ``"module:Class"``.
+        file: where the table lies, or the name of one that ships.
+    """
+    shipped = files("textgames").joinpath(f"ladders/{file}.toml")
+    _FILES.register(game, Path(str(shipped)) if isinstance(file, str) and shipped.is_file() else Path(file))
+
+
+def ladder_of(game: "type[TSMG[Any]]") -> Ladder | None:
+    """The ladder of a game's class or of the nearest base class that has one; ``None`` where there is none."""
+    file = _FILES.find(game)
+    return None if file is None else read_ladder(file)
