@@ -12,6 +12,7 @@ from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
 from textgames import SCENARIOS, Scenario, known_scenario
+from textgames.by_game import ByGame
 from textgames.solving.blind import blind_play, found_by, shipped_rows
 from textgames.yardsticks import find_yardstick
 
@@ -159,7 +160,7 @@ class OwnLake(textgames.frozen_lake.FrozenLake):  # type: ignore[name-defined]
 
 
 def test_a_game_of_ones_own_gets_a_ladder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("textgames.ladders.ladder._FILES", {})
+    monkeypatch.setattr("textgames.ladders.ladder._FILES", ByGame[Path]())
     file = tmp_path / "own.toml"
     rows = "".join(f"[[levels]]\nsettings = {{ size = {size} }}\nhorizon = {2 * size}\n" for size in (2, 4))
     file.write_text(f'scenario = "mine"\n{rows}')
