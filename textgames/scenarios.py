@@ -19,7 +19,7 @@ import gymnasium
 from textgames.environments.rules import TWIN, game_settings, load_game
 from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
 from textgames.tsmg import TSMG
-from textgames.twins import Twin, has_twins, register_vocabulary
+from textgames.twins import Twin, has_twins, register_vocabulary, vocabulary_digest
 from textgames.yardsticks import register_yardstick
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Scenario(NamedTuple):
         protocol: what an unreadable response leads to when agents play it, by the names of :mod:`agents.protocol`; a
             run plays all of its scenarios by its own protocol. Environments that are made here don't go by it.
         moves: likewise, whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``.
+        vocabulary: the digest of the words that a twin is told with; empty where it is none, or nobody noted it.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Scenario(NamedTuple):
     training: bool = False
     protocol: str = "default"
     moves: str = "listed"
+    vocabulary: str = ""
 
     def make(self, **kwargs: Any) -> Any:
         """Make its environment: a Gymnasium one for one player, else a ParallelEnv. ``kwargs`` override settings."""
@@ -89,8 +91,10 @@ class Scenario(NamedTuple):
         """The scenario with a twin of its game, of the same seeds: ``frozen-lake-twin-3``. 0 is the game itself."""
         name, kwargs = self.plain_name, {key: value for key, value in self.kwargs.items() if key != TWIN}
         if number == 0:
-            return self._replace(name=name, kwargs=MappingProxyType(kwargs))
-        return self._replace(name=f"{name}{_TWIN_SUFFIX}{number}", kwargs=MappingProxyType({**kwargs, TWIN: number}))
+            return self._replace(name=name, kwargs=MappingProxyType(kwargs), vocabulary="")
+        told = MappingProxyType({**kwargs, TWIN: number})
+        words = vocabulary_digest(shared_game(self.env_id, kwargs), number)
+        return self._replace(name=f"{name}{_TWIN_SUFFIX}{number}", kwargs=told, vocabulary=words)
 
     @property
     def plain_name(self) -> str:

@@ -33,7 +33,7 @@ from benchmark.play.runner import Limits, play_plan
 from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
-from benchmark.runs.plan import Plan, import_registration
+from benchmark.runs.plan import Plan, import_registration, told_otherwise
 from benchmark.runs.record import Key, key_of, paid_tokens
 
 
@@ -261,6 +261,8 @@ def reopen_session(
     for env_id in env_ids:
         import_registration(env_id)
     plan = Plan.from_manifest(manifest)
+    if why := next(filter(None, map(told_otherwise, plan.scenarios.values())), ""):
+        raise UsageError(why)
     options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
     if "episodes" in given.given and options.until is None:
         plan = plan.with_episodes(options.episodes, options.seed_offset)

@@ -81,6 +81,9 @@ class ScenarioShape(TypedDict):
     horizon: Annotated[int, Field(ge=1, le=10**6, description="Rounds until an episode is truncated.")]
     first_seed: Annotated[Seed, Field(description="Episode k has this seed plus k.")]
     training: Annotated[bool, Field(description="Whether the paper trains on it.")]
+    vocabulary: NotRequired[
+        Annotated[str, Field(pattern="^[0-9a-f]{16}$", description="Digest of the words that a twin is told with.")]
+    ]
 
 
 @with_config(STRICT)

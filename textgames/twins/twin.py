@@ -52,6 +52,12 @@ def has_twins(game: TSMG[Any]) -> bool:
     return True
 
 
+def vocabulary_digest(game: TSMG[Any], number: int) -> str:
+    """Of what a twin of a game is told with, as :meth:`Vocabulary.digest` has it; empty without a vocabulary."""
+    vocabulary = _vocabulary_of(type(game))
+    return "" if vocabulary is None else vocabulary.digest(number)
+
+
 def twin_of(game: TSMG[Any], number: int) -> TSMG[Any]:
     """Twin ``number`` of a game; the game itself for 0.
 
