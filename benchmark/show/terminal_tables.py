@@ -171,7 +171,7 @@ def _sheet(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], note
         for column, figure in zip(columns, figures, strict=True):
             if figure.note:
                 more.append(f"{row['agent']}: {'' if column.key == 'agent' else column.title + ': '}{figure.note}")
-    titles = tuple(f"<{column.title}" if column.key in ("agent", "metrics") else column.title for column in columns)
+    titles = tuple(f"<{column.title}" if column.key in _FOLDED else column.title for column in columns)
     optional = tuple(column.title for column in columns if column.optional or column.wide_only)
     return Sheet(title, titles, tuple(lines), tuple(note for note in (*notes, *more) if note), optional)
 
@@ -181,6 +181,8 @@ def _figure_text(column: Column[Row], figure: Figure) -> str:
         return figure.text or "-"
     return f"{figure.text} {figure.interval}"
 
+
+_FOLDED = ("agent", "metrics", "means")  # the columns of long texts, which take several lines where they have to
 
 COMPARISON_NOTES = (
     "Difference: mean of (return of A - return of B) over the seeds that both played, with its 95% interval.",

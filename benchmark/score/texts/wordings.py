@@ -16,7 +16,7 @@ Chance's part of ``sigma^2`` is what taking luck out removes (:mod:`benchmark.sc
 the model's sampling make together: to tell these two apart the same start would have to be played several times, which
 no run does, so nothing here pretends to. Nor is an effect that a wording has on some starts alone told from them.
 
-Six wordings by one author aren't a random sample of all; "wordings like these" means as different as these.
+Seven wordings by one author aren't a random sample of all; "wordings like these" means as different as these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class Split(NamedTuple):
         return max(0.0, self.between) / len(self.means)
 
     def _interval(self, variance: float, freedom: int) -> Estimate:
-        half = _quantile(freedom, self.confidence) * sqrt(variance)
+        half = float(_quantile(freedom, self.confidence)) * sqrt(variance)
         return Estimate(self.mean, self.mean - half, self.mean + half) if half else Estimate(self.mean)
 
     def episodes_for(self, half_width: float) -> int | None:
