@@ -169,6 +169,8 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
     for name, wanted in {"seed_offset": terms.seed_offset, **terms.settings}.items():
         if settings[name] != wanted:
             yield f"settings.{name} is {shown(settings[name])}, an entry has {wanted!r}"
+    if settings.get("resample") is not None:  # else the best of many samples could be chosen
+        yield f"settings.resample is {shown(settings['resample'])}, an entry has the samples of its seeds"
     for name in ("agents", "scenarios"):
         if len(set(settings[name])) < len(settings[name]):
             yield f"settings.{name} has a name twice: {shown(settings[name])}"

@@ -310,12 +310,23 @@ class TwinGapView(TypedDict):
     above_zero: bool  # whether the whole interval is above 0: the player does better under the text of the original
 
 
-class WordingVarianceView(TypedDict):
-    """Where the variance of an agent's returns comes from, in squared units of the return."""
+class VarianceView(TypedDict):
+    """Where the variance of one episode of an agent in a scenario comes from, in squared units of the return.
 
-    wording: float  # between wordings, unbiased: it may come out below 0, which then means none that can be seen
-    chance: float | None  # what taking luck out has removed; ``None`` where luck isn't known
-    starts_and_sampling: float  # the rest, of which one episode a start can't tell the parts
+    Parts are unbiased: one may come out below 0, which then means none that can be seen. Intervals are over seeds, for
+    these wordings. A part is ``None`` where it isn't told from the others; ``missing`` says what would do that.
+    """
+
+    agent: str
+    scenario: str
+    seeds: int
+    plays: int  # of each seed, at most
+    wording: EstimateView | None
+    starts: EstimateView | None  # with whatever of chance luck doesn't tell, and a wording that suits some starts alone
+    chance: EstimateView | None  # what taking luck out removes
+    sampling: EstimateView | None
+    starts_and_sampling: EstimateView | None
+    missing: list[str]
 
 
 class WordingFlipView(TypedDict):
@@ -336,10 +347,11 @@ class WordingView(TypedDict):
     spread: float  # the standard deviation between wordings, once that within them is taken out
     over_starts: EstimateView  # the mean of ``means``; the interval is for these wordings
     over_wordings: EstimateView  # the same mean; the interval is for wordings like these
-    variance: WordingVarianceView
     half_width: float  # half of the half-width of ``over_wordings``, and what it takes to reach that:
     episodes_for_it: int | None  # so many episodes in these wordings; ``None`` where no number is enough
     wordings_for_it: int | None  # at least so many wordings
+    wording_worth: int | None
+    """How many more episodes narrow ``over_wordings`` as one more wording does; ``None`` where no number does."""
     flips: list[WordingFlipView]  # with agents after this one by name
 
 
@@ -426,6 +438,7 @@ class ViewDocument(TypedDict):
     protocols: NotRequired[list[ProtocolView]]  # where agents played by several
     twin_gaps: NotRequired[list[TwinGapView]]  # where scenarios were played with twins of theirs
     wordings: NotRequired[list[WordingView]]  # where prompts had several wordings
+    variance: NotRequired[list[VarianceView]]  # there, and where a run played the same seeds with other samples
     texts: list[str]  # the string table of the episodes
     episodes: list[EpisodeView]
     episodes_planned: int  # how many the sources are to hold

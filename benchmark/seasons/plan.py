@@ -43,7 +43,7 @@ def _decided(options: RunOptions, season: Season) -> RunOptions:
         "seed_offset": terms.seed_offset,
     }
     decided |= terms.settings
-    for name in (*decided, "suites", "twin", "twins", "until", "legal_only", "protocols"):
+    for name in (*decided, "suites", "twin", "twins", "resample", "until", "legal_only", "protocols"):
         if name in options.given and getattr(options, name) != decided.get(name):
             raise UsageError(f"{flag_of(name)} can't be given with --season: the season {season.path} decides it")
     # a folder from elsewhere names nobody whose code or server would be used; that does the user alone

@@ -19,17 +19,30 @@ from benchmark.score.document import (
     SkillView,
     SuiteView,
     TwinGapView,
+    VarianceView,
     WordingView,
 )
 from benchmark.show.scale import ENDS, above_one, blind_note, scale_sentence
 
 Row = TypeVar(
-    "Row", ScoreView, OverallView, RatingView, TwinGapView, WordingView, ReliabilityView, ProtocolView, SkillView
+    "Row",
+    ScoreView,
+    OverallView,
+    RatingView,
+    TwinGapView,
+    WordingView,
+    VarianceView,
+    ReliabilityView,
+    ProtocolView,
+    SkillView,
 )
 
 
 LARGE = 8
 """A board of more scenarios is shown by suite: one table for each at the terminal, closed ones on the page."""
+
+OVER = "intervals over starts"
+"""What the intervals of scores hold over, for the headings of their tables: those over wordings too are in another."""
 
 MOST_NAMES = 12  # of scenarios that a note lists
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import agent_note, agent_warning, estimate_figure, further_protocols, number
+from benchmark.show.columns import OVER, agent_note, agent_warning, estimate_figure, further_protocols, number
 from benchmark.show.scale import scale_sentence
 from benchmark.show.terminal_tables import printable
 
@@ -125,7 +125,7 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
     scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
     of = f" of {scenarios[0]}" if len(scenarios) == 1 else ""
-    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with 95% intervals."
+    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with 95% {OVER}."
 
 
 def _marked(rows: Sequence[Row]) -> str:

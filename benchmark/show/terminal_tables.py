@@ -40,7 +40,7 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         sheets = suite_sheets(scores, ratings)
     else:
         sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
-    sheets += [_sheet(one.title, one.columns, one.rows, (one.note,)) for one in text_tables(document)]
+    sheets += [_sheet(one.title, one.columns, one.rows, one.notes) for one in text_tables(document)]
     overalls = []
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))
@@ -125,11 +125,11 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
         count = common.same_episodes(group)
-        title = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
+        counted = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
         scale = _scale_note(group)
         ends = [f"normalised: {scale}"] if scale else []
         notes = [*ends, *common.score_notes(group), *common.further_protocols(group)]
-        sheets.append(_sheet(title, common.SCORES, group, notes))
+        sheets.append(_sheet(f"{counted}; {common.OVER}", common.SCORES, group, notes))
     return sheets
 
 
