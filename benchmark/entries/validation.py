@@ -117,6 +117,10 @@ def manifest_problems(manifest: Manifest, plan: Plan, terms: Terms | None = None
         *_seed_problems(plan, card["name"], manifest["settings"], terms),
     ):
         yield f"{MANIFEST_NAME}: {problem}"
+    if (claimed := manifest.get("season")) != terms.mark:
+        wanted = "no season" if terms.mark is None else f"the season {terms.mark['name']!r}"
+        known = "none" if claimed is None else f"{shown(claimed['name'])} with the digest {claimed['sha256'][:12]}"
+        yield f"{MANIFEST_NAME}: season is {known}, an entry of {wanted} is checked; see textbench validate --season"
     strangers = sorted(manifest.get("prices", {}).keys() - {card["name"]})
     if strangers:
         yield f"{MANIFEST_NAME}: prices are given for {shown(strangers[0])}, the entry is of {card['name']!r}"

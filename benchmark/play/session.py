@@ -131,12 +131,13 @@ def open_session(planned: PlannedRun) -> Session:
         UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
         StorageError: the folder can't be written, or is in use.
     """
-    options, players, plan = planned
+    options, players, plan, season = planned
     redactor = Redactor.from_environment(secrets=secrets_of(options))
     claims = claims_of(options, [scenario.env_id for scenario in plan.scenarios.values()])
     cards = players.check(plan)
     players.check_names()
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
+    manifest |= {} if season is None else {"season": dict(season)}
     path = Path(options.out or new_folder())
     if not (path / MANIFEST_NAME).exists():
         # The user's file of prompts may change or move; a resume needs the one that was used.
@@ -161,7 +162,7 @@ def check_unplayed(planned: PlannedRun) -> None:
     Raises:
         UsageError: in the same words; but a key may be missing.
     """
-    options, players, _ = planned
+    options, players, *_ = planned
     players.check_unmade()
     cards = [
         {"name": name, "spec": spec.spec, "settings": {"model": (find_model(spec.spec) or (None, None))[1]}}

@@ -95,6 +95,14 @@ class MatchupShape(TypedDict):
     seeds: list[Annotated[list[Seed], Field(min_length=2, max_length=2, description="First and last, both included.")]]
 
 
+@with_config(STRICT)
+class PlayedSeasonShape(TypedDict):
+    """The season that a run or an entry was played in."""
+
+    name: Annotated[str, Field(max_length=200, description="As its season.json has it.")]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="Of its season.json.")]
+
+
 @with_config(ConfigDict(strict=True, extra="allow"))
 class SettingsShape(TypedDict, total=False):
     """The options that decide what is played. Resuming and validating check all of them, by the options' own table."""
@@ -122,6 +130,7 @@ class ManifestShape(TypedDict):
     prices: NotRequired[Annotated[dict[str, PriceShape], Field(description="Of the agents whose tokens cost any.")]]
     scenarios: Annotated[dict[str, ScenarioShape], Field(description="What is played.")]
     matchups: Annotated[list[MatchupShape], Field(description="The plan: every episode follows from it.")]
+    season: NotRequired[Annotated[PlayedSeasonShape, Field(description="Where it was played in one.")]]
     sessions: NotRequired[Annotated[list[SessionShape], Field(description="The processes that played, in order.")]]
     merged_from: NotRequired[Annotated[list[str], Field(description="The runs that textbench merge put together.")]]
     agent: NotRequired[Annotated[str, Field(description="An entry's agent.")]]

@@ -37,6 +37,7 @@ class SourceView(TypedDict):
     started: str  # ISO 8601, UTC; from the manifest
     finished: str | None
     complete: bool  # every planned episode was played, without errors
+    season: str | None  # the name of the season that it was played in
 
 
 class PromptPiece(TypedDict):

@@ -27,7 +27,7 @@ def plan_played(
     planned = plan_run(_decided(options, season), say, policies)
     for card in planned.players.check(planned.plan):
         season.check_card(card)
-    return planned
+    return planned._replace(season=season.mark)
 
 
 def _decided(options: RunOptions, season: Season) -> RunOptions:

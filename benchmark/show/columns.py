@@ -141,6 +141,15 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names if more <= 0 else [*names[:MOST_NAMES], f"{more} more"])
 
 
+def season_notes(document: Mapping[str, Any]) -> list[str]:
+    """Which agents' results are of which season; none where nobody's is."""
+    found: dict[str, list[str]] = {}
+    for agent in document["agents"]:
+        if season := document["sources"][agent["source"]].get("season"):
+            found.setdefault(season, []).append(agent["name"])
+    return [f"season {season}: {listed(names)}" for season, names in found.items()]
+
+
 def _counts(counts: Mapping[str, int]) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in ordered if count)

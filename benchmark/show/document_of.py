@@ -96,6 +96,7 @@ def _source_view(results: ResultColumns, index: int) -> SourceView:
         started=sessions[0].get("started") or "",
         finished=sessions[-1].get("finished"),
         complete=results.source_complete[index],
+        season=manifest["season"]["name"] if "season" in manifest else None,
     )
 
 

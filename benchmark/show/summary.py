@@ -7,7 +7,15 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import OVER, agent_note, agent_warning, estimate_figure, further_protocols, number
+from benchmark.show.columns import (
+    OVER,
+    agent_note,
+    agent_warning,
+    estimate_figure,
+    further_protocols,
+    number,
+    season_notes,
+)
 from benchmark.show.scale import scale_sentence
 from benchmark.show.terminal_tables import printable
 
@@ -33,7 +41,7 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     gaps = "Twin gap: the score less that in its twins." if document.get("twin_gaps") else ""
     beside = "The protocols side by side: add --stats." if document.get("protocols") else ""
     told = [_counted(scores), scale_sentence(scores), gaps, beside, _marked(rows), _warned(scores), _noted(scores)]
-    told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
+    told += [f"{note[0].upper()}{note[1:]}." for note in (*further_protocols(scores), *season_notes(document))]
     notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
     left_out = [] if len(rows) <= room else [f"and {len(rows) - room + 1} more agents"]

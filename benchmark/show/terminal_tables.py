@@ -51,6 +51,8 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         rows = [{**row, "lacks": []} for row in rows]
         overalls.insert(0, _sheet("overall by suite", columns, rows, common.suite_notes(suites)))
     sheets = [*overalls[::-1], *sheets] if overall_first else [*sheets, *overalls]
+    if notes := common.season_notes(document):
+        sheets[0] = replace(sheets[0], notes=(*sheets[0].notes, *notes))
     if any(row["tied"] for row in (*scores, *document["overall"])):
         note = (
             "=: can't be told apart from the best agent of this rank, by the paired test at level 0.05 after "
