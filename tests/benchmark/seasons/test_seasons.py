@@ -76,14 +76,27 @@ def test_boards_name_the_season(played, capsys):
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_page_hold_a_season(tmp_path, monkeypatch, capsys):
-    page = Path(__file__).parents[3] / "docs" / "seasons.md"
-    commands = re.findall(r"^textbench (.+)$", page.read_text(), re.MULTILINE)
-    assert len(commands) == 7
-    monkeypatch.chdir(tmp_path)
-    for command in commands:
-        assert main(shlex.split(command)) == 0, command
+def test_the_commands_of_the_page_hold_a_season_between_machines(tmp_path, monkeypatch, capsys):
+    """Everybody has a folder of their own, and of the others' only what is published: the season's folder."""
+    page = (Path(__file__).parents[3] / "docs" / "seasons.md").read_text()
+    steps = re.findall(r"^\*\*(?:The )?(\w+)\*\* .*?```sh\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    assert [who for who, _ in steps] == ["organiser", "players", "organiser", "players", "Anybody"]
+    commands = 0
+    for who, block in steps:
+        machine = tmp_path / who
+        machine.mkdir(exist_ok=True)
+        published = tmp_path / "published" / "autumn"
+        if published.exists():
+            shutil.copytree(published, machine / "autumn", dirs_exist_ok=True)
+        monkeypatch.chdir(machine)
+        for command in block.splitlines():
+            assert main(shlex.split(command.removeprefix("textbench "))) == 0, command
+            commands += 1
+        shutil.copytree(machine / "autumn", published, dirs_exist_ok=True)
+    assert commands == len(re.findall(r"^textbench ", page, re.MULTILINE)) == 7
     assert "valid, 200 episodes replayed" in capsys.readouterr().out
+    held = {who: {file.name for file in (tmp_path / who).iterdir()} for who, _ in steps}
+    assert held == {"organiser": {"autumn", "autumn.secret"}, "players": {"autumn", "runs"}, "Anybody": {"autumn"}}
 
 
 def test_nobody_knows_the_seeds_before_the_reveal(tmp_path, capsys):
