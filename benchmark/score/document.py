@@ -308,7 +308,12 @@ class TwinGapView(TypedDict):
     pairs: int  # seeds that were scored in the game and in all of these
     gap: EstimateView  # the interval is over seeds, for these twins
     unit: Literal["score", "return"]  # of the normalised score, or of the return where there is none
-    above_zero: bool  # whether the whole interval is above 0: the player does better under the text of the original
+    above_zero: bool
+    """Whether the whole interval is above 0, on enough seeds: the player does better under the text of the original."""
+    by_changed_moves: EstimateView | None
+    """The part of the gap that was lost where the story changed the move: in states that an episode of the same seed
+    came to in the game, too, the value lost in the twin less that in the game. ``None`` where values aren't exact."""
+    moves_changed: float | None  # in which share of the decisions in such states the move was another
 
 
 class VarianceView(TypedDict):

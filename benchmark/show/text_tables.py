@@ -25,6 +25,13 @@ _TWIN_NOTE = (
     "these twins"
 )
 
+
+def _by_changed_moves(row: TwinGapView) -> Figure:
+    shown = estimate_figure(row["by_changed_moves"])
+    share = row["moves_changed"]
+    return shown if share is None else shown._replace(interval=f"{shown.interval} in {share:.0%}".strip())
+
+
 _TWIN_GAPS: tuple[Column[TwinGapView], ...] = (
     Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
     Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
@@ -34,6 +41,13 @@ _TWIN_GAPS: tuple[Column[TwinGapView], ...] = (
         lambda row: estimate_figure(row["gap"]),
         explain="the score in the game less the mean of those in its twins, paired by seed",
         bar=True,
+    ),
+    Column(
+        "by_changed_moves",
+        "by changed moves",
+        _by_changed_moves,
+        explain="lost where the story changed the move, in states of the game's own episode of the seed",
+        needed=lambda rows: any(row["by_changed_moves"] is not None for row in rows),
     ),
     Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
     Column("twins", "twins", lambda row: Figure(str(row["twins"]))),

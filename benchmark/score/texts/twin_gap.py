@@ -24,6 +24,8 @@ from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.overall import game_weights, span_of
 from benchmark.score.references import References
 from benchmark.score.results import Cell, ResultColumns
+from benchmark.score.scores import to_view
+from benchmark.score.texts.misled import Changed, changed_moves
 from textgames.scenarios import Scenario
 
 LEAST_SEEDS = 6
@@ -40,6 +42,7 @@ class Gaps(NamedTuple):
         confidence: the level of the interval.
         unit: ``"score"`` or ``"return"``.
         twins: how many were played.
+        span: what returns are divided by to be in that unit.
     """
 
     values: Array
@@ -47,6 +50,7 @@ class Gaps(NamedTuple):
     confidence: float
     unit: Literal["score", "return"]
     twins: int
+    span: float = 1.0
 
 
 def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGapView]:
@@ -55,10 +59,14 @@ def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGa
     A gap is in units of the normalised score where both of its ends are known, else in those of the return.
     """
     twins = twins_of(results.scenarios)
+    changed = changed_moves(results, twins)
     rows = []
     for agent in results.agents:
         told = {name: gaps for name in twins if (gaps := _gaps_of(results, references, agent, name, twins[name]))}
-        rows += [gap_row(agent, name, [gaps], [1.0]) for name, gaps in told.items()]
+        for name, gaps in told.items():
+            rows.append(gap_row(agent, name, [gaps], [1.0]))
+            if len(moves := changed.get((agent, name), ())) > 1:
+                _add_moves(rows[-1], moves, gaps)
         scored = {name: gaps for name, gaps in told.items() if gaps.unit == "score"}
         if len(scored) > 1:
             rows.append(gap_row(agent, "", list(scored.values()), list(game_weights(results, list(scored)).values())))
@@ -101,7 +109,9 @@ def _gaps_of(
     least, most = _possible(cells, scenarios) or (-max(span, *np.abs(gaps)), max(span, *np.abs(gaps)))
     confidence = max(cell.confidence for cell in cells)
     unit = span or 1.0
-    return Gaps(gaps / unit, (least / unit, most / unit), confidence, "score" if span else "return", len(played) - 1)
+    return Gaps(
+        gaps / unit, (least / unit, most / unit), confidence, "score" if span else "return", len(played) - 1, unit
+    )
 
 
 def _possible(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[float, float] | None:
@@ -136,4 +146,14 @@ def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[f
         gap=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
         unit=gaps[0].unit,
         above_zero=pairs >= LEAST_SEEDS and estimate.low is not None and estimate.low > 0,
+        by_changed_moves=None,
+        moves_changed=None,
     )
+
+
+def _add_moves(row: TwinGapView, moves: Sequence[Changed], gaps: Gaps) -> None:
+    """Say how much of the gap was lost at moves that the story changed."""
+    lost = np.array([one.lost for one in moves]) / gaps.span
+    most = float(np.abs(lost).max())
+    row["by_changed_moves"] = to_view(stats.mean_estimate(lost, (-most, most), gaps.confidence))
+    row["moves_changed"] = sum(one.changed for one in moves) / max(1, sum(one.common for one in moves))

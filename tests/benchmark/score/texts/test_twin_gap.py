@@ -12,7 +12,7 @@ import pytest
 import benchmark
 from agents.baselines.random import RandomPlayer
 from agents.baselines.scripted_player import Choice, ScriptedPlayer, as_turn
-from agents.baselines.search import PlannerPlayer
+from agents.baselines.search import PlannerPlayer, search_player_of
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
 from benchmark.errors import UsageError
@@ -24,6 +24,7 @@ from benchmark.runs.replay import replay
 from benchmark.score.document import TwinGapView
 from benchmark.score.texts.twin_gap import LEAST_SEEDS, Gaps, gap_row, paired_gaps
 from benchmark.show.page.page import render_page
+from textgames.twins import Twin
 
 EPISODES = 24
 
@@ -41,6 +42,22 @@ class Memoriser(ScriptedPlayer):
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         return [as_turn(self.choose(request)) for request in as_requests(requests)]
+
+
+class Misled(ScriptedPlayer):
+    """Plays perfectly, but for its first move in a twin, which is the worst there is."""
+
+    name = "misled"
+
+    def choose(self, request: TurnRequest) -> Choice:
+        if request.history or not isinstance(request.game, Twin):
+            return PlannerPlayer().choose(request)
+        values = search_player_of(request.game).values(request)
+        return Choice(min(values, key=values.__getitem__), "So the story goes.")
+
+    @property
+    def history_turns(self) -> int:
+        return 1
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +144,29 @@ def test_three_seeds_say_that_a_gap_is_hardly_known(tmp_path: Path, scenario: st
         assert low < -0.4
         assert high > 0.4
         assert not row["above_zero"]
+
+
+def test_what_was_lost_where_the_story_changed_a_move_is_told(workplace: Path) -> None:
+    players = {"misled": Misled(), "memoriser": Memoriser(), "planner": "planner"}
+    scenarios = ["frozen-lake", "nim"]
+    results = benchmark.evaluate(players, scenarios=scenarios, episodes=12, twins=2, out="run", quiet=True)
+    rows = results.document(max_episodes=0)["twin_gaps"]
+    told = {row["agent"]: row for row in rows if row["scenario"] == "frozen-lake"}
+    misled, memoriser, planner = (told[name] for name in players)
+    # nothing is drawn on this lake, so that its one bad move is all of the gap
+    assert misled["gap"]["value"] > 0.1
+    assert misled["by_changed_moves"]["value"] == pytest.approx(misled["gap"]["value"])
+    assert misled["by_changed_moves"]["low"] <= misled["by_changed_moves"]["value"]
+    assert 0 < misled["moves_changed"] <= 1
+    assert memoriser["moves_changed"] > 0.4
+    assert (
+        memoriser["by_changed_moves"]["value"] < memoriser["gap"]["value"]
+    )  # most is lost where only the twin came to
+    assert planner["moves_changed"] == planner["by_changed_moves"]["value"] == 0.0
+    assert {row["by_changed_moves"] for row in rows if row["scenario"] == "nim"} == {None}  # its players are two
+    assert "by changed moves" in str(results.leaderboard())
+    again = benchmark.read_results("run", quiet=True).document(max_episodes=0)["twin_gaps"]
+    assert again == rows  # what is kept of it, too
 
 
 def test_the_overall_score_counts_a_game_once(results: benchmark.Results) -> None:
