@@ -166,7 +166,7 @@ def _row(results: ResultColumns, agent: str, scenario: Scenario, plays: Plays) -
             f"to tell starts from sampling, give the command of {path} again with --resample 1 --out DIR, and show "
             f"both: textbench leaderboard {path} DIR --stats"
         )
-    if "wording" not in found:
+    if "wording" not in found and results.agents[agent]["settings"].get("prompt_map"):
         missing.append("--prompts all shows what wordings do")
     if "chance" not in found:
         missing.append(
@@ -176,7 +176,7 @@ def _row(results: ResultColumns, agent: str, scenario: Scenario, plays: Plays) -
         agent=agent,
         scenario=scenario.name,
         seeds=len(plays.free),
-        plays=plays.free.shape[1],
+        plays=int((~np.isnan(plays.free)).sum(axis=1).max()),
         wording=found.get("wording"),
         starts=found.get("starts"),
         chance=found.get("chance"),

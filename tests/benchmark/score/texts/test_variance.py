@@ -100,7 +100,7 @@ def test_a_second_run_tells_starts_from_sampling(runs: list[Path]) -> None:
     cliff = rows["random", "cliff-walking"]  # one start, and no chance
     assert cliff["chance"] == {"value": 0.0, "low": 0.0, "high": 0.0}
     assert abs(cliff["starts"]["value"]) < 0.4 * cliff["sampling"]["value"]
-    assert all(row["missing"] == ["--prompts all shows what wordings do"] for row in rows.values())
+    assert not any(row["missing"] for row in rows.values())  # neither has prompts, whose wordings could be varied
     assert "variance" not in read_results(runs[0], runs[1]).document(max_episodes=0)  # equal samples say nothing
 
 
