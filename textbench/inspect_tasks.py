@@ -25,6 +25,7 @@ def _register(name: str) -> Callable[..., Task]:
         seat: str | None = None,
         protocol: str = STANDARD["protocol"],
         moves: str = STANDARD["moves"],
+        twin: int = 0,
     ) -> Task:
         return scenario_task(
             name,
@@ -37,6 +38,7 @@ def _register(name: str) -> Callable[..., Task]:
             seat=seat,
             protocol=protocol,
             moves=moves,
+            twin=twin,
         )
 
     registered: Callable[..., Task] = scenario

@@ -21,7 +21,7 @@ from textgames.environments.rules import TWIN, game_settings, load_game
 from textgames.ladders import Ladder, Level, ladder_of, register_ladder
 from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
 from textgames.tsmg import TSMG
-from textgames.twins import Twin, has_twins, register_vocabulary
+from textgames.twins import Twin, has_twins, register_vocabulary, vocabulary_digest
 from textgames.yardsticks import register_yardstick
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Scenario(NamedTuple):
             run plays all of its scenarios by its own protocol. Environments that are made here don't go by it.
         moves: likewise, whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``.
         level_number: which level of its game's ladder it is (:mod:`textgames.ladders`); 0 for none.
+        vocabulary: the digest of the words that a twin is told with; empty where it is none, or nobody noted it.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Scenario(NamedTuple):
     protocol: str = "default"
     moves: str = "listed"
     level_number: int = 0
+    vocabulary: str = ""
 
     def make(self, **kwargs: Any) -> Any:
         """Make its environment: a Gymnasium one for one player, else a ParallelEnv. ``kwargs`` override settings."""
@@ -94,8 +96,10 @@ class Scenario(NamedTuple):
         """The scenario with a twin of its game, of the same seeds: ``frozen-lake-twin-3``. 0 is the game itself."""
         name, kwargs = self.plain_name, {key: value for key, value in self.kwargs.items() if key != TWIN}
         if number == 0:
-            return self._replace(name=name, kwargs=MappingProxyType(kwargs))
-        return self._replace(name=f"{name}{_TWIN_SUFFIX}{number}", kwargs=MappingProxyType({**kwargs, TWIN: number}))
+            return self._replace(name=name, kwargs=MappingProxyType(kwargs), vocabulary="")
+        told = MappingProxyType({**kwargs, TWIN: number})
+        words = vocabulary_digest(shared_game(self.env_id, kwargs), number)
+        return self._replace(name=f"{name}{_TWIN_SUFFIX}{number}", kwargs=told, vocabulary=words)
 
     @property
     def plain_name(self) -> str:

@@ -13,7 +13,7 @@ where these are exact they are the scale of the game's normalised scores.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -49,6 +49,10 @@ class SearchPlayer(ABC):
         A value is the expected return, undiscounted, of the steps that are left: of this action now and the best play
         after it that the search knows.
         """
+
+    def values_with(self, request: TurnRequest, actions: Collection[str]) -> dict[str, float]:
+        """The values of these actions, and of enough others to tell the best ones; by default of all."""
+        return self.values(request)
 
     def plan(self, request: TurnRequest) -> Choice:
         """The best move that the search finds: an action of the largest value, the first of equals."""

@@ -34,6 +34,7 @@ class Terms(NamedTuple):
     settings: Mapping[str, Any] = {}  # what else of the run is given
     exact: bool = False  # neither more episodes than these, nor other scenarios
     season: str = ""  # its folder, for advice
+    mark: Mapping[str, str] | None = None  # what the manifest says of the season
 
 
 def open_terms() -> Terms:
@@ -71,8 +72,10 @@ def submit(
     plan = Plan.from_manifest(folder.manifest)
     _check_complete(folder, plan, name, terms or open_terms())
     seeds = {matchup: found for matchup, found in plan.seeds.items() if name in matchup.agents}
+    mark = (terms or open_terms()).mark
     manifest = {
-        **{key: value for key, value in folder.manifest.items() if key != "operation"},
+        **{key: value for key, value in folder.manifest.items() if key not in ("operation", "season")},
+        **({} if mark is None else {"season": dict(mark)}),
         **{"kind": ENTRY_KIND, "agent": name, "author": author, "note": note},
         "agents": [card for card in folder.manifest["agents"] if card["name"] == name],
         "prices": {key: price for key, price in folder.manifest.get("prices", {}).items() if key == name},

@@ -117,6 +117,10 @@ def manifest_problems(manifest: Manifest, plan: Plan, terms: Terms | None = None
         *_seed_problems(plan, card["name"], manifest["settings"], terms),
     ):
         yield f"{MANIFEST_NAME}: {problem}"
+    if (claimed := manifest.get("season")) != terms.mark:
+        wanted = "no season" if terms.mark is None else f"the season {terms.mark['name']!r}"
+        known = "none" if claimed is None else f"{shown(claimed['name'])} with the digest {claimed['sha256'][:12]}"
+        yield f"{MANIFEST_NAME}: season is {known}, an entry of {wanted} is checked; see textbench validate --season"
     strangers = sorted(manifest.get("prices", {}).keys() - {card["name"]})
     if strangers:
         yield f"{MANIFEST_NAME}: prices are given for {shown(strangers[0])}, the entry is of {card['name']!r}"
@@ -169,6 +173,8 @@ def _settings_problems(settings: dict[str, Any], card: dict[str, Any], plan: Pla
     for name, wanted in {"seed_offset": terms.seed_offset, **terms.settings}.items():
         if settings[name] != wanted:
             yield f"settings.{name} is {shown(settings[name])}, an entry has {wanted!r}"
+    if settings.get("resample") is not None:  # else the best of many samples could be chosen
+        yield f"settings.resample is {shown(settings['resample'])}, an entry has the samples of its seeds"
     for name in ("agents", "scenarios"):
         if len(set(settings[name])) < len(settings[name]):
             yield f"settings.{name} has a name twice: {shown(settings[name])}"

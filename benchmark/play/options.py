@@ -96,6 +96,14 @@ class RunOptions:
     )
     episodes: int = option(50, "N", "episodes per scenario and agent", counts=True, ge=1, le=10**7)
     seed_offset: int = option(0, "N", "start at this episode of the scenario's seeds", counts=True, ge=0, le=2**52)
+    resample: int | None = option(
+        None,
+        "K",
+        "draw the agents' samples anew on the same starts and chances, to tell sampling from starts; any number",
+        counts=True,
+        ge=1,
+        le=2**31,
+    )
     until: float | None = option(
         None,
         "W",
@@ -212,7 +220,7 @@ OF_ONE_AGENT = (
 CLUSTER = tuple(name for name in OPTIONS if name == "ray" or name.startswith("ray_"))
 """Where a run is played. No manifest has them: the folder is the same wherever it was, and can be resumed anywhere."""
 
-ADDED = ("until", "agent_options", "twin", "twins", "level", "levels")
+ADDED = ("until", "agent_options", "twin", "twins", "level", "levels", "resample")
 """Counting options that aren't in the settings of every manifest: where nobody gave them they are left out."""
 
 VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name, one in OPTIONS.items() if one.metadata["metavar"]}

@@ -155,6 +155,8 @@ class _TeamRun:
         self._spent_before = meter.spent
         self._failures: Counter[str] = Counter()
         self._any_scored = False
+        resample = folder.manifest["settings"].get("resample")
+        self._noise = () if resample is None else (resample,)
 
     def play(self, elsewhere: Elsewhere | None) -> None:
         total = sum(len(left) for left in self._seeds.values())
@@ -196,7 +198,7 @@ class _TeamRun:
                 if not self._affordable():
                     return
                 self._started += 1
-                yield EpisodeTask.of(scenario, seed)
+                yield EpisodeTask.of(scenario, seed, noise=self._noise)
 
     def _affordable(self) -> bool:
         """Whether the money reaches for what is in flight and one more, going by the finished episodes' mean cost."""

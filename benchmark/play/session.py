@@ -32,7 +32,7 @@ from benchmark.play.runner import Limits, play_plan
 from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
-from benchmark.runs.plan import Plan, import_registration
+from benchmark.runs.plan import Plan, import_registration, told_otherwise
 from benchmark.runs.record import Key, key_of, paid_tokens
 
 
@@ -130,12 +130,13 @@ def open_session(planned: PlannedRun) -> Session:
         UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
         StorageError: the folder can't be written, or is in use.
     """
-    options, players, plan = planned
+    options, players, plan, season = planned
     redactor = Redactor.from_environment(secrets=secrets_of(options))
     claims = claims_of(options, [scenario.env_id for scenario in plan.scenarios.values()])
     cards = players.check(plan)
     players.check_names()
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
+    manifest |= {} if season is None else {"season": dict(season)}
     path = Path(options.out or new_folder())
     if not (path / MANIFEST_NAME).exists():
         # The user's file of prompts may change or move; a resume needs the one that was used.
@@ -160,7 +161,7 @@ def check_unplayed(planned: PlannedRun) -> None:
     Raises:
         UsageError: in the same words; but a key may be missing.
     """
-    options, players, _ = planned
+    options, players, *_ = planned
     players.check_unmade()
     cards = [
         {"name": name, "spec": spec.spec, "settings": {"model": (find_model(spec.spec) or (None, None))[1]}}
@@ -260,6 +261,8 @@ def reopen_session(
     for env_id in env_ids:
         import_registration(env_id)
     plan = Plan.from_manifest(manifest)
+    if why := next(filter(None, map(told_otherwise, plan.scenarios.values())), ""):
+        raise UsageError(why)
     options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
     if "episodes" in given.given and not options.grows:
         plan = plan.with_episodes(options.episodes, options.seed_offset)

@@ -82,6 +82,9 @@ class ScenarioShape(TypedDict):
     first_seed: Annotated[Seed, Field(description="Episode k has this seed plus k.")]
     training: Annotated[bool, Field(description="Whether the paper trains on it.")]
     level: NotRequired[Annotated[int, Field(ge=1, le=10**4, description="Which level of its game's ladder it is.")]]
+    vocabulary: NotRequired[
+        Annotated[str, Field(pattern="^[0-9a-f]{16}$", description="Digest of the words that a twin is told with.")]
+    ]
 
 
 @with_config(STRICT)
@@ -91,6 +94,14 @@ class MatchupShape(TypedDict):
     scenario: Annotated[str, Field(description="A key of scenarios.")]
     agents: Annotated[list[str], Field(min_length=1, description="Names of agents, in the order of the seats.")]
     seeds: list[Annotated[list[Seed], Field(min_length=2, max_length=2, description="First and last, both included.")]]
+
+
+@with_config(STRICT)
+class PlayedSeasonShape(TypedDict):
+    """The season that a run or an entry was played in."""
+
+    name: Annotated[str, Field(max_length=200, description="As its season.json has it.")]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="Of its season.json.")]
 
 
 @with_config(ConfigDict(strict=True, extra="allow"))
@@ -120,6 +131,7 @@ class ManifestShape(TypedDict):
     prices: NotRequired[Annotated[dict[str, PriceShape], Field(description="Of the agents whose tokens cost any.")]]
     scenarios: Annotated[dict[str, ScenarioShape], Field(description="What is played.")]
     matchups: Annotated[list[MatchupShape], Field(description="The plan: every episode follows from it.")]
+    season: NotRequired[Annotated[PlayedSeasonShape, Field(description="Where it was played in one.")]]
     sessions: NotRequired[Annotated[list[SessionShape], Field(description="The processes that played, in order.")]]
     merged_from: NotRequired[Annotated[list[str], Field(description="The runs that textbench merge put together.")]]
     agent: NotRequired[Annotated[str, Field(description="An entry's agent.")]]

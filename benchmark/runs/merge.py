@@ -81,11 +81,12 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
                 f"{folder.path} was made with textbench {manifest['textbench']['version']}, {folders[0].path} with "
                 f"{first['textbench']['version']}: they can't be one run; show them side by side: textbench leaderboard"
             )
-        for name in OLD_PROTOCOL:
-            if manifest["settings"][name] != first["settings"][name]:
+        for name in (*OLD_PROTOCOL, "resample", "season"):
+            ours, theirs = (one["settings"].get(name) or one.get(name, "none") for one in (manifest, first))
+            if ours != theirs:
                 raise UsageError(
-                    f"{folder.path} was played with {name} {manifest['settings'][name]}, {folders[0].path} with "
-                    f"{first['settings'][name]}: they can't be one run; show them side by side: textbench leaderboard"
+                    f"{folder.path} was played with {name} {ours}, {folders[0].path} with {theirs}: they can't be one "
+                    "run; show them side by side: textbench leaderboard"
                 )
         for card in manifest["agents"]:
             if agents.setdefault(card["name"], card) != card:

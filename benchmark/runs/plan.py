@@ -289,6 +289,7 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
         "first_seed": scenario.first_seed,
         "training": scenario.training,
         **level,
+        **({"vocabulary": scenario.vocabulary} if scenario.vocabulary else {}),
     }
 
 
@@ -304,7 +305,7 @@ def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = 
         UsageError: its game isn't known here (or may not be its own), or refuses the settings.
     """
     scenario = Scenario(name, data["env_id"], data["kwargs"], data["horizon"], data["first_seed"], data["training"])
-    scenario = scenario._replace(level_number=data.get("level", 0))
+    scenario = scenario._replace(level_number=data.get("level", 0), vocabulary=data.get("vocabulary", ""))
     env_id = scenario.env_id
     if ":" in env_id and not own_games:
         raise UsageError(f"the manifest's scenario {shown(name)} is {env_id!r}; an entry can't bring its own game")
@@ -325,6 +326,17 @@ def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = 
         own = "" if env_id.rpartition(":")[2] in registered_ids() else "; a module that registers it: --import MODULE"
         raise UsageError(f"the manifest's scenario {shown(name)} can't be made: {sentence}{own}") from None
     return scenario
+
+
+def told_otherwise(scenario: Scenario) -> str:
+    """Why a twin of a manifest isn't the twin of that number any more; empty where it is, or is none."""
+    now = scenario.twin(scenario.twin_number).vocabulary if scenario.vocabulary else ""
+    if now == scenario.vocabulary:
+        return ""
+    return (
+        f"{scenario.name} was told with the vocabulary {scenario.vocabulary}, which is {now or 'gone'} in this version "
+        "of textbench, with other words and moves; take the version that played it, or play it anew"
+    )
 
 
 def to_ranges(seeds: Iterable[int]) -> list[list[int]]:

@@ -11,6 +11,7 @@ from agents.episode import EpisodeTask, RewardLedger
 from agents.loop.live import EnvironmentPool, final_metrics
 from agents.turn import Refused, Turn, TurnRequest, own_action_help
 from benchmark.errors import UsageError
+from benchmark.runs.plan import told_otherwise
 from benchmark.runs.record import Record, observations_digest
 from textgames.environments.rules import EpisodeRules
 from textgames.scenarios import Scenario
@@ -80,11 +81,14 @@ def replay(record: Record, scenario: Scenario, *, boards: bool = True) -> Replay
         boards: also draw the boards and tell what happened, which only people look at.
 
     Raises:
-        ReplayError: a round lacks a response or has one that nobody was asked for; says where.
+        ReplayError: a round lacks a response or has one that nobody was asked for; says where. Or a twin is told in
+            other words than when it was played.
         UsageError: the scenario's definition can't be made into an environment.
     """
     if record["seed"] < 0:
         raise ReplayError(f"there is no episode with seed {record['seed']}")
+    if why := told_otherwise(scenario):
+        raise ReplayError(why)
     task = EpisodeTask.of(scenario, record["seed"])
     try:
         env = _ENVIRONMENTS.take(task)

@@ -37,6 +37,7 @@ class SourceView(TypedDict):
     started: str  # ISO 8601, UTC; from the manifest
     finished: str | None
     complete: bool  # every planned episode was played, without errors
+    season: str | None  # the name of the season that it was played in
 
 
 class PromptPiece(TypedDict):
@@ -308,7 +309,12 @@ class TwinGapView(TypedDict):
     pairs: int  # seeds that were scored in the game and in all of these
     gap: EstimateView  # the interval is over seeds, for these twins
     unit: Literal["score", "return"]  # of the normalised score, or of the return where there is none
-    above_zero: bool  # whether the whole interval is above 0: the player does better under the text of the original
+    above_zero: bool
+    """Whether the whole interval is above 0, on enough seeds: the player does better under the text of the original."""
+    by_changed_moves: EstimateView | None
+    """The part of the gap that was lost where the story changed the move: in states that an episode of the same seed
+    came to in the game, too, the value lost in the twin less that in the game. ``None`` where values aren't exact."""
+    moves_changed: float | None  # in which share of the decisions in such states the move was another
 
 
 class RungView(TypedDict):
@@ -336,12 +342,23 @@ class LadderView(TypedDict):
     rungs: list[RungView]  # by level
 
 
-class WordingVarianceView(TypedDict):
-    """Where the variance of an agent's returns comes from, in squared units of the return."""
+class VarianceView(TypedDict):
+    """Where the variance of one episode of an agent in a scenario comes from, in squared units of the return.
 
-    wording: float  # between wordings, unbiased: it may come out below 0, which then means none that can be seen
-    chance: float | None  # what taking luck out has removed; ``None`` where luck isn't known
-    starts_and_sampling: float  # the rest, of which one episode a start can't tell the parts
+    Parts are unbiased: one may come out below 0, which then means none that can be seen. Intervals are over seeds, for
+    these wordings. A part is ``None`` where it isn't told from the others; ``missing`` says what would do that.
+    """
+
+    agent: str
+    scenario: str
+    seeds: int
+    plays: int  # of each seed, at most
+    wording: EstimateView | None
+    starts: EstimateView | None  # with whatever of chance luck doesn't tell, and a wording that suits some starts alone
+    chance: EstimateView | None  # what taking luck out removes
+    sampling: EstimateView | None
+    starts_and_sampling: EstimateView | None
+    missing: list[str]
 
 
 class WordingFlipView(TypedDict):
@@ -362,10 +379,11 @@ class WordingView(TypedDict):
     spread: float  # the standard deviation between wordings, once that within them is taken out
     over_starts: EstimateView  # the mean of ``means``; the interval is for these wordings
     over_wordings: EstimateView  # the same mean; the interval is for wordings like these
-    variance: WordingVarianceView
     half_width: float  # half of the half-width of ``over_wordings``, and what it takes to reach that:
     episodes_for_it: int | None  # so many episodes in these wordings; ``None`` where no number is enough
     wordings_for_it: int | None  # at least so many wordings
+    wording_worth: int | None
+    """How many more episodes narrow ``over_wordings`` as one more wording does; ``None`` where no number does."""
     flips: list[WordingFlipView]  # with agents after this one by name
 
 
@@ -453,6 +471,7 @@ class ViewDocument(TypedDict):
     twin_gaps: NotRequired[list[TwinGapView]]  # where scenarios were played with twins of theirs
     ladders: NotRequired[list[LadderView]]  # where levels of a game were played
     wordings: NotRequired[list[WordingView]]  # where prompts had several wordings
+    variance: NotRequired[list[VarianceView]]  # there, and where a run played the same seeds with other samples
     texts: list[str]  # the string table of the episodes
     episodes: list[EpisodeView]
     episodes_planned: int  # how many the sources are to hold

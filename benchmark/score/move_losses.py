@@ -5,15 +5,16 @@ every move against the best replies. What a move is worth less than the best one
 whatever the opponent then made of it. So the value lost per move, a metric of every episode, tells strong players apart
 whose games all end in draws.
 
-In these games and in those for one player that have exact values, the losses are also told apart by the kind of
-decision that they were made at (:data:`KINDS`), for :mod:`benchmark.score.beside.skill`.
+In these games and in those for one player that have exact values the losses are also told apart by the kind of decision
+that they were made at (:data:`KINDS`), for :mod:`benchmark.score.beside.skill`. Where something is hidden, values are
+those of what a player knows of it, by the search player of the game.
 """
 
 import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.baselines.search import SearchPlayer, find_search_player
 from agents.turn import TurnRequest
@@ -58,13 +59,25 @@ where nobody plays the game one step ahead.
 """
 
 
+class Decision(NamedTuple):
+    """One decision of a player: where, which action was executed (empty for none), and the value that it lost."""
+
+    player: str
+    state: Any
+    steps_left: int | None
+    action: str
+    lost: float
+    kinds: Mapping[str, bool]
+
+
 class MoveLosses:
     """Tells the losses in the records of one scenario."""
 
-    def __init__(self, scenario: Scenario, yardstick: Yardstick) -> None:
+    def __init__(self, scenario: Scenario, yardstick: Yardstick | None) -> None:
+        """Without a ``yardstick`` values are those of the game's search player, by what it reads."""
         self.scenario, self._game = scenario, scenario.game()
         self.players = len(self._game.players)
-        self._values = lru_cache(maxsize=KEPT_POSITIONS)(yardstick.values)
+        self._values = None if yardstick is None else lru_cache(maxsize=KEPT_POSITIONS)(yardstick.values)
         self._search = find_search_player(self._game)
         self._greedy: dict[Any, str] = {}  # by state, rounds left and player: what greedy does there
         self._left = LIMIT
@@ -76,7 +89,11 @@ class MoveLosses:
         if len(game.players) != players or (players == 2 and not (game.takes_turns and game.reads_observations)):
             return None
         yardstick = find_yardstick(game)
-        return cls(scenario, yardstick) if yardstick is not None and yardstick.exact else None
+        if yardstick is not None and yardstick.exact:
+            return cls(scenario, yardstick)
+        # where something is hidden, the exact values are of what is known of it, and a yardstick sees more
+        search = find_search_player(game) if players == 1 else None
+        return cls(scenario, None) if search is not None and search.exact else None
 
     def of_record(self, record: Record) -> dict[str, Losses] | None:
         """The losses of every player; empty for a record that isn't any more what the game makes of it.
@@ -86,34 +103,48 @@ class MoveLosses:
         if not self._left:
             return None
         self._left -= 1
+        found: dict[str, Losses] = {}
+        for decision in self.decisions(record):
+            own = found.setdefault(decision.player, {kind: [0.0, 0] for kind in decision.kinds})
+            for kind, is_one in decision.kinds.items():
+                own[kind][0] += decision.lost * is_one
+                own[kind][1] += is_one
+        return found
+
+    def decisions(self, record: Record) -> "list[Decision]":
+        """Every decision of a record with what it lost; none of one that isn't any more what the game makes of it."""
         try:
             played = replay(record, self.scenario, boards=False)
         except ReplayError:
-            return {}
+            return []
         if not shows_what_was_seen(played, record):
-            return {}
-        found: dict[str, Losses] = {}
+            return []
+        found: list[Decision] = []
         last = {step.player: step for step in played.steps}
+        begun: set[str] = set()
         for step, request in requests_of(played, self._game):
             state = played.states[step.round]
-            values = self._values(state, step.steps_left, step.player)
+            greedy = None if self._search is None else self._greedy_in(self._search, state, request)
+            if self._values is not None:
+                values = self._values(state, step.steps_left, step.player)
+            else:
+                assert self._search is not None
+                values = self._search.values_with(request, {*filter(None, (step.action, greedy))})
             best = max(values.values())
             # who forfeits is paid what a loss pays, in place of what was still to be won
             lost = best - values[step.action] if step.action else max(0.0, best - step.reward)
             kinds = {
                 ALL: True,
                 MOVES: bool(step.action),
-                "first": step.player not in found,
+                "first": step.player not in begun,
                 "last": step is last[step.player],
                 "only": len(values) > 1 and sum(value >= best - TIE for value in values.values()) == 1,
                 "unread": not step.valid,
             }
-            if self._search is not None:
-                kinds["greedy"] = values[self._greedy_in(self._search, state, request)] < best - TIE
-            own = found.setdefault(step.player, {kind: [0.0, 0] for kind in kinds})
-            for kind, is_one in kinds.items():
-                own[kind][0] += lost * is_one
-                own[kind][1] += is_one
+            if greedy is not None:
+                kinds["greedy"] = values[greedy] < best - TIE
+            begun.add(step.player)
+            found.append(Decision(step.player, state, step.steps_left, step.action, lost, kinds))
         return found
 
     def _greedy_in(self, search: SearchPlayer, state: Any, request: TurnRequest) -> str:

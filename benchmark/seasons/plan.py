@@ -27,7 +27,7 @@ def plan_played(
     planned = plan_run(_decided(options, season), say, policies)
     for card in planned.players.check(planned.plan):
         season.check_card(card)
-    return planned
+    return planned._replace(season=season.mark)
 
 
 def _decided(options: RunOptions, season: Season) -> RunOptions:
@@ -43,7 +43,8 @@ def _decided(options: RunOptions, season: Season) -> RunOptions:
         "seed_offset": terms.seed_offset,
     }
     decided |= terms.settings
-    for name in (*decided, "suites", "level", "levels", "twin", "twins", "until", "legal_only", "protocols"):
+    playing = ("suites", "level", "levels", "twin", "twins", "resample", "until", "legal_only", "protocols")
+    for name in (*decided, *playing):
         if name in options.given and getattr(options, name) != decided.get(name):
             raise UsageError(f"{flag_of(name)} can't be given with --season: the season {season.path} decides it")
     # a folder from elsewhere names nobody whose code or server would be used; that does the user alone

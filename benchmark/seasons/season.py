@@ -16,7 +16,7 @@ fit. What no file can tell is when it was published; for that its people look at
 import hmac
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -32,7 +32,7 @@ from benchmark.entries.entry import Terms
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import folder_name
 from benchmark.runs.manifest import CardShape, strict_json
-from benchmark.runs.plan import find_scenarios
+from benchmark.runs.plan import find_scenarios, num_players
 from benchmark.runs.provenance import code_version, now
 from benchmark.runs.record import STRICT
 
@@ -101,6 +101,7 @@ class Season:
         """
         about = _read(path / SEASON_NAME, SeasonShape, "a season has one; make one: textbench season new DIR")
         agents = {file.stem: _read(file, RegistrationShape) for file in sorted((path / "agents").glob("*.json"))}
+        _check_scenarios(about["scenarios"])
         digest = _digest(path / SEASON_NAME)
         for name, one in agents.items():
             if one["season"] != digest:
@@ -150,12 +151,23 @@ class Season:
         return int(self.revealed["seed_offset"])
 
     @property
+    def mark(self) -> dict[str, str]:
+        """What runs and entries that were played in it have in their manifests."""
+        return {"name": self.about["name"], "sha256": _digest(self.path / SEASON_NAME)}
+
+    @property
     def terms(self) -> Terms:
         """What an entry of this season has to be."""
         about = self.about
         rules = {name: about[name] for name in ("protocol", "moves")}
         return Terms(
-            tuple(about["scenarios"]), about["episodes"], self.seed_offset, rules, exact=True, season=str(self.path)
+            tuple(about["scenarios"]),
+            about["episodes"],
+            self.seed_offset,
+            rules,
+            exact=True,
+            season=str(self.path),
+            mark=self.mark,
         )
 
     def check_card(self, card: Mapping[str, Any]) -> None:
@@ -203,9 +215,7 @@ def new_season(path: Path, secret_file: Path, settings: Mapping[str, Any]) -> Se
         raise UsageError(f"{path} isn't empty; choose another folder")
     if secret_file.resolve().is_relative_to(path.resolve()):
         raise UsageError(f"the secret can't be kept in {path}, which is published: --secret FILE elsewhere")
-    several = [name for name, one in find_scenarios(settings["scenarios"]).items() if len(one.game().players) > 1]
-    if several:
-        raise UsageError(f"{several[0]} is for several players; a season is of scenarios for one")
+    _check_scenarios(settings["scenarios"])
     secret = secrets.token_hex(32)
     lock = sha256(secret.encode()).hexdigest()
     facts = {"opened": now(), "textbench": code_version()["version"]}
@@ -222,6 +232,15 @@ def new_season(path: Path, secret_file: Path, settings: Mapping[str, Any]) -> Se
         raise StorageError(f"can't write {error.filename}: {error.strerror}") from None
     _write(path / SEASON_NAME, about)
     return Season.open(path)
+
+
+def _check_scenarios(names: Sequence[str]) -> None:
+    for name, scenario in find_scenarios(names).items():
+        if num_players(scenario) > 1:
+            raise UsageError(
+                f"{name} is for several players, and a season is of scenarios for one, as an entry holds one agent's "
+                "episodes; play it with textbench run"
+            )
 
 
 def register(season: Season, card: Mapping[str, Any], author: str) -> Path:

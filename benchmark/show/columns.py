@@ -20,6 +20,7 @@ from benchmark.score.document import (
     SkillView,
     SuiteView,
     TwinGapView,
+    VarianceView,
     WordingView,
 )
 from benchmark.show.scale import ENDS, above_one, blind_note, scale_sentence
@@ -32,6 +33,7 @@ Row = TypeVar(
     TwinGapView,
     LadderView,
     WordingView,
+    VarianceView,
     ReliabilityView,
     ProtocolView,
     SkillView,
@@ -40,6 +42,9 @@ Row = TypeVar(
 
 LARGE = 8
 """A board of more scenarios is shown by suite: one table for each at the terminal, closed ones on the page."""
+
+OVER = "intervals over starts"
+"""What the intervals of scores hold over, for the headings of their tables: those over wordings too are in another."""
 
 MOST_NAMES = 12  # of scenarios that a note lists
 
@@ -136,6 +141,15 @@ def listed(names: Sequence[str]) -> str:
     """The names, or the first ones and how many more there are."""
     more = len(names) - MOST_NAMES
     return ", ".join(names if more <= 0 else [*names[:MOST_NAMES], f"{more} more"])
+
+
+def season_notes(document: Mapping[str, Any]) -> list[str]:
+    """Which agents' results are of which season; none where nobody's is."""
+    found: dict[str, list[str]] = {}
+    for agent in document["agents"]:
+        if season := document["sources"][agent["source"]].get("season"):
+            found.setdefault(season, []).append(agent["name"])
+    return [f"season {season}: {listed(names)}" for season, names in found.items()]
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -19,6 +19,7 @@ from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows
 from benchmark.score.texts.twin_gap import twin_gap_rows
+from benchmark.score.texts.variance import variance_rows
 from benchmark.score.texts.wordings import wording_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
@@ -80,6 +81,8 @@ def results_document(
         document["protocols"] = protocols
     if wordings := wording_rows(results):
         document["wordings"] = wordings
+    if variance := variance_rows(results):
+        document["variance"] = variance
     return document
 
 
@@ -96,6 +99,7 @@ def _source_view(results: ResultColumns, index: int) -> SourceView:
         started=sessions[0].get("started") or "",
         finished=sessions[-1].get("finished"),
         complete=results.source_complete[index],
+        season=manifest["season"]["name"] if "season" in manifest else None,
     )
 
 

@@ -43,4 +43,4 @@ def _source_line(source: Mapping[str, Any]) -> str:
     line = f"- `{source['name']}`: textbench {source['textbench_version']}"
     if source["commit"]:
         line += f", commit {source['commit'][:12]}" + (" with uncommitted changes" if source["dirty"] else "")
-    return line + "\n"
+    return line + (f", season {source['season']}" if source["season"] else "") + "\n"

@@ -7,7 +7,15 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import agent_note, agent_warning, estimate_figure, further_protocols, number
+from benchmark.show.columns import (
+    OVER,
+    agent_note,
+    agent_warning,
+    estimate_figure,
+    further_protocols,
+    number,
+    season_notes,
+)
 from benchmark.show.scale import scale_sentence
 from benchmark.show.terminal_tables import printable
 from benchmark.show.text_tables import level_figure
@@ -34,7 +42,7 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     beside = [sentence for key, sentence in _BESIDE.items() if document.get(key)]
     counted = _counted([row for row in scores if not _on_a_ladder(document, row)])
     told = [counted, scale_sentence(scores), *beside, _marked(rows), _warned(scores), _noted(scores)]
-    told += [f"{note[0].upper()}{note[1:]}." for note in further_protocols(scores)]
+    told += [f"{note[0].upper()}{note[1:]}." for note in (*further_protocols(scores), *season_notes(document))]
     notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
     left_out = [] if len(rows) <= room else [f"and {len(rows) - room + 1} more agents"]
@@ -146,7 +154,7 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
     scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
     of = f" of {scenarios[0]}" if len(scenarios) == 1 else ""
-    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with 95% intervals."
+    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with 95% {OVER}."
 
 
 def _marked(rows: Sequence[Row]) -> str:

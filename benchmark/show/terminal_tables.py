@@ -40,7 +40,7 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         sheets = suite_sheets(scores, ratings)
     else:
         sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
-    sheets += [_sheet(one.title, one.columns, one.rows, (one.note,)) for one in text_tables(document)]
+    sheets += [_sheet(one.title, one.columns, one.rows, one.notes) for one in text_tables(document)]
     overalls = []
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))
@@ -51,6 +51,8 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         rows = [{**row, "lacks": []} for row in rows]
         overalls.insert(0, _sheet("overall by suite", columns, rows, common.suite_notes(suites)))
     sheets = [*overalls[::-1], *sheets] if overall_first else [*sheets, *overalls]
+    if notes := common.season_notes(document):
+        sheets[0] = replace(sheets[0], notes=(*sheets[0].notes, *notes))
     if any(row["tied"] for row in (*scores, *document["overall"])):
         note = (
             "=: can't be told apart from the best agent of this rank, by the paired test at level 0.05 after "
@@ -125,11 +127,11 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
         count = common.same_episodes(group)
-        title = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
+        counted = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
         scale = _scale_note(group)
         ends = [f"normalised: {scale}"] if scale else []
         notes = [*ends, *common.score_notes(group), *common.further_protocols(group)]
-        sheets.append(_sheet(title, common.SCORES, group, notes))
+        sheets.append(_sheet(f"{counted}; {common.OVER}", common.SCORES, group, notes))
     return sheets
 
 
@@ -171,7 +173,7 @@ def _sheet(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row], note
         for column, figure in zip(columns, figures, strict=True):
             if figure.note:
                 more.append(f"{row['agent']}: {'' if column.key == 'agent' else column.title + ': '}{figure.note}")
-    titles = tuple(f"<{column.title}" if column.key in ("agent", "metrics") else column.title for column in columns)
+    titles = tuple(f"<{column.title}" if column.key in _FOLDED else column.title for column in columns)
     optional = tuple(column.title for column in columns if column.optional or column.wide_only)
     return Sheet(title, titles, tuple(lines), tuple(note for note in (*notes, *more) if note), optional)
 
@@ -181,6 +183,8 @@ def _figure_text(column: Column[Row], figure: Figure) -> str:
         return figure.text or "-"
     return f"{figure.text} {figure.interval}"
 
+
+_FOLDED = ("agent", "metrics", "means")  # the columns of long texts, which take several lines where they have to
 
 COMPARISON_NOTES = (
     "Difference: mean of (return of A - return of B) over the seeds that both played, with its 95% interval.",

@@ -15,6 +15,7 @@ from benchmark.score.document import (
     ReliabilityView,
     SkillView,
     TwinGapView,
+    VarianceView,
     WordingView,
 )
 from benchmark.score.move_losses import KINDS
@@ -25,6 +26,13 @@ _TWIN_NOTE = (
     "these twins"
 )
 
+
+def _by_changed_moves(row: TwinGapView) -> Figure:
+    shown = estimate_figure(row["by_changed_moves"])
+    share = row["moves_changed"]
+    return shown if share is None else shown._replace(interval=f"{shown.interval} in {share:.0%}".strip())
+
+
 _TWIN_GAPS: tuple[Column[TwinGapView], ...] = (
     Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
     Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
@@ -34,6 +42,13 @@ _TWIN_GAPS: tuple[Column[TwinGapView], ...] = (
         lambda row: estimate_figure(row["gap"]),
         explain="the score in the game less the mean of those in its twins, paired by seed",
         bar=True,
+    ),
+    Column(
+        "by_changed_moves",
+        "by changed moves",
+        _by_changed_moves,
+        explain="lost where the story changed the move, in states of the game's own episode of the seed",
+        needed=lambda rows: any(row["by_changed_moves"] is not None for row in rows),
     ),
     Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
     Column("twins", "twins", lambda row: Figure(str(row["twins"]))),
@@ -72,7 +87,8 @@ _LADDERS: tuple[Column[LadderView], ...] = (
 
 _WORDING_NOTE = (
     "mean returns; the first interval is for these wordings, the second for wordings like these; the spread is the "
-    "standard deviation between wordings, and the last column says what would halve the second interval"
+    "standard deviation between wordings; one more wording lowers the variance of the mean as much as the episodes "
+    "that it is worth; and the last column says what would halve the second interval"
 )
 
 
@@ -90,6 +106,10 @@ def _to_halve(row: WordingView) -> Figure:
     return Figure("" if row["wordings_for_it"] is None else f"{row['wordings_for_it']} wordings")
 
 
+def _worth(row: WordingView) -> Figure:
+    return Figure("more than any" if row["wording_worth"] is None else f"{row['wording_worth']} episodes")
+
+
 _WORDINGS: tuple[Column[WordingView], ...] = (
     Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
     Column("scenario", "scenario", lambda row: Figure(row["scenario"]), "ascending"),
@@ -97,7 +117,39 @@ _WORDINGS: tuple[Column[WordingView], ...] = (
     Column("over_wordings", "over starts and wordings", lambda row: estimate_figure(row["over_wordings"])),
     Column("spread", "spread", lambda row: Figure(number(row["spread"]))),
     Column("means", "by wording", _by_wording, wide_only=True),
+    Column("worth", "one more is worth", _worth, wide_only=True),
     Column("to_halve", "to halve it", _to_halve, wide_only=True),
+)
+
+
+_VARIANCE_NOTE = (
+    "of one episode's return, with the share of all; parts are unbiased, so that one may be below 0; intervals are "
+    "over seeds, for these wordings"
+)
+
+_VARIANCE_PARTS = ("wording", "starts", "chance", "sampling")
+
+
+def _variance_column(key: str) -> Column[VarianceView]:
+    def figure(row: VarianceView) -> Figure:
+        part: EstimateView | None = row[key]  # type: ignore[literal-required]
+        shown = estimate_figure(part, ".3g")
+        every = [row["wording"], row["chance"], row["starts_and_sampling"]]
+        total = sum(one["value"] for one in every if one is not None)
+        share = f" {part['value'] / total:.0%}" if part is not None and total > 0 else ""
+        return shown._replace(interval=f"{shown.interval}{share}".strip())
+
+    def needed(rows: Sequence[VarianceView]) -> bool:
+        return key in _VARIANCE_PARTS or any(row["sampling"] is None for row in rows)
+
+    return Column(key, key.replace("_", " "), figure, "ascending", needed=needed)
+
+
+_VARIANCE: tuple[Column[VarianceView], ...] = (
+    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
+    Column("scenario", "scenario", lambda row: Figure(row["scenario"]), "ascending"),
+    *map(_variance_column, (*_VARIANCE_PARTS, "starts_and_sampling")),
+    Column("seeds", "seeds", lambda row: Figure(str(row["seeds"])), wide_only=True),
 )
 
 
@@ -189,20 +241,27 @@ class TextTable(NamedTuple):
     key: str  # of its rows in a document
     title: str
     columns: Sequence[Column[Any]]
-    note: str
+    notes: tuple[str, ...]
     rows: Sequence[Any] = ()
 
 
 _TABLES = (
-    TextTable("twin_gaps", "twin gap", _TWIN_GAPS, _TWIN_NOTE),
-    TextTable("ladders", "levels", _LADDERS, _LADDER_NOTE),
-    TextTable("wordings", "wordings", _WORDINGS, _WORDING_NOTE),
-    TextTable("skill", "which skill", _SKILL, _SKILL_NOTE),
-    TextTable("protocols", "by protocol", _PROTOCOLS, _PROTOCOL_NOTE),
-    TextTable("reliability", "reliability", _RELIABILITY, _RELIABILITY_NOTE),
+    TextTable("twin_gaps", "twin gap", _TWIN_GAPS, (_TWIN_NOTE,)),
+    TextTable("ladders", "levels", _LADDERS, (_LADDER_NOTE,)),
+    TextTable("wordings", "wordings", _WORDINGS, (_WORDING_NOTE,)),
+    TextTable("variance", "where the variance comes from", _VARIANCE, (_VARIANCE_NOTE,)),
+    TextTable("skill", "which skill", _SKILL, (_SKILL_NOTE,)),
+    TextTable("protocols", "by protocol", _PROTOCOLS, (_PROTOCOL_NOTE,)),
+    TextTable("reliability", "reliability", _RELIABILITY, (_RELIABILITY_NOTE,)),
 )
 
 
 def text_tables(document: Mapping[str, Any]) -> list[TextTable]:
-    """The tables for which a document has rows."""
-    return [table._replace(rows=rows) for table in _TABLES if (rows := document.get(table.key))]
+    """The tables for which a document has rows; notes say what some of these lack, and how to get it."""
+    found = [table._replace(rows=rows) for table in _TABLES if (rows := document.get(table.key))]
+    return [
+        table._replace(
+            notes=(*table.notes, *dict.fromkeys(lack for row in table.rows for lack in row.get("missing", ())))
+        )
+        for table in found
+    ]

@@ -1,15 +1,17 @@
-"""The six wordings of the default prompts: equal content, and one of them for every seed."""
+"""The seven wordings of the default prompts: equal content, and one of them for every seed."""
 
 import re
 from collections import Counter
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agents import EpisodeSession, EpisodeTask, LanguageAgentPolicy, PromptMap, PromptTexts, TurnRequest, rollout
 from agents.models.scripted import ScriptedModel
 from agents.prompt import wording_of
+from textgames import SCENARIOS
 
 ALL = PromptTexts.from_file("all")
 NAMES = tuple(ALL.wordings)
@@ -23,10 +25,10 @@ def flat(texts: PromptTexts) -> dict[str, str]:
     return single | {f"{name}.{key}": text for name, table in tables.items() for key, text in table.items()}
 
 
-def test_there_are_six_and_the_first_is_the_default():
-    assert NAMES == ("default", "reordered", "formal", "terse", "markdown", "german")
+def test_there_are_seven_and_the_first_is_the_default():
+    assert NAMES == ("default", "reordered", "formal", "terse", "example", "markdown", "german")
     assert ALL.wordings["default"] == PromptTexts.default()
-    assert len({repr(texts.as_data()) for texts in ALL.wordings.values()}) == 6
+    assert len({repr(texts.as_data()) for texts in ALL.wordings.values()}) == 7
     assert PromptTexts.from_data(ALL.as_data()) == ALL
 
 
@@ -37,8 +39,25 @@ def test_a_wording_holds_what_the_default_holds(name):
     for part, text in ours.items():
         assert bool(own[part]) == bool(text), part
         assert sorted(re.findall(r"\$\w+", own[part])) == sorted(re.findall(r"\$\w+", text)), part
-        # the same tags are asked for, opened and closed in the same order
-        assert re.findall(r"</?\w+>", own[part]) == re.findall(r"</?\w+>", text), part
+        # the same tags are asked for, opened and closed in the same order; an example has them again
+        times = 2 if name == "example" and "response" in part else 1
+        assert re.findall(r"</?\w+>", own[part]) == re.findall(r"</?\w+>", text) * times, part
+
+
+@pytest.mark.parametrize("mode", ["think", "direct"])
+def test_the_example_is_an_answer_in_the_form_that_is_asked_for_and_a_move_of_no_game(mode):
+    told = ALL.wordings["example"]
+    for template in (told.response[mode], told.open_response[mode]):
+        form, _, rest = template.partition('For example, in a game whose only action is "ring":\n')
+        answer = rest.rpartition("\n")[0]
+        assert re.findall(r"</?\w+>", answer) == re.findall(r"</?\w+>", form)
+        for scenario in SCENARIOS.values():
+            for one in (scenario, *map(scenario.twin, (1, 2, 3) if scenario.has_twins else ())):
+                game = one.game()
+                state = game.initial_state(np.random.default_rng(0))
+                for player in game.to_move(state):
+                    assert game.interpret(answer, state, player) is None, one.name
+                    assert "ring" not in game.actions
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,10 +76,10 @@ def test_consecutive_seeds_have_every_wording_as_often():
     for start in (0, 1_000_000, 12_345):
         drawn = [wording_of(seed, NAMES) for seed in range(start, start + 120)]
         counts = Counter(drawn)
-        assert len(counts) == 6
+        assert len(counts) == 7
         assert max(counts.values()) - min(counts.values()) <= 2
     # neither in turn nor by the order in which they are named
-    assert len({tuple(wording_of(6 * block + place, NAMES) for place in range(6)) for block in range(20)}) > 15
+    assert len({tuple(wording_of(7 * block + place, NAMES) for place in range(7)) for block in range(20)}) > 15
     assert [wording_of(seed, NAMES[::-1]) for seed in range(50)] == [wording_of(seed, NAMES) for seed in range(50)]
 
 

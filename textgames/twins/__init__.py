@@ -5,6 +5,6 @@ a text into other words and back, ``boards.py`` relabels and mirrors what lies o
 """
 
 from textgames.twins.phrases import UnknownTextError
-from textgames.twins.twin import Twin, has_twins, register_vocabulary, twin_of
+from textgames.twins.twin import Twin, has_twins, register_vocabulary, twin_of, vocabulary_digest
 
-__all__ = ["Twin", "UnknownTextError", "has_twins", "register_vocabulary", "twin_of"]
+__all__ = ["Twin", "UnknownTextError", "has_twins", "register_vocabulary", "twin_of", "vocabulary_digest"]

@@ -52,6 +52,12 @@ def has_twins(game: TSMG[Any]) -> bool:
     return True
 
 
+def vocabulary_digest(game: TSMG[Any], number: int) -> str:
+    """Of what a twin of a game is told with, as :meth:`Vocabulary.digest` has it; empty without a vocabulary."""
+    vocabulary = _vocabulary_of(type(game))
+    return "" if vocabulary is None else vocabulary.digest(number)
+
+
 def twin_of(game: TSMG[Any], number: int) -> TSMG[Any]:
     """Twin ``number`` of a game; the game itself for 0.
 
@@ -106,6 +112,7 @@ class Twin(TSMG[Any]):
         self.actions = tuple(drawn.names.values())
         self.noop = None if original.noop is None else self.twin_action(original.noop)
         self._said = lru_cache(maxsize=4096)(self._say)
+        self._read_back = lru_cache(maxsize=4096)(self._own_text)  # of a whole history, at every step
         self._legal = lru_cache(maxsize=1024)(lambda own: tuple([self.twin_action(each) for each in own]))
         # what isn't covered is said now, and not in the middle of an episode
         start = original._a_start()
@@ -137,6 +144,9 @@ class Twin(TSMG[Any]):
         Raises:
             UnknownTextError: it isn't the twin's.
         """
+        return self._read_back(text)
+
+    def _own_text(self, text: str) -> str:
         layout = self._drawn.layout
         return layout.as_told(self._drawn.observation.back(layout.bare(text)))
 

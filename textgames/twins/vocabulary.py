@@ -23,10 +23,12 @@ turned and mirrored) and ``fixed`` (one for one). Whether the data is
 whole is checked when a twin is made.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,11 +105,25 @@ class Vocabulary:
     Args:
         data: as it stands in the file.
         name: of the file, which takes part in what is drawn.
+
+    Attributes:
+        stories: their names.
+        digest: gives 16 hexadecimal digits of the words that a twin is told with, by its number: any change of them, or
+            another story for it, changes these.
     """
 
     def __init__(self, data: Mapping[str, Any], name: str) -> None:
         self._own, self._stories, self._name = data["own"], data["stories"], name
         self.stories = tuple(self._stories)
+        self.digest = cache(self._digest)
+
+    def _story_of(self, number: int) -> str:
+        return str(self.stories[(number - 1) % len(self.stories)])
+
+    def _digest(self, number: int) -> str:
+        story = self._story_of(number)
+        told = json.dumps([self._name, story, self._own, self._stories[story]], sort_keys=True)
+        return sha256(told.encode()).hexdigest()[:16]
 
     @staticmethod
     @cache
@@ -120,7 +136,7 @@ class Vocabulary:
         Raises:
             ValueError: the table isn't whole, or isn't made for the game's settings.
         """
-        story = self.stories[(number - 1) % len(self.stories)]
+        story = self._story_of(number)
         try:
             return _Draw(self._own, self._stories[story], game, [crc32(self._name.encode()), number]).drawn(story)
         except (KeyError, AttributeError, TypeError) as error:

@@ -1,7 +1,7 @@
 """Players of the guessing games: they read the answers so far, and know no more than any player does."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -87,6 +87,10 @@ class SolvedGuessingPlayer(GuessingPlayer):
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         return self._values(request, range(len(self._game.secrets)))
+
+    def values_with(self, request: TurnRequest, actions: Collection[str]) -> dict[str, float]:
+        wanted = {*self._promising(request), *map(self._game.secrets.index, actions)}
+        return self._values(request, sorted(wanted))
 
     def value(self, request: TurnRequest) -> float:
         return max(self._values(request, self._promising(request)).values())

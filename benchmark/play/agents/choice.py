@@ -35,6 +35,7 @@ class PlannedRun(NamedTuple):
     options: RunOptions  # with the agents and the scenarios by their names
     players: Players
     plan: Plan  # with ``--until`` that of the first look
+    season: Mapping[str, str] | None = None  # the name of the season and the digest that it is known by
 
 
 def plan_run(

@@ -54,13 +54,17 @@ def _add_source(results: ResultColumns, source: int, found: Found) -> None:
         one.keep()
 
 
+def solo_losses(results: ResultColumns, name: str) -> MoveLosses | None:
+    """What tells the losses in a scenario for one player; made when it is asked for, since it solves the game."""
+    if results.losses.get(name) is None:
+        results.losses[name] = MoveLosses.of(results.scenarios[name], players=1)
+    found = results.losses[name]
+    return found if found is not None and found.players == 1 else None
+
+
 def _solo(results: ResultColumns, folder: RunFolder) -> dict[str, FolderLosses]:
-    """What tells the losses in a folder's scenarios for one player; made here, since it solves the games."""
-    for name in folder.manifest["scenarios"]:
-        if results.losses.get(name) is None:
-            results.losses[name] = MoveLosses.of(results.scenarios[name], players=1)
-    told = {name: losses for name in folder.manifest["scenarios"] if (losses := results.losses[name]) is not None}
-    return folder_losses({name: one for name, one in told.items() if one.players == 1}, folder)
+    names = folder.manifest["scenarios"]
+    return folder_losses({name: one for name in names if (one := solo_losses(results, name)) is not None}, folder)
 
 
 def _row(results: ResultColumns, agent: str, name: str, told: Sequence[tuple[int, Losses]]) -> SkillView | None:

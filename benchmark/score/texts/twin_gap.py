@@ -4,24 +4,53 @@
 are the same in a game and its twins (:mod:`textgames.twins`), so whatever the mean difference is, the text made it: an
 opening that was read somewhere, a story that helps, a wording that suits. A player that works its moves out has none.
 
-The interval is over seeds, for the twins that were played: other twins might be read better or worse.
+The interval is over seeds, for the twins that were played: other twins might be read better or worse. It is that of
+scores (:mod:`benchmark.score.statistics`), which counts one more seed with the largest gap that may be: equal gaps on
+three seeds don't say that there is no other.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from math import hypot
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, student
+from agents.common.intervals import Array
 from benchmark.runs.plan import num_players
+from benchmark.score import statistics as stats
+from benchmark.score.comparing.comparison import return_range
 from benchmark.score.document import EstimateView, TwinGapView
-from benchmark.score.luck.cells import corrected_returns
+from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.overall import game_weights, span_of
 from benchmark.score.references import References
 from benchmark.score.results import Cell, ResultColumns
 from benchmark.score.scores import to_view
+from benchmark.score.texts.misled import Changed, changed_moves
 from textgames.scenarios import Scenario
+
+LEAST_SEEDS = 6
+"""The fewest seeds on which a gap can be above 0: without any true gap, n coins fall on one side with chance 2^-n, and
+no interval of 95% may leave out more than 2.5% there."""
+
+
+class Gaps(NamedTuple):
+    """The gaps of one agent in one scenario, and what their interval needs.
+
+    Attributes:
+        values: seed by seed, shape (seeds,).
+        possible: the least and the largest gap that one more seed may have.
+        confidence: the level of the interval.
+        unit: ``"score"`` or ``"return"``.
+        twins: how many were played.
+        span: what returns are divided by to be in that unit.
+    """
+
+    values: Array
+    possible: tuple[float, float]
+    confidence: float
+    unit: Literal["score", "return"]
+    twins: int
+    span: float = 1.0
 
 
 def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGapView]:
@@ -30,13 +59,17 @@ def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGa
     A gap is in units of the normalised score where both of its ends are known, else in those of the return.
     """
     twins = twins_of(results.scenarios)
+    changed = changed_moves(results, twins)
     rows = []
     for agent in results.agents:
-        own = [row for name in twins if (row := _row(results, references, agent, name, twins[name])) is not None]
-        rows += own
-        scored = [row for row in own if row["unit"] == "score"]
+        told = {name: gaps for name in twins if (gaps := _gaps_of(results, references, agent, name, twins[name]))}
+        for name, gaps in told.items():
+            rows.append(gap_row(agent, name, [gaps], [1.0]))
+            if len(moves := changed.get((agent, name), ())) > 1:
+                _add_moves(rows[-1], moves, gaps)
+        scored = {name: gaps for name, gaps in told.items() if gaps.unit == "score"}
         if len(scored) > 1:
-            rows.append(_over_all(agent, scored, game_weights(results, [row["scenario"] for row in scored])))
+            rows.append(gap_row(agent, "", list(scored.values()), list(game_weights(results, list(scored)).values())))
     return rows
 
 
@@ -49,61 +82,78 @@ def twins_of(scenarios: Mapping[str, Scenario]) -> dict[str, list[str]]:
     return found
 
 
-def paired_gaps(game: Cell, twins: Sequence[Cell], scenario: Scenario, told: Sequence[Scenario]) -> Array:
+def paired_gaps(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
     """The return on every seed that was scored in the game and in all of its twins, less the mean of the twins.
 
-    Returns are luck-free where the game offers that. In the order of the seeds, shape (seeds,).
+    The game comes first. Returns are luck-free where it offers that. In the order of the seeds, shape (seeds,).
     """
-    every = [corrected_returns(game, scenario)]
-    every += [corrected_returns(cell, one) for cell, one in zip(twins, told, strict=True)]
+    every = [corrected_returns(*pair) for pair in zip(cells, scenarios, strict=True)]
     common = reduce(np.intersect1d, [seeds for seeds, _ in every])
     own, *others = [returns[np.isin(seeds, common)] for seeds, returns in every]
-    return own - np.mean(others, axis=0) if others else np.empty(0)
+    gaps: Array = own - np.mean(others, axis=0)
+    return gaps
 
 
-def _row(
+def _gaps_of(
     results: ResultColumns, references: References, agent: str, name: str, twins: Sequence[str]
-) -> TwinGapView | None:
+) -> Gaps | None:
     """One agent in one scenario; ``None`` where it didn't play both it and a twin, or no two seeds of all."""
-    played = [twin for twin in twins if (agent, twin) in results.cells]
-    if (agent, name) not in results.cells or not played:
+    played = [one for one in (name, *twins) if (agent, one) in results.cells]
+    if name not in played or len(played) < 2:
         return None
-    cells, scenarios = results.cells, results.scenarios
-    gaps = paired_gaps(
-        cells[agent, name], [cells[agent, one] for one in played], scenarios[name], [scenarios[one] for one in played]
-    )
+    cells, scenarios = [results.cells[agent, one] for one in played], [results.scenarios[one] for one in played]
+    gaps = paired_gaps(cells, scenarios)
     if len(gaps) < 2:
         return None
-    span = span_of(results, references, agent, name) if num_players(scenarios[name]) == 1 else float("nan")
-    scored = bool(np.isfinite(span) and span > 0)
-    view = to_view(student(gaps / span if scored else gaps))
-    assert view is not None  # returns are numbers
+    span = span_of(results, references, agent, name) if num_players(scenarios[0]) == 1 else 0.0
+    least, most = _possible(cells, scenarios) or (-max(span, *np.abs(gaps)), max(span, *np.abs(gaps)))
+    confidence = max(cell.confidence for cell in cells)
+    unit = span or 1.0
+    return Gaps(
+        gaps / unit, (least / unit, most / unit), confidence, "score" if span else "return", len(played) - 1, unit
+    )
+
+
+def _possible(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[float, float] | None:
+    """The least and the largest gap that one seed may have.
+
+    ``None`` where the game states no range of returns: a gap may then go either way as far as one has gone, or as far
+    as blind play is from the reference.
+    """
+    stated = return_range(scenarios[0])
+    if not stated:
+        return None
+    free = [luck_free(*pair) for pair in zip(cells, scenarios, strict=True)]
+    ends = [stated if one is None or None in free else (one.lowest, one.highest) for one in free]
+    low, high = np.mean(ends[1:], axis=0).tolist()
+    return ends[0][0] - high, ends[0][1] - low
+
+
+def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[float]) -> TwinGapView:
+    """The mean over scenarios, weighted as the overall score. Their episodes have nothing to do with each other."""
+    (estimate,) = stats.means_of_estimates(
+        [[one.values[:, None] for one in gaps]],
+        [[stats.column(0, one.possible) for one in gaps]],
+        [max(one.confidence for one in gaps)],
+        weights,
+    )
+    pairs = sum(len(one.values) for one in gaps)
     return TwinGapView(
         agent=agent,
-        scenario=name,
-        twins=len(played),
-        pairs=len(gaps),
-        gap=view,
-        unit="score" if scored else "return",
-        above_zero=_above_zero(view),
+        scenario=scenario,
+        twins=max(one.twins for one in gaps),
+        pairs=pairs,
+        gap=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
+        unit=gaps[0].unit,
+        above_zero=pairs >= LEAST_SEEDS and estimate.low is not None and estimate.low > 0,
+        by_changed_moves=None,
+        moves_changed=None,
     )
 
 
-def _over_all(agent: str, rows: Sequence[TwinGapView], weights: Mapping[str, float]) -> TwinGapView:
-    """The mean over scenarios, weighted as the overall score. Their episodes have nothing to do with each other."""
-    value = sum(weights[row["scenario"]] * row["gap"]["value"] for row in rows)
-    half = hypot(*[weights[row["scenario"]] * _half(row["gap"]) for row in rows])
-    view = EstimateView(value=value, low=value - half, high=value + half)
-    twins, pairs = max(row["twins"] for row in rows), sum(row["pairs"] for row in rows)
-    return TwinGapView(
-        agent=agent, scenario="", twins=twins, pairs=pairs, gap=view, unit="score", above_zero=_above_zero(view)
-    )
-
-
-def _half(gap: EstimateView) -> float:
-    return 0.0 if gap["low"] is None or gap["high"] is None else (gap["high"] - gap["low"]) / 2
-
-
-def _above_zero(gap: EstimateView) -> bool:
-    """Whether the whole interval is above 0: the player does better under the text that everybody knows."""
-    return gap["low"] is not None and gap["low"] > 0
+def _add_moves(row: TwinGapView, moves: Sequence[Changed], gaps: Gaps) -> None:
+    """Say how much of the gap was lost at moves that the story changed."""
+    lost = np.array([one.lost for one in moves]) / gaps.span
+    most = float(np.abs(lost).max())
+    row["by_changed_moves"] = to_view(stats.mean_estimate(lost, (-most, most), gaps.confidence))
+    row["moves_changed"] = sum(one.changed for one in moves) / max(1, sum(one.common for one in moves))

@@ -12,11 +12,9 @@ episodes of one wording, of variance ``sigma^2``. The mean of the wordings' mean
   freedom are ``K - 1`` and Student's interval is exact for normal effects. It is never taken to be smaller than the
   first variance, so it covers too often where wordings don't matter, and never too seldom.
 
-Chance's part of ``sigma^2`` is what taking luck out removes (:mod:`benchmark.score.luck`). The rest is what starts and
-the model's sampling make together: to tell these two apart the same start would have to be played several times, which
-no run does, so nothing here pretends to. Nor is an effect that a wording has on some starts alone told from them.
+What ``sigma^2`` consists of is in :mod:`benchmark.score.texts.variance`.
 
-Six wordings by one author aren't a random sample of all; "wordings like these" means as different as these.
+Seven wordings by one author aren't a random sample of all; "wordings like these" means as different as these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +26,8 @@ import numpy as np
 from agents.common.intervals import CONFIDENCE, Array, Estimate, student_quantile
 from agents.prompt import wording_of
 from benchmark.score.comparing.comparison import solo_scenarios
-from benchmark.score.document import EstimateView, WordingFlipView, WordingVarianceView, WordingView
-from benchmark.score.luck.cells import corrected_returns, luck_free
+from benchmark.score.document import EstimateView, WordingFlipView, WordingView
+from benchmark.score.luck.cells import corrected_returns
 from benchmark.score.results import Cell, ResultColumns
 from benchmark.score.statistics import holm, paired_p_value
 from textgames.scenarios import Scenario
@@ -79,6 +77,13 @@ class Split(NamedTuple):
         left = (half_width / student_quantile(len(self.means) - 1, self.confidence)) ** 2 - self._wordings_part
         return ceil(self.within / left) if left > 0 else None
 
+    @property
+    def worth_of_a_wording(self) -> int | None:
+        """How many more episodes lower the variance of the mean as much as one more wording; ``None`` if none do."""
+        wordings = len(self.means)
+        left = self.within / self.episodes - max(0.0, self.between) / (wordings * (wordings + 1))
+        return ceil(self.within / left) - self.episodes if left > 0 else None
+
     def wordings_for(self, half_width: float) -> int | None:
         """The fewest wordings with which some number of episodes reaches this half-width, at least 2."""
         numbers = np.arange(2, MOST_WORDINGS + 1)
@@ -118,16 +123,15 @@ def wording_rows(results: ResultColumns) -> list[WordingView]:
     rows = []
     solo = {scenario.name for scenario in solo_scenarios(results)}
     for (agent, name), cell in results.cells.items():
-        told = _wordings_of(results.agents[agent])
+        told = wordings_of(results.agents[agent])
         scenario = results.scenarios[name]
         if told and (found := _split_of(cell, scenario, tuple(told))) is not None:
-            chance = _chance(cell, scenario, tuple(told), found)
             flips = _flips(results, agent, scenario) if name in solo else []
-            rows.append(_view(agent, name, found, chance, flips))
+            rows.append(_view(agent, name, found, flips))
     return rows
 
 
-def _wordings_of(card: Mapping[str, Any]) -> dict[str, Any]:
+def wordings_of(card: Mapping[str, Any]) -> dict[str, Any]:
     """``{name: texts}`` of the wordings that an agent's card holds."""
     prompt_map = card["settings"].get("prompt_map") or {}
     return dict(prompt_map.get("texts", {}).get("wordings", {}))
@@ -138,21 +142,12 @@ def _split_of(cell: Cell, scenario: Scenario, names: Sequence[str]) -> Split | N
     return split(returns, [wording_of(int(seed), names) for seed in seeds], cell.confidence)
 
 
-def _chance(cell: Cell, scenario: Scenario, names: Sequence[str], found: Split) -> float | None:
-    """The variance within wordings that taking luck out has removed; ``None`` where luck isn't known."""
-    if luck_free(cell, scenario) is None:
-        return None
-    seeds, returns = cell.returns()
-    plain = split(returns, [wording_of(int(seed), names) for seed in seeds])
-    return None if plain is None else plain.within - found.within
-
-
 def _flips(results: ResultColumns, agent: str, scenario: Scenario) -> list[WordingFlipView]:
     """The agents that are better than this one in some wordings and worse in others, each beyond chance."""
-    told = _wordings_of(results.agents[agent])
+    told = wordings_of(results.agents[agent])
     rows = []
     for other in results.agents:
-        same = other > agent and _wordings_of(results.agents[other]) == told
+        same = other > agent and wordings_of(results.agents[other]) == told
         if not same or (other, scenario.name) not in results.cells:
             continue
         ours, theirs = (corrected_returns(results.cells[name, scenario.name], scenario) for name in (agent, other))
@@ -180,9 +175,7 @@ def flipped(differences: Array, wordings: Sequence[str]) -> tuple[list[str], lis
     return sides
 
 
-def _view(
-    agent: str, scenario: str, found: Split, chance: float | None, flips: Sequence[WordingFlipView]
-) -> WordingView:
+def _view(agent: str, scenario: str, found: Split, flips: Sequence[WordingFlipView]) -> WordingView:
     over_starts, over_wordings = (
         EstimateView(value=one.value, low=one.low, high=one.high) for one in (found.over_starts, found.over_wordings)
     )
@@ -195,9 +188,9 @@ def _view(
         spread=sqrt(max(0.0, found.between)),
         over_starts=over_starts,
         over_wordings=over_wordings,
-        variance=WordingVarianceView(wording=found.between, chance=chance, starts_and_sampling=found.within),
         half_width=half,
         episodes_for_it=found.episodes_for(half) if half else None,
         wordings_for_it=found.wordings_for(half) if half else None,
+        wording_worth=found.worth_of_a_wording,
         flips=list(flips),
     )

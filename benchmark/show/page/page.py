@@ -18,6 +18,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from agents.common.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
+from benchmark.show.columns import season_notes
 from benchmark.show.frames import flat_view
 from benchmark.show.page.overview import agent_columns, game_name, kind_of, scenario_index, size_of, suite_grid
 from benchmark.show.page.pack import inert_json, pack_episodes, packed
@@ -93,6 +94,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         suites=suite_table(document),
         texts=tables_of_text(document),
         ladders=list(dict.fromkeys(row["scenario"] for row in document.get("ladders", []))),
+        seasons=season_notes(document),
         groups=groups,
         grids={
             group.suite: suite_grid(document, group.suite, [one.name for one in group.sections]) for group in groups

@@ -114,7 +114,9 @@ def overall_table(document: ViewDocument, further: Sequence[Column[OverallView]]
     columns = capitalised(common.OVERALL) + list(further)
     if len(names) <= MOST_COLUMNS:
         columns += [_scenario_column(name, scores) for name in names]
-    table = _table("overall", "All agents on the same scenarios", columns, document["overall"], scale, (0.0, 1.0))
+    table = _table(
+        "overall", f"All agents on the same scenarios, {common.OVER}", columns, document["overall"], scale, (0.0, 1.0)
+    )
     return table._replace(notes=tuple(common.overall_notes(document["overall"], document["scores"], names)))
 
 
@@ -135,7 +137,7 @@ def tables_of_text(document: ViewDocument) -> list[Table]:
     """What the text does to scores, where twins or several wordings were played."""
     return [
         plain_table(one.key, one.title.capitalize(), capitalised(one.columns), one.rows)._replace(
-            sorted_by="", notes=(one.note,)
+            sorted_by="", notes=one.notes
         )
         for one in text_tables(document)
     ]
@@ -189,7 +191,7 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
     scale = _scale((score["mean_return"] for score in scores), marks)
     known = scenario["success_means"] or any(row["success_rate"] and row["success_rate"]["value"] for row in scores)
     columns = [column for column in capitalised(common.SCORES) if known or column.key != "success"]
-    table = _table(name, f"{name}: scores", columns, scores, scale, marks)
+    table = _table(name, f"{name}: scores, {common.OVER}", columns, scores, scale, marks)
     rows = tuple(
         (rank, agent._replace(href=address("replay", scenario=name, a=agent.text)), *others)
         if agent.text in shown

@@ -1,5 +1,7 @@
 """Playing episodes again: what happened in every round, and why an episode ended."""
 
+import json
+
 import pytest
 
 from agents import EpisodeTask, load_agent, rollout
@@ -7,6 +9,7 @@ from benchmark.runs.record import to_record
 from benchmark.runs.replay import ReplayError, ending, replay, replay_if_unchanged
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario
+from textgames.twins import vocabulary_digest
 
 
 def lake(rows, horizon=10, **settings):
@@ -97,3 +100,26 @@ def test_a_game_that_has_changed_is_noticed():
     assert replay_if_unchanged(record, SCENARIOS["frozen-lake"]) is not None
     assert replay_if_unchanged(record, SCENARIOS["frozen-lake-slippery"]) is None
     assert replay_if_unchanged({**record, "steps": record["steps"] * 2}, SCENARIOS["frozen-lake"]) is None
+
+
+def test_a_twin_that_is_told_in_other_words_by_now_is_refused_with_a_sentence(textbench, tmp_path):
+    play = ("run", "--agent", "random", "--scenario", "nim", "--twins", 1, "--episodes", 3, "--quiet")
+    assert textbench(*play, "--out", "then").code == 0
+    assert textbench(*play, "--out", "now").code == 0
+    file = tmp_path / "then" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    words = manifest["scenarios"]["nim-twin-1"]["vocabulary"]
+    assert words == vocabulary_digest(SCENARIOS["nim"].game(), 1)
+    assert "vocabulary" not in manifest["scenarios"]["nim"]
+    manifest["scenarios"]["nim-twin-1"]["vocabulary"] = "0123456789abcdef"  # as if it had been another one
+    file.write_text(json.dumps(manifest))
+    shown = textbench("replay", "then", "--scenario", "nim-twin-1", "--plain").out
+    assert f"nim-twin-1 was told with the vocabulary 0123456789abcdef, which is {words} in this version" in shown
+    assert "was told with" not in textbench("replay", "now", "--scenario", "nim-twin-1", "--plain").out
+    again = textbench("resume", "then", "--episodes", 4)
+    assert again.code == 2
+    assert "take the version that played it, or play it anew" in again.err
+    assert textbench("leaderboard", "then").code == 0  # the scores are what they were
+    together = textbench("leaderboard", "then", "now")
+    assert together.code == 2
+    assert "means something else by scenario 'nim-twin-1'" in together.err

@@ -58,15 +58,45 @@ def test_an_honest_season_is_accepted(played, capsys):
     assert main(["validate", str(played / "entries" / "planner"), "--season", str(played)]) == 0
 
 
+def test_boards_name_the_season(played, capsys):
+    for source in (played / "entries" / "planner", played.parent / "run"):
+        assert main(["leaderboard", str(source), "--html", str(played.parent / "board.html")]) == 0
+        assert "season autumn" in (played.parent / "board.html").read_text()
+        assert main(["leaderboard", str(source), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["sources"][0]["season"] == "autumn"
+        for form, line in (
+            ((), "Season autumn: planner."),
+            (("--stats",), "season autumn: planner"),
+            (("--markdown",), ", season autumn"),
+        ):
+            assert main(["leaderboard", str(source), *form]) == 0
+            assert line in " ".join(capsys.readouterr().out.split())
+    # outside of the season it was played in, it is no entry
+    assert main(["validate", str(played / "entries" / "planner")]) == 1
+
+
 @pytest.mark.slow
-def test_the_commands_of_the_page_hold_a_season(tmp_path, monkeypatch, capsys):
-    page = Path(__file__).parents[3] / "docs" / "seasons.md"
-    commands = re.findall(r"^textbench (.+)$", page.read_text(), re.MULTILINE)
-    assert len(commands) == 7
-    monkeypatch.chdir(tmp_path)
-    for command in commands:
-        assert main(shlex.split(command)) == 0, command
+def test_the_commands_of_the_page_hold_a_season_between_machines(tmp_path, monkeypatch, capsys):
+    """Everybody has a folder of their own, and of the others' only what is published: the season's folder."""
+    page = (Path(__file__).parents[3] / "docs" / "seasons.md").read_text()
+    steps = re.findall(r"^\*\*(?:The )?(\w+)\*\* .*?```sh\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    assert [who for who, _ in steps] == ["organiser", "players", "organiser", "players", "Anybody"]
+    commands = 0
+    for who, block in steps:
+        machine = tmp_path / who
+        machine.mkdir(exist_ok=True)
+        published = tmp_path / "published" / "autumn"
+        if published.exists():
+            shutil.copytree(published, machine / "autumn", dirs_exist_ok=True)
+        monkeypatch.chdir(machine)
+        for command in block.splitlines():
+            assert main(shlex.split(command.removeprefix("textbench "))) == 0, command
+            commands += 1
+        shutil.copytree(machine / "autumn", published, dirs_exist_ok=True)
+    assert commands == len(re.findall(r"^textbench ", page, re.MULTILINE)) == 7
     assert "valid, 200 episodes replayed" in capsys.readouterr().out
+    held = {who: {file.name for file in (tmp_path / who).iterdir()} for who, _ in steps}
+    assert held == {"organiser": {"autumn", "autumn.secret"}, "players": {"autumn", "runs"}, "Anybody": {"autumn"}}
 
 
 def test_nobody_knows_the_seeds_before_the_reveal(tmp_path, capsys):
@@ -176,6 +206,16 @@ def test_cheat_7_better_episodes_are_written_by_hand(season):
     assert any("reward" in problem for problem in problems)
 
 
+@pytest.mark.parametrize("claim", [None, {"name": "spring", "sha256": "0" * 64}])
+def test_cheat_8_an_entry_says_that_it_is_of_another_season(season, claim):
+    file = season / "entries" / "planner" / "manifest.json"
+    change(file, season=claim)
+    if claim is None:
+        file.write_text(json.dumps({k: v for k, v in json.loads(file.read_text()).items() if k != "season"}))
+    (problem,) = check_in(Season.open(season), file.parent).problems
+    assert "an entry of the season 'autumn' is checked" in problem
+
+
 # ---- what a user may get wrong ---------------------------------------------------------------------------------------
 
 
@@ -186,6 +226,7 @@ def test_a_season_decides_what_is_played(season, capsys):
         ("--seed-offset", "1"),
         ("--twins", "2"),
         ("--levels", "1-3"),
+        ("--resample", "1"),
     ):
         assert main(["run", "--season", str(season), "--agent", "planner", flag, value]) == 2
         assert f"{flag} can't be given with --season" in capsys.readouterr().err

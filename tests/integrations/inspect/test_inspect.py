@@ -133,6 +133,19 @@ def test_numbers_are_those_of_our_own_run(name: str, protocol: str, tmp_path: Pa
         ]
 
 
+def test_a_twin_is_played_with_its_own_words(tmp_path: Path) -> None:
+    played = {"scenarios": "frozen-lake", "episodes": 6, "out": str(tmp_path / "run"), "quiet": True}
+    evaluate({"answering": Answering()}, twin=1, **played)
+    records = {record["seed"]: record for record in RunFolder.open(tmp_path / "run").records()}
+    log = run(TASKS["frozen-lake"](episodes=6, twin=1), mock(), tmp_path)
+    assert returns_of(log) == {seed: record["returns"]["player_0"] for seed, record in records.items()}
+    for sample in log.samples or []:  # the names of the twin's actions
+        told = [one["action"] for one in sample.store["episode"]["responses"]]
+        assert told == [step["action"] for step in records[int(sample.id)]["steps"]]
+        assert not {"left", "right", "up", "down"} & {*told}
+    assert import_log(log, tmp_path / "again", quiet=True).leaderboard().scores[0]["twin"] == 1
+
+
 @pytest.mark.parametrize("seat", [None, "player_1"])
 def test_opponents_play_inside(seat: str | None, tmp_path: Path) -> None:
     scenario = SCENARIOS["tic-tac-toe"]
@@ -204,12 +217,15 @@ def test_every_scenario_is_a_task() -> None:
         ({"prompts": "nowhere.toml"}, "can't read the prompt file 'nowhere.toml'"),
         ({"protocol": "forfiet"}, "did you mean 'forfeit'"),
         ({"moves": "unlited"}, "did you mean 'unlisted'"),
+        ({"twin": "one"}, "twin"),
     ],
 )
 def test_mistakes_are_one_sentence(options: dict[str, Any], message: str) -> None:
     with pytest.raises(PrerequisiteError) as refused:
         TASKS["tic-tac-toe"](**options)
     assert message in refused.value.message
+    with pytest.raises(PrerequisiteError, match="has no twins"):
+        TASKS["taxi"](twin=1)
 
 
 def test_commands_over_a_server_give_equal_numbers(tmp_path: Path) -> None:
@@ -228,11 +244,11 @@ def test_commands_over_a_server_give_equal_numbers(tmp_path: Path) -> None:
             return done.stdout
 
         told = call(
-            *(str(BIN / "inspect"), "eval", "textbench/frozen-lake-slippery", "-T", "episodes=5", "--display", "plain"),
-            *("--model", "openai/local", "-M", "responses_api=false", "--log-dir", "logs"),
+            *(str(BIN / "inspect"), "eval", "textbench/frozen-lake-slippery", "-T", "episodes=5", "-T", "twin=1"),
+            *("--display", "plain", "--model", "openai/local", "-M", "responses_api=false", "--log-dir", "logs"),
         )
         run_it = ("run", "--agent", "openai:local", "--scenario", "frozen-lake-slippery", "--episodes", "5")
-        document = json.loads(call(str(BIN / "textbench"), *run_it, "--out", "run", "--json", "--quiet"))
+        document = json.loads(call(str(BIN / "textbench"), *run_it, "--twin", "1", "--out", "run", "--json", "--quiet"))
     assert "frozen-lake-slippery (5 samples): openai/local" in told
     (info,) = list_eval_logs(str(tmp_path / "logs"))
     log = read_eval_log(info)

@@ -1,7 +1,9 @@
 """Twins are the game itself under another text: the same states, chances and rewards, no word of the original's."""
 
 import re
+import tomllib
 import zlib
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -18,8 +20,10 @@ from textgames.scenarios import SCENARIOS, Scenario
 from textgames.solving.blind import blind_play
 from textgames.texts.actions import UnreadableReason
 from textgames.twins import Twin, UnknownTextError
+from textgames.twins.vocabulary import Vocabulary
 from textgames.yardsticks import find_yardstick
 
+VOCABULARIES = Path(textgames.__file__).parent / "twins" / "vocabularies"
 WITH_TWINS = [name for name, scenario in SCENARIOS.items() if scenario.has_twins]
 GAMES = {SCENARIOS[name].env_id: name for name in reversed(WITH_TWINS)}
 """A scenario of each game that has twins."""
@@ -269,3 +273,17 @@ def test_a_training_takes_twins_by_their_names() -> None:
     assert [task.seed for task in tasks] == [10_000, 10_001]
     assert all(task.kwargs["twin"] == 3 for task in tasks)
     assert EpisodeTask.of("frozen-lake", 5, twin=3).kwargs["twin"] == 3
+
+
+def test_a_digest_tells_whether_a_twin_is_told_in_other_words():
+    """A further story changes those twins that it falls to, and a changed word those of its story."""
+    data = tomllib.loads((VOCABULARIES / "nim.toml").read_text())
+    before = Vocabulary(data, "nim")
+    first, second = data["stories"]
+    more = Vocabulary({**data, "stories": {**data["stories"], "third": data["stories"][first]}}, "nim")
+    changed = {number for number in range(1, 7) if before.digest(number) != more.digest(number)}
+    assert changed == {3, 4, 5, 6}  # of two stories each second twin has the first, of three each third
+    assert before.digest(1) == before.digest(3) != before.digest(2)  # the number itself isn't in it
+    story = {**data["stories"][second], "none": "not one"}
+    reworded = Vocabulary({**data, "stories": {**data["stories"], second: story}}, "nim")
+    assert [before.digest(number) == reworded.digest(number) for number in (1, 2)] == [True, False]

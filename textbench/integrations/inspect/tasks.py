@@ -27,6 +27,7 @@ def scenario_task(
     seat: str | None = None,
     protocol: str = STANDARD["protocol"],
     moves: str = STANDARD["moves"],
+    twin: int = 0,
 ) -> Task:
     """The episodes that ``textbench run`` plays, on the same seeds, as a task.
 
@@ -41,6 +42,7 @@ def scenario_task(
         seat: in such games, whom Inspect's model plays; the first player when not given.
         protocol: what an unreadable response leads to, as in ``textbench run``.
         moves: ``"listed"`` or ``"unlisted"``: whether prompts list the legal moves.
+        twin: the number of the twin that is played, on the same seeds; 0 for the game itself.
 
     Raises:
         PrerequisiteError: a name or a value that isn't accepted; Inspect prints it as it is.
@@ -51,6 +53,8 @@ def scenario_task(
     try:
         if isinstance(scenario, str):
             (scenario,) = find_scenarios([scenario]).values()
+        if twin:
+            scenario = scenario.twin(twin)
         scenario = scenario._replace(protocol=same_protocol(protocol), moves=check_moves(moves))
         texts = PromptTexts.default() if prompts is None else PromptTexts.from_file(prompts)
         prompt_map = PromptMap(mode, history, texts)

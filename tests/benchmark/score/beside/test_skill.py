@@ -12,7 +12,7 @@ from agents.baselines.scripted_player import Choice, ScriptedPlayer
 from agents.baselines.search import PlannerPlayer, search_player_of
 from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.replay import replay
+from benchmark.runs.replay import replay, requests_of
 from benchmark.score import move_losses
 from benchmark.show.page.page import render_page
 from tests.benchmark.stubborn_players import Mute
@@ -95,6 +95,25 @@ def test_every_share_is_that_of_a_count_by_hand(folder: Path) -> None:
         assert shares["lost"]["value"] == pytest.approx(lost[kind] / lost["all"])
         assert shares["lost"]["low"] <= shares["lost"]["value"] <= shares["lost"]["high"]
         assert shares["decisions"] == pytest.approx(counted[kind] / counted["all"])
+
+
+def test_where_something_is_hidden_values_are_of_what_is_known(workplace: Path) -> None:
+    """The planner plays these games as well as anybody can who doesn't know the secret, and so loses nothing."""
+    hidden = ("bandit", "guess-number", "mastermind", "word-guess")
+    results = benchmark.evaluate({"random": "random", "planner": "planner"}, scenarios=hidden, episodes=4, quiet=True)
+    rows = {(row["agent"], row["scenario"]): row for row in results.leaderboard().document["skill"]}
+    assert set(rows) == {("random", name) for name in hidden}
+    for name in ("bandit", "guess-number"):
+        scenario = SCENARIOS[name]._replace(protocol="random")
+        game = scenario.game()
+        lost = 0.0
+        for record in RunFolder.open(results.folders[0]).records():
+            if record["scenario"] == name and record["agents"]["player_0"] == "random":
+                for step, request in requests_of(replay(record, scenario), game):
+                    values = search_player_of(game).values(request)
+                    lost += max(values.values()) - values[step.action]
+        assert rows["random", name]["lost"]["value"] == pytest.approx(lost / 4)
+        assert lost > 1
 
 
 def test_a_player_that_only_begins_badly_is_told_so(workplace: Path) -> None:

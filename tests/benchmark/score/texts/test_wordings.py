@@ -91,6 +91,15 @@ def test_how_many_episodes_or_wordings_reach_a_half_width():
     assert 2.570582 * np.sqrt(0.04 / 6 + 1 / episodes) == pytest.approx(1.2 * floor, rel=0.01)
 
 
+def test_how_many_episodes_one_more_wording_is_worth():
+    six = dict.fromkeys(SIX, 0.0)
+    assert Split(six, 120, within=1.0, between=-0.01, error=1 / 120).worth_of_a_wording == 0
+    worth = Split(six, 120, within=1.0, between=0.2, error=1 / 120).worth_of_a_wording
+    assert worth is not None
+    assert pytest.approx(0.2 / 6 + 1 / (120 + worth), rel=0.01) == 0.2 / 7 + 1 / 120
+    assert Split(six, 120, within=1.0, between=0.4, error=1 / 120).worth_of_a_wording is None
+
+
 def test_an_order_flips_where_both_sides_are_beyond_chance():
     rng = np.random.default_rng(1)
     wordings = list(SIX) * 20
@@ -123,7 +132,11 @@ def test_a_run_in_all_wordings_shows_what_they_do(textbench):
     assert german == first["means"]["german"] < min(others)
     assert first["over_starts"]["value"] == first["over_wordings"]["value"] == pytest.approx(np.mean([*others, german]))
     assert first["spread"] > 0
-    assert first["variance"]["starts_and_sampling"] == 0  # it starts at one place, and nothing is drawn
+    (parts, _) = results.document(max_episodes=0)["variance"]
+    assert parts["starts_and_sampling"] == {"value": 0, "low": 0, "high": 0}  # it starts at one place, nothing is drawn
+    assert parts["wording"] is not None
+    assert parts["wording"]["value"] == pytest.approx(first["spread"] ** 2)
+    assert first["wording_worth"] is None
     assert first["episodes_for_it"] is None
     wordings = first["wordings_for_it"]
     assert wordings is not None
