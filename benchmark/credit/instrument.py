@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from agents.common.intervals import Estimate, bootstrap, mean
+from agents.common.intervals import Estimate, mean, over_rows
 from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
 from agents.msgrpo.draws import DRAWS
@@ -27,7 +27,7 @@ from benchmark.credit.exact.gradient import ExactGradient, exact_gradient
 from benchmark.credit.exact.truth import Noise, Oracle, Truth
 from benchmark.credit.fidelity import compare, fidelity
 from benchmark.credit.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
-from benchmark.credit.gradients.quality import BatchGradient, quality
+from benchmark.credit.gradients.quality import COSINES, BatchGradient, quality
 from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
 from benchmark.credit.results import CreditReport, MethodResult, TruthSummary
 from textgames.scenarios import Scenario
@@ -209,7 +209,10 @@ class Instrument:
         return {
             name: _Gradients(
                 means[name],
-                {variant: bootstrap(np.array(values)[:, None], mean(0)) for variant, values in variants[name].items()},
+                {
+                    variant: over_rows(np.array(own)[:, None], mean(0), COSINES)
+                    for variant, own in variants[name].items()
+                },
                 tuple(compare_draws(drawn[name], draws, sizes, norms, seed=self.setting.seed)) if draws else (),
             )
             for name in credited

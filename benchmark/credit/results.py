@@ -9,6 +9,13 @@ from benchmark.credit.draws import DrawResult
 from benchmark.credit.fidelity import Fidelity
 from benchmark.credit.gradients.quality import GradientQuality
 
+LEAST_CEILING = 0.5
+"""A cell (a policy on a game) is weak where the oracle's own gradient has a smaller cosine with the exact one.
+
+There three quarters of a batch's squared gradient or more are noise even with perfect credit: methods are hardly told
+apart by it, and a bias of 0.7 is told from none by some dozens of batches at best. Weak cells are in no mean.
+"""
+
 
 @dataclass(frozen=True)
 class MethodResult:
@@ -36,11 +43,11 @@ class MethodResult:
 
     def to_json(self) -> dict[str, Any]:
         """All figures by their names, without levels."""
-        found: dict[str, Any] = {"name": self.name}
+        found: dict[str, Any] = {"name": self.name, "gradient_cosine": None, "bias": None}
         for prefix, part in (("", self.fidelity), ("gradient_", self.gradient)):
             if part is not None:
-                found |= {prefix + name: figure.to_json() for name, figure in vars(part).items()}
-        found.setdefault("gradient_cosine", None)
+                figures = {name: figure.to_json() for name, figure in vars(part).items()}
+                found |= {name if name == "bias" else prefix + name: figure for name, figure in figures.items()}
         return found | {
             "normalisations": {name: figure.to_json() for name, figure in self.normalisations.items()},
             "draws": [draw.to_json() for draw in self.draws],
@@ -111,6 +118,12 @@ class CreditReport:
                 return method
         raise KeyError(name)
 
+    @property
+    def weak(self) -> bool:
+        """Whether the oracle's own gradient is mostly noise, see :data:`LEAST_CEILING`."""
+        oracle = self["oracle"].gradient
+        return oracle is not None and oracle.cosine.value < LEAST_CEILING
+
     def to_json(self) -> dict[str, Any]:
         """The document that ``textbench credit --json`` prints."""
         return {
@@ -123,4 +136,5 @@ class CreditReport:
             "methods": [method.to_json() for method in self.methods],
             "skipped": dict(self.skipped),
             "no_gradient": self.no_gradient,
+            "weak": self.weak,
         }

@@ -41,7 +41,8 @@ class DrawShape(TypedDict):
 class MethodShape(TypedDict):
     """One method of credit; see benchmark.credit.fidelity.Fidelity and benchmark.credit.gradients.quality.
 
-    Without a model in the process ``gradient_cosine`` is null, and the other figures of gradients are missing.
+    Without a model in the process ``gradient_cosine`` and ``bias`` are null, and the other figures of gradients are
+    missing.
     """
 
     name: str
@@ -50,7 +51,7 @@ class MethodShape(TypedDict):
     mean_correlation: FigureShape
     mean_sign_agreement: FigureShape
     gradient_cosine: FigureShape | None
-    gradient_bias_cosine: NotRequired[FigureShape]
+    bias: FigureShape | None
     gradient_variance: NotRequired[FigureShape]
     gradient_signal_to_noise_per_episode: NotRequired[FigureShape]
     gradient_signal_to_noise_per_token: NotRequired[FigureShape]
@@ -88,3 +89,4 @@ class CreditDocument(TypedDict):
     methods: list[MethodShape]
     skipped: dict[str, str]
     no_gradient: str | None
+    weak: bool
