@@ -56,6 +56,14 @@ def per_step(credit: StepCredit) -> Floats:
     return np.array([float(np.mean(each)) if len(each) else 0.0 for each in credit])
 
 
+def granularity(credits: Sequence[Credit]) -> str:
+    """What the advantages tell apart: "token" within a response, "step" within an episode, or "episode"."""
+    all_steps = [advantages for credit in credits for advantages in credit.advantages]
+    if any(np.ptp(own) > NOTHING for each in all_steps if not isinstance(each, np.ndarray) for own in each if len(own)):
+        return "token"
+    return "step" if any(np.ptp(per_step(each)) > NOTHING for each in all_steps if len(each)) else "episode"
+
+
 def compare(batches: Sequence[Batch], credits: Sequence[Credit], truth: Truth) -> Compared:
     """Set the advantages that were assigned in some batches beside the true ones."""
     parts, cells = [], []

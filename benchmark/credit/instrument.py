@@ -13,6 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
+from agents.analysis.action_probabilities import has_local_model
 from agents.common.intervals import Estimate, mean, over_rows
 from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
@@ -25,7 +26,7 @@ from benchmark.credit.exact.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.exact.game_graph import MAX_STATES
 from benchmark.credit.exact.gradient import ExactGradient, exact_gradient
 from benchmark.credit.exact.truth import Noise, Oracle, Truth
-from benchmark.credit.fidelity import compare, fidelity
+from benchmark.credit.fidelity import NOTHING, compare, fidelity, granularity
 from benchmark.credit.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
 from benchmark.credit.gradients.quality import COSINES, BatchGradient, quality
 from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
@@ -159,6 +160,7 @@ class Instrument:
                     draws=() if own is None else own.draws,
                     extra_tokens=each.extra_tokens,
                     seconds=each.seconds,
+                    granularity=granularity(each.credits),
                 )
             )
         return self._report(results, skipped)
@@ -220,6 +222,7 @@ class Instrument:
 
     def _report(self, results: Sequence[MethodResult], skipped: Mapping[str, str]) -> CreditReport:
         episodes = _trajectories(self.batches)
+        lengths = [len(each) for each in episodes]
         return CreditReport(
             agent=self.policy.name,
             game=self.setting.scenario.name,
@@ -229,23 +232,24 @@ class Instrument:
             skipped=dict(skipped),
             no_gradient=self.no_gradient,
             episode_tokens=float(np.mean([each.tokens for each in episodes])),
-            episode_length=float(np.mean([len(each) for each in episodes])),
+            episode_length=float(np.mean(lengths)),
+            episode_lengths=(min(lengths), float(np.median(lengths)), max(lengths)),
+            parameters=_parameters(self.policy),
         )
 
     def _truth_summary(self) -> TruthSummary:
-        truth, exact = self.truth, self.exact
+        truth, exact, episodes = self.truth, self.exact, _trajectories(self.batches)
         return TruthSummary(
             source=truth.answers.source,
             samples=truth.answers.samples,
             states=len(truth.graph.states),
             questions=len(truth.answers.questions),
             expected_return=float(truth.solution.returns.mean()),
-            invalid=float(
-                np.mean([not valid for each in _trajectories(self.batches) for valid in each.valid.tolist()])
-            ),
+            invalid=float(np.mean([not valid for each in episodes for valid in each.valid.tolist()])),
             reliability=truth.reliability(self.batches),
             gradient_reliability=None if exact is None else exact.reliability,
             other_forms=truth.other_forms(self.batches),
+            forks=float(np.mean(np.abs(np.concatenate([*map(truth.advantages, episodes)])) > NOTHING)),
         )
 
 
@@ -275,6 +279,10 @@ def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[st
 
 def _trajectories(batches: Sequence[Batch]) -> list[Trajectory]:
     return [each for batch in batches for each in batch.trajectories]
+
+
+def _parameters(policy: Any) -> int | None:
+    return sum(p.numel() for p in policy.model.model.parameters()) if has_local_model(policy) else None
 
 
 def _norm(exact: ExactGradient) -> float:

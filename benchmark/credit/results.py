@@ -31,6 +31,7 @@ class MethodResult:
         draws: what draw rules do to it, where that was asked for.
         extra_tokens: response tokens of fresh rollouts that it asked for, per batch.
         seconds: what it took to assign the credit of one batch.
+        granularity: what it told apart in these batches: "token", "step" or "episode".
     """
 
     name: str
@@ -40,6 +41,7 @@ class MethodResult:
     draws: tuple[DrawResult, ...] = ()
     extra_tokens: float = 0.0
     seconds: float = 0.0
+    granularity: str = "step"
 
     def to_json(self) -> dict[str, Any]:
         """All figures by their names, without levels."""
@@ -53,6 +55,7 @@ class MethodResult:
             "draws": [draw.to_json() for draw in self.draws],
             "extra_tokens": self.extra_tokens,
             "seconds": self.seconds,
+            "granularity": self.granularity,
         }
 
 
@@ -73,6 +76,7 @@ class TruthSummary:
             one.
         other_forms: the share of the valid responses played that aren't ``<action>NAME</action>``, which an exact
             gradient leaves out; 0 where responses were sampled, as then all forms are in it.
+        forks: the share of the steps played whose true advantage isn't 0: it mattered there what was done.
     """
 
     source: str
@@ -84,6 +88,7 @@ class TruthSummary:
     reliability: float
     gradient_reliability: float | None
     other_forms: float
+    forks: float
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,8 @@ class CreditReport:
         no_gradient: why there are no gradients; ``None`` where there are.
         episode_tokens: response tokens of an episode.
         episode_length: steps of an episode.
+        episode_lengths: the least, the median and the largest number of steps.
+        parameters: of the policy's model; ``None`` without one in this process.
     """
 
     agent: str
@@ -110,6 +117,8 @@ class CreditReport:
     no_gradient: str | None
     episode_tokens: float
     episode_length: float
+    episode_lengths: tuple[int, float, int]
+    parameters: int | None = None
 
     def __getitem__(self, name: str) -> MethodResult:
         """The result of a method by its name."""
@@ -132,7 +141,9 @@ class CreditReport:
             "setting": dict(self.setting),
             "truth": None if self.truth is None else asdict(self.truth),
             "episode_length": self.episode_length,
+            "episode_lengths": list(self.episode_lengths),
             "episode_tokens": self.episode_tokens,
+            "parameters": self.parameters,
             "methods": [method.to_json() for method in self.methods],
             "skipped": dict(self.skipped),
             "no_gradient": self.no_gradient,

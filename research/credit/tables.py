@@ -248,11 +248,12 @@ def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float
         freedom = document["methods"][0]["batches"] - 1
         for m in findings.study.thinking.sizes if findings.study.thinking else ():
             draw = draw_of(document, "aaw", m, "others")
-            if draw is None or draw["minus_uniform"]["low"] is None:
+            if draw is None:
                 continue
             value, low, high = estimate_of(draw["minus_uniform"])
-            gains[name, m] = value
-            p_values.append(_student_p(value, (high - low) / 2, freedom))
+            if low is not None and high is not None:
+                gains[name, m] = value
+                p_values.append(_student_p(value, (high - low) / 2, freedom))
     return {key: (gain, p) for (key, gain), p in zip(gains.items(), holm(p_values), strict=True)}
 
 

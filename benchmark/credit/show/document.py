@@ -59,6 +59,7 @@ class MethodShape(TypedDict):
     draws: list[DrawShape]
     extra_tokens: float
     seconds: float
+    granularity: str
 
 
 @with_config(STRICT)
@@ -74,6 +75,16 @@ class TruthShape(TypedDict):
     reliability: float
     gradient_reliability: float | None
     other_forms: float
+    forks: float
+
+
+@with_config(STRICT)
+class ItemShape(TypedDict):
+    """An item of the checklist of ``--checklist``; ``said`` is null where it is yours to tell."""
+
+    item: str
+    required: bool
+    said: str | None
 
 
 @with_config(STRICT)
@@ -85,8 +96,11 @@ class CreditDocument(TypedDict):
     setting: dict[str, Any]
     truth: TruthShape
     episode_length: float
+    episode_lengths: list[float]
+    parameters: int | None
     episode_tokens: float
     methods: list[MethodShape]
     skipped: dict[str, str]
     no_gradient: str | None
     weak: bool
+    checklist: NotRequired[list[ItemShape]]

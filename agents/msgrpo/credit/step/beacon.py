@@ -40,13 +40,15 @@ class BEACON:
         how = partial(compared, scale=self.scale)
         whole = within_groups(batch, batch.returns(), how)
         shaped = [towards_milestones(each.rewards, self.decay) for each in batch.trajectories]
-        segments = [
-            (each.group, segment)
-            for each in batch.trajectories
-            for segment in (np.cumsum(each.rewards > 0) - (each.rewards > 0)).tolist()
-        ]
+        segments = [(each.group, k) for each in batch.trajectories for k in milestones_before(each.rewards)]
         steps = split_like(within_labels(segments, np.concatenate(shaped), how), shaped)
         return Credit.of([e + self.step_weight * s for e, s in zip(whole, steps, strict=True)])
+
+
+def milestones_before(rewards: Floats) -> list[int]:
+    """T numbers of the steps before each one that had a positive reward."""
+    found: list[int] = (np.cumsum(rewards > 0) - (rewards > 0)).tolist()
+    return found
 
 
 def towards_milestones(rewards: Floats, decay: float) -> Floats:

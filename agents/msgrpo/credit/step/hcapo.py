@@ -84,7 +84,7 @@ def hindsight(batch: Batch) -> list[Floats]:
         ConfigError: the policy has no model in this process, or reads earlier turns.
     """
     policy: Any = None if batch.rollouts is None else batch.rollouts.policy
-    if policy is None or not has_local_model(policy) or getattr(policy, "history_turns", 0):
+    if policy is None or not has_local_model(policy) or policy.history_turns:
         raise ConfigError(
             "credit = 'hcapo' scores responses under other prompts: it takes a model in this process (engine = 'live') "
             "whose prompts show no earlier turns (history_turns = 0)"
