@@ -47,8 +47,7 @@ class BEACON:
 
 def milestones_before(rewards: Floats) -> list[int]:
     """T numbers of the steps before each one that had a positive reward."""
-    found: list[int] = (np.cumsum(rewards > 0) - (rewards > 0)).tolist()
-    return found
+    return [0, *np.cumsum(rewards[:-1] > 0).tolist()]
 
 
 def towards_milestones(rewards: Floats, decay: float) -> Floats:
