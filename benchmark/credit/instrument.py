@@ -28,7 +28,7 @@ from benchmark.credit.exact.gradient import ExactGradient, exact_gradient
 from benchmark.credit.exact.truth import Noise, Oracle, Truth
 from benchmark.credit.fidelity import NOTHING, compare, fidelity, granularity
 from benchmark.credit.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
-from benchmark.credit.gradients.quality import COSINES, BatchGradient, quality
+from benchmark.credit.gradients.quality import COSINES, BatchGradient, GradientQuality, quality
 from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
 from benchmark.credit.results import CreditReport, MethodResult, TruthSummary
 from textgames.scenarios import Scenario
@@ -146,7 +146,7 @@ class Instrument:
                 skipped[name] = reason
         if draws and not sizes:
             sizes = (max(1, len(self.batches[0]) // 2),)
-        gradients = self._gradients(credited, draws, sizes)
+        gradients, exact = self._gradients(credited, draws, sizes), self.exact
         results = []
         for name, each in credited.items():
             faithful = fidelity(compare(self.batches, each.credits, self.truth))
@@ -155,7 +155,7 @@ class Instrument:
                 MethodResult(
                     name=name,
                     fidelity=faithful,
-                    gradient=None if own is None or self.exact is None else quality(own.means, _norm(self.exact)),
+                    gradient=None if own is None or exact is None else _quality(own.means, exact),
                     normalisations={} if own is None else own.normalisations,
                     draws=() if own is None else own.draws,
                     extra_tokens=each.extra_tokens,
@@ -283,6 +283,10 @@ def _trajectories(batches: Sequence[Batch]) -> list[Trajectory]:
 
 def _parameters(policy: Any) -> int | None:
     return sum(p.numel() for p in policy.model.model.parameters()) if has_local_model(policy) else None
+
+
+def _quality(means: Sequence[BatchGradient], exact: ExactGradient) -> GradientQuality:
+    return quality(means, _norm(exact), exact.reliability)
 
 
 def _norm(exact: ExactGradient) -> float:

@@ -32,7 +32,9 @@ coverage with 5 to 32 batches: 98 to 99% of a bias of 1, as the jackknife double
 0.7, and 99% of noise's 0.
 
 Where ``g`` itself is an estimate from sampled responses, ``|g|^2`` is the product of its two halves for the same
-reason, so a cosine isn't pulled towards 0 by the noise of ``g``; its reliability is told beside it.
+reason, so a cosine isn't pulled towards 0 by the noise of ``g``; its reliability is told beside it. What that product is off by,
+relative to ``|g|^2``, is of the size ``(1 - reliability) / root(d)``: the interval of the bias, which is the narrowest
+one, is widened by ``1 - reliability`` of the squares at its ends.
 """
 
 from collections.abc import Callable, Sequence
@@ -97,8 +99,8 @@ class GradientQuality:
     signal_to_noise_per_token: Estimate
 
 
-def quality(batches: Sequence[BatchGradient], norm: float) -> GradientQuality:
-    """What is said of the gradients of some batches; ``norm`` is the exact gradient's."""
+def quality(batches: Sequence[BatchGradient], norm: float, reliability: float = 1.0) -> GradientQuality:
+    """What is said of the gradients of some batches; ``norm`` and ``reliability`` are the exact gradient's."""
     vectors = torch.stack([each.vector for each in batches]).double()
     products = (vectors @ vectors.T).numpy()
     along = np.array([each.along for each in batches]) / (norm or np.nan)
@@ -111,15 +113,15 @@ def quality(batches: Sequence[BatchGradient], norm: float) -> GradientQuality:
     tokens = float(np.mean([each.tokens for each in batches]))
     return GradientQuality(
         cosine=over_rows(cosines[:, None], mean(0), COSINES),
-        bias=_bias(products, along),
+        bias=_bias(products, along, 1 - reliability),
         variance=_figure(products, along, _variance, SQUARES),
         signal_to_noise_per_episode=_figure(products, along, lambda *parts: _ratio(*parts) / episodes, SQUARES),
         signal_to_noise_per_token=_figure(products, along, lambda *parts: _ratio(*parts) / tokens, SQUARES),
     )
 
 
-def _bias(products: Floats, along: Floats) -> Estimate:
-    """The bias at the head of this file."""
+def _bias(products: Floats, along: Floats, unsure: float) -> Estimate:
+    """The bias at the head of this file; ``unsure`` is the relative error of the exact gradient's squared length."""
     n = len(along)
     if n < 2:
         return Estimate(nan)
@@ -129,23 +131,24 @@ def _bias(products: Floats, along: Floats) -> Estimate:
         tau_squared = 2 * float(np.mean((products - np.outer(along, along))[different] ** 2)) / (n * (n - 1))
         value = p * q / (q * q + tau_squared) if q else nan
         spread = np.cov(np.stack(of(without_each(n))[1:3])) * (n - 1) ** 2 / n
-        ends = _fieller(p, q, spread, float(student_quantile(n - 1)))
+        ends = _fieller(p, q, spread, float(student_quantile(n - 1)), unsure)
     found = float(np.sign(mean_along)) * np.array([value, min(value, *ends), max(value, *ends)])
     middle, *ends = (np.sign(found) * np.sqrt(np.abs(found))).tolist()
     return Estimate(nan) if isnan(value) else Estimate(middle, min(ends), max(ends))
 
 
-def _fieller(p: float, q: float, spread: Floats, quantile: float) -> tuple[float, float]:
+def _fieller(p: float, q: float, spread: Floats, quantile: float, unsure: float) -> tuple[float, float]:
     """All x for which ``|p - x q|`` is at most so many standard errors of it; -1 and 1 where they have no end.
 
-    ``spread`` is the covariance of p and q, (2, 2).
+    ``spread`` is the covariance of p and q, (2, 2); the ends are moved away by ``unsure`` of their size.
     """
     (pp, pq), (_, qq) = quantile**2 * spread
     a, half_b, c = q * q - qq, p * q - pq, p * p - pp
     root = half_b * half_b - a * c
     if not (a > 0 and root >= 0):
         return -1.0, 1.0
-    return (half_b - sqrt(root)) / a, (half_b + sqrt(root)) / a
+    low, high = (half_b - sqrt(root)) / a, (half_b + sqrt(root)) / a
+    return low - unsure * abs(low), high + unsure * abs(high)
 
 
 def _variance(along: Array, signal: Array, square: Array, total: Array) -> Array:

@@ -74,6 +74,13 @@ def test_gradients_without_a_mean_have_a_bias_of_about_0_and_say_that_it_isnt_kn
     assert np.median([each.high - each.low for each in found]) > 1
 
 
+def test_an_exact_gradient_that_was_estimated_widens_the_interval_of_the_bias():
+    batches = gradients((1.0, 0.0), 0.5, 16, np.random.default_rng(3))
+    sure, unsure = quality(batches, 1.0).bias, quality(batches, 1.0, reliability=0.9).bias
+    assert unsure.value == sure.value
+    assert (unsure.low**2, unsure.high**2) == pytest.approx((0.9 * sure.low**2, 1.1 * sure.high**2))
+
+
 def test_no_gradient_at_all_has_no_bias():
     nothing = [BatchGradient(torch.zeros(2), 0.0, 1.0, 1.0)] * 3
     assert quality(nothing, 1.0).bias.to_json() == dict.fromkeys(("value", "low", "high"))
