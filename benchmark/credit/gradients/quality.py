@@ -32,9 +32,9 @@ coverage with 5 to 32 batches: 98 to 99% of a bias of 1, as the jackknife double
 0.7, and 99% of noise's 0.
 
 Where ``g`` itself is an estimate from sampled responses, ``|g|^2`` is the product of its two halves for the same
-reason, so a cosine isn't pulled towards 0 by the noise of ``g``; its reliability is told beside it. What that product is off by,
-relative to ``|g|^2``, is of the size ``(1 - reliability) / root(d)``: the interval of the bias, which is the narrowest
-one, is widened by ``1 - reliability`` of the squares at its ends.
+reason, so a cosine isn't pulled towards 0 by the noise of ``g``; its reliability is told beside it. That product is off
+by about ``(1 - reliability) / root(d)`` of ``|g|^2``, so the interval of the bias, the narrowest one, is widened by
+``1 - reliability`` of the squares at its ends.
 """
 
 from collections.abc import Callable, Sequence
