@@ -21,6 +21,8 @@ Source = Literal["known", "scored", "sampled"]
 NOT_SUMMED = "an answer has thousands of tokenisations, whose probabilities aren't summed up exactly"
 """Why nothing exact is computed of a policy that plays legal-only."""
 
+_ROWS = 64  # that a model scores together
+
 DEFAULT_SAMPLES = 32
 """Responses for each request where its distribution has to be sampled."""
 
@@ -136,8 +138,26 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
     encoded = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     shared = takewhile(lambda column: len(set(column)) == 1, zip(*encoded, strict=False))  # as far as the shortest goes
     start = len(prompt_ids) + (len(list(shared)) if given else 0)
-    sums = _continuation_logprobs(model.model, [[*prompt_ids, *ids] for ids in encoded], start, temperature)
+    rows = [[*prompt_ids, *ids] for ids in encoded]
+    sums = _continuation_logprobs(model.model, rows, [start] * len(rows), temperature)
     return {action: float(np.exp(total)) for action, total in zip(actions, sums, strict=True)}
+
+
+def response_logprobs(policy: Policy, prompts: Sequence[Prompt], responses: Sequence[Sequence[int]]) -> list[float]:
+    """The log-probabilities of responses, by their tokens, after these prompts, at the policy's temperature.
+
+    The policy has a local model; equal pairs of a prompt and a response are scored once.
+    """
+    model: Any = policy.model  # type: ignore[attr-defined]
+    temperature = getattr(getattr(policy, "decoding", None), "temperature", 1.0) or 1.0
+    pairs = [(tuple(ids), tuple(own)) for ids, own in zip(model.encode(prompts), responses, strict=True)]
+    different = sorted(set(pairs), key=lambda pair: len(pair[0]) + len(pair[1]))
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
+    for first in range(0, len(different), _ROWS):
+        part = different[first : first + _ROWS]
+        rows, starts = [[*ids, *own] for ids, own in part], [len(ids) for ids, _ in part]
+        found |= zip(part, _continuation_logprobs(model.model, rows, starts, temperature), strict=True)
+    return [found[pair] for pair in pairs]
 
 
 def answer_after(prefix: str, action: str) -> str:
@@ -148,16 +168,20 @@ def answer_after(prefix: str, action: str) -> str:
     return OPEN_TAG[begun:] + action + CLOSE_TAG
 
 
-def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int, temperature: float) -> list[float]:
+def _continuation_logprobs(
+    model: Any, rows: Sequence[Sequence[int]], starts: Sequence[int], temperature: float
+) -> list[float]:
+    """The log-probability of what each row of token ids has from its start on."""
     import torch
 
-    longest = max(map(len, rows))
+    longest, start = max(map(len, rows)), min(starts)
     device = next(model.parameters()).device
     ids = torch.zeros(len(rows), longest, dtype=torch.long, device=device)
     mask = torch.zeros_like(ids)
     for index, row in enumerate(rows):  # padding on the right: causal attention never looks there
         ids[index, : len(row)] = torch.tensor(row, device=device)
         mask[index, : len(row)] = 1
+    counted = mask * (torch.arange(longest, device=device) >= torch.tensor(starts, device=device)[:, None])
     training = model.training
     model.eval()
     try:
@@ -167,7 +191,7 @@ def _continuation_logprobs(model: Any, rows: Sequence[Sequence[int]], start: int
     finally:
         model.train(training)
     logprobs = (logits / temperature).log_softmax(-1).gather(-1, ids[:, start:, None])[..., 0]
-    sums: list[float] = (logprobs * mask[:, start:]).sum(dim=1).tolist()
+    sums: list[float] = (logprobs * counted[:, start:]).sum(dim=1).tolist()
     return sums
 
 

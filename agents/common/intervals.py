@@ -5,8 +5,8 @@ What varies decides which way it is:
 * one mean over few independent runs, seeds or games: :func:`student`;
 * a mean over many values, those of one episode together: :func:`half_interval`, which is normal; of shares
   :func:`wilson`;
-* any function of means over independent parts: :func:`bootstrap`, which weighs the parts anew (Rubin 1981), or
-  :func:`weights` and :func:`of_replicates` where the function takes the weights themselves;
+* any function of means over few independent parts, such as batches: :func:`over_rows`, or :func:`over_parts` where the
+  function takes the weights of the parts; Student's interval of the jackknife, corrected for skewness;
 * runs and episodes at once: :func:`mean_over_runs`, :func:`difference_of_means` and :func:`ratio_of_means`;
 * scores of a leaderboard, whose next episode may be like none before: :mod:`benchmark.score.statistics`.
 
@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Range = tuple[float, float]
 
 CONFIDENCE = 0.95
 LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 RESAMPLES = 4000  # Monte Carlo error of an interval's end at this number: about 0.05 standard errors of the estimate
 SEED = 20250810
-_REWEIGHTED, _SEED_OF_WEIGHTS = 2000, 20260101
+ANYWHERE: Range = (-inf, inf)
 _Z = 1.96  # the normal distribution's quantile of LEVELS[1], as rounded as recorded results have it
 
 
@@ -76,22 +77,62 @@ def of_replicates(value: float, replicates: Array) -> Estimate:
     return Estimate(value) if low != low else Estimate(value, min(low, value), max(high, value))
 
 
-def bootstrap(table: Array, of: Callable[[Array], Array]) -> Estimate:
-    """A function of a table's column means, (..., columns) -> (...), by a Bayesian bootstrap over the rows.
+def over_rows(table: Array, of: Callable[[Array], Array], within: Range = ANYWHERE) -> Estimate:
+    """A function of a table's column means, (..., columns) -> (...), with its interval over the rows.
 
-    The rows of ``table``, shape (parts, columns), are independent. Tables of as many rows get the same weights, so two
-    figures of the same parts are compared pair by pair.
+    The rows of ``table``, shape (parts, columns), are independent of each other; ``within`` as in :func:`over_parts`.
     """
-    if not len(table):
+    return over_parts(lambda weights: of(weights @ table), len(table), within)
+
+
+def over_parts(of: Callable[[Array], Array], parts: int, within: Range = ANYWHERE) -> Estimate:
+    """A figure of independent parts with its interval, from what it is without each of them.
+
+    The jackknife's pseudo-values ``n f - (n - 1) f_(without i)``, which are the values themselves where the figure is a
+    mean, have a mean, a standard deviation s and a skewness g. With ``U = (mean - truth) / s`` the transformation
+    ``U + (g / 3) U^2 + (g^2 / 27) U^3 + g / (6 n)`` has no skewness to the order of 1 / n (Hall 1992, "On the removal
+    of skewness by transformation"); Student's quantiles over the root of n are its ends, and are transformed back.
+
+    Simulated coverage with 5, 8, 16 and 32 parts: 95, 95, 94 and 95% of normal values, 94 to 95% of shares that are
+    heaped at 1, 92, 93, 94 and 95% of exponential values, and 88, 90, 91 and 93% of log-normal ones. Student's plain
+    interval covers exponential values in 89 to 93%, and a bootstrap's percentiles normal ones in 80, 87, 91 and 93%.
+    What a rare part would change that none has shown is in no interval.
+
+    Args:
+        of: takes weights of the parts, shape (..., parts), whose last axis sums to 1, and gives shape (...).
+        parts: n, how many there are; fewer than two leave the figure without interval, and so does a figure that isn't
+            defined without some part.
+        within: the least and the largest value that the figure can have, beyond which no end reaches.
+    """
+    if not parts:
         return Estimate(nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(of(table.mean(axis=0)))
-        return of_replicates(value, of(weights(len(table)) @ table) if len(table) > 1 else np.empty(0))
+        value = float(of(np.full(parts, 1 / parts)))
+        without = of(without_each(parts)) if parts > 1 else np.empty(0)
+    if not isfinite(value) or parts < 2 or not np.isfinite(without).all():
+        return Estimate(value if isfinite(value) else nan)
+    low, high = _skewed_ends(value, parts * value - (parts - 1) * without)
+    return Estimate(value, max(within[0], min(low, value)), min(within[1], max(high, value)))
 
 
-def weights(parts: int) -> Array:
-    """Flat Dirichlet weights, shape (replicates, parts), whose rows sum to 1."""
-    return np.random.default_rng(_SEED_OF_WEIGHTS).dirichlet(np.ones(parts), _REWEIGHTED)
+def without_each(parts: int) -> Array:
+    """(parts, parts) equal weights of all parts but one, a row for each that is left out; for two parts and more."""
+    return (1 - np.eye(parts)) / (parts - 1)
+
+
+def _skewed_ends(value: float, pseudo: Array) -> tuple[float, float]:
+    n, spread = len(pseudo), float(pseudo.std(ddof=1))
+    if spread <= 1e-12 * max(1.0, abs(value)):  # rounding alone
+        return value, value
+    skewness = float(np.mean((pseudo - pseudo.mean()) ** 3) / pseudo.std() ** 3)
+    reach = float(student_quantile(n - 1)) / sqrt(n)
+    ends = [value - spread * _unskewed(side - skewness / (6 * n), skewness / 3) for side in (reach, -reach)]
+    return ends[0], ends[1]
+
+
+def _unskewed(y: float, a: float) -> float:
+    """The U for which ``U + a U^2 + a^2 U^3 / 3 = y``."""
+    return y if abs(a) < 1e-9 else float(np.cbrt(1 + 3 * a * y) - 1) / a
 
 
 def mean(column: int) -> Callable[[Array], Array]:

@@ -54,6 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_options(parser, [name for name in OF_ONE_AGENT if name != "temperature"])
     add_number(parser, "--seed", 0, "of starts, episodes and sampling")
     parser.add_argument("--no-gradient", action="store_true", help="fidelity alone, which is faster")
+    parser.add_argument("--checklist", action="store_true", help="what papers should report, filled in")
     parser.add_argument("--picture", metavar="FILE", help="draw where on the board methods are wrong, as an SVG")
     add_output_options(parser, "json", "quiet")
 
@@ -70,6 +71,9 @@ def run(args: Namespace) -> int:
 
     try:
         from benchmark.credit.instrument import default_methods, methods_of
+        from benchmark.credit.show.checklist import as_text, checklist
+        from benchmark.credit.show.tables import print_report
+        from benchmark.show.terminal_tables import stdout_console
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "transformers"):
             raise
@@ -91,13 +95,14 @@ def run(args: Namespace) -> int:
         raise BenchmarkError(str(error)) from None
     if args.picture is not None:
         _draw(instrument, args.picture)
+    items = checklist(report) if args.checklist else []
     if args.json:
-        print(json.dumps(report.to_json(), indent=1))
-    else:
-        from benchmark.credit.show.tables import print_report
-        from benchmark.show.terminal_tables import stdout_console
-
-        print_report(report, stdout_console())
+        added = {"checklist": [item._asdict() for item in items]} if items else {}
+        print(json.dumps(report.to_json() | added, indent=1))
+        return 0
+    print_report(report, stdout_console())
+    if items:
+        print("\n" + as_text(items))
     return 0
 
 

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Estimate, bootstrap, mean, ratio
+from agents.common.intervals import Estimate, mean, over_rows, ratio
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
 from agents.msgrpo.draws import DRAWS, DrawRule, effective_sample_size
 from benchmark.credit.gradients.episodes import EpisodeGradients
+from benchmark.credit.gradients.quality import COSINES, SQUARES
 
 REPEATS = 20
 """Draws from each batch, whose mean is one independent value."""
@@ -119,13 +120,13 @@ def compare_draws(
                 m=m,
                 drawn=float(table[:, 2].mean()),
                 tokens=float(table[:, 3].mean()),
-                cosine=bootstrap(table, mean(0)),
-                minus_uniform=bootstrap(minus["uniform"], mean(0)),
-                minus_nonzero=bootstrap(minus["uniform_nonzero"], mean(0)),
-                cosine_per_episode=bootstrap(table, ratio(0, 1)),
-                cosine_per_kilotoken=bootstrap(table / [1, 1, 1, 1000, 1, 1, 1], ratio(0, 3)),
-                mean_cosine=bootstrap(table, mean(5)),
-                variance=bootstrap(table, mean(6)),
+                cosine=over_rows(table, mean(0), COSINES),
+                minus_uniform=over_rows(minus["uniform"], mean(0)),
+                minus_nonzero=over_rows(minus["uniform_nonzero"], mean(0)),
+                cosine_per_episode=over_rows(table, ratio(0, 1)),
+                cosine_per_kilotoken=over_rows(table / [1, 1, 1, 1000, 1, 1, 1], ratio(0, 3)),
+                mean_cosine=over_rows(table, mean(5), COSINES),
+                variance=over_rows(table, mean(6), SQUARES),
                 empty=float(table[:, 4].mean()),
                 effective_episodes=effective,
                 reference=reference_name,

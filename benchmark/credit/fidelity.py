@@ -1,17 +1,19 @@
 """How much the advantages that a method assigns are like the true ones."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import nan
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, bootstrap, percentiles, ratio, weights
+from agents.common.intervals import Array, Estimate, Range, over_parts, over_rows, ratio
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
 from benchmark.credit.exact.truth import Truth
 
 NOTHING = 1e-9
 """Advantages of no larger size count as 0: they are what rounding leaves."""
+
+_CORRELATIONS: Range = (-1.0, 1.0)
+_SHARES: Range = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Compared:
     """One method's advantages of some batches beside the true ones.
 
     Attributes:
-        parts: (groups of all batches, 8) sums over the steps of each group: 1, x, y, xx, yy, xy, agreeing, counted.
+        parts: (batches, 8) sums over the steps of each batch: 1, x, y, xx, yy, xy, agreeing, counted.
         cells: ``{(steps played, decision, place): (visits, sum assigned, true)}`` of every batch.
     """
 
@@ -54,19 +56,27 @@ def per_step(credit: StepCredit) -> Floats:
     return np.array([float(np.mean(each)) if len(each) else 0.0 for each in credit])
 
 
+def granularity(credits: Sequence[Credit]) -> str:
+    """What the advantages tell apart: "token" within a response, "step" within an episode, or "episode"."""
+    all_steps = [advantages for credit in credits for advantages in credit.advantages]
+    if any(np.ptp(own) > NOTHING for each in all_steps if not isinstance(each, np.ndarray) for own in each if len(own)):
+        return "token"
+    return "step" if any(np.ptp(per_step(each)) > NOTHING for each in all_steps if len(each)) else "episode"
+
+
 def compare(batches: Sequence[Batch], credits: Sequence[Credit], truth: Truth) -> Compared:
     """Set the advantages that were assigned in some batches beside the true ones."""
     parts, cells = [], []
     for batch, credit in zip(batches, credits, strict=True):
-        groups: dict[Hashable, Array] = {}
+        sums = np.zeros(8)
         met: dict[tuple[int, int, int], tuple[float, float, float]] = {}
         for trajectory, advantages in zip(batch.trajectories, credit.advantages, strict=True):
             assigned, true = per_step(advantages), truth.advantages(trajectory)
-            groups[trajectory.group] = groups.get(trajectory.group, np.zeros(8)) + _sums(assigned, true)
+            sums += _sums(assigned, true)
             for cell, x, y in zip(truth.cells(trajectory), assigned.tolist(), true.tolist(), strict=True):
                 visits, total, _ = met.get(cell, (0.0, 0.0, y))
                 met[cell] = visits + 1, total + x, y
-        parts += list(groups.values())
+        parts.append(sums)
         cells.append(met)
     return Compared(np.array(parts), cells)
 
@@ -78,12 +88,12 @@ def _sums(x: Array, y: Array) -> Array:
 
 
 def fidelity(compared: Compared) -> Fidelity:
-    """The figures of what was compared; their intervals hold for other episodes from the same starts."""
+    """The figures of what was compared; their intervals are over batches, so they hold for other episodes from here."""
     return Fidelity(
-        correlation=bootstrap(compared.parts, _correlation),
-        sign_agreement=bootstrap(compared.parts, ratio(6, 7)),
-        mean_correlation=_of_means(compared, _correlation),
-        mean_sign_agreement=_of_means(compared, ratio(6, 7)),
+        correlation=over_rows(compared.parts, _correlation, _CORRELATIONS),
+        sign_agreement=over_rows(compared.parts, ratio(6, 7), _SHARES),
+        mean_correlation=_of_means(compared, _correlation, _CORRELATIONS),
+        mean_sign_agreement=_of_means(compared, ratio(6, 7), _SHARES),
     )
 
 
@@ -94,8 +104,8 @@ def _correlation(means: Array) -> Array:
     return np.where((spread_x > NOTHING**2) & (spread_y > NOTHING**2), found, np.nan)
 
 
-def _of_means(compared: Compared, of: Callable[[Array], Array]) -> Estimate:
-    """A figure of the mean advantage in each cell, weighted by visits; batches are the independent parts."""
+def _of_means(compared: Compared, of: Callable[[Array], Array], within: Range) -> Estimate:
+    """A figure of the mean advantage in each cell, weighted by visits."""
     names = sorted({cell for met in compared.cells for cell in met})
     number = {cell: index for index, cell in enumerate(names)}
     visits, sums = np.zeros((2, len(compared.cells), len(names)))
@@ -111,14 +121,4 @@ def _of_means(compared: Compared, of: Callable[[Array], Array]) -> Estimate:
         each = [n, n * x, n * true, n * x * x, n * true**2, n * x * true, agreeing, counted]
         return np.stack([column.sum(axis=-1) for column in each], axis=-1)
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(of(columns(visits.sum(axis=0), sums.sum(axis=0))))
-        if not np.isfinite(value):
-            return Estimate(nan)
-        if len(visits) < 2:
-            return Estimate(value)
-        drawn = weights(len(visits))
-        replicates = of(columns(drawn @ visits, drawn @ sums))
-    # reweighting the batches adds to the noise of the means, which lowers a correlation: only the spread is taken
-    low, high = (end + value - float(np.nanmean(replicates)) for end in percentiles(replicates))
-    return Estimate(value, max(-1.0, min(low, value)), min(1.0, max(high, value)))
+    return over_parts(lambda weights: of(columns(weights @ visits, weights @ sums)), len(visits), within)

@@ -13,7 +13,8 @@ from zlib import crc32
 
 import numpy as np
 
-from agents.common.intervals import Estimate, bootstrap, mean
+from agents.analysis.action_probabilities import has_local_model
+from agents.common.intervals import Estimate, mean, over_rows
 from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
 from agents.msgrpo.draws import DRAWS
@@ -25,9 +26,9 @@ from benchmark.credit.exact.answers import DEFAULT_SAMPLES, Progress
 from benchmark.credit.exact.game_graph import MAX_STATES
 from benchmark.credit.exact.gradient import ExactGradient, exact_gradient
 from benchmark.credit.exact.truth import Noise, Oracle, Truth
-from benchmark.credit.fidelity import compare, fidelity
+from benchmark.credit.fidelity import NOTHING, compare, fidelity, granularity
 from benchmark.credit.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
-from benchmark.credit.gradients.quality import BatchGradient, quality
+from benchmark.credit.gradients.quality import COSINES, BatchGradient, GradientQuality, quality
 from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
 from benchmark.credit.results import CreditReport, MethodResult, TruthSummary
 from textgames.scenarios import Scenario
@@ -145,7 +146,7 @@ class Instrument:
                 skipped[name] = reason
         if draws and not sizes:
             sizes = (max(1, len(self.batches[0]) // 2),)
-        gradients = self._gradients(credited, draws, sizes)
+        gradients, exact = self._gradients(credited, draws, sizes), self.exact
         results = []
         for name, each in credited.items():
             faithful = fidelity(compare(self.batches, each.credits, self.truth))
@@ -154,11 +155,12 @@ class Instrument:
                 MethodResult(
                     name=name,
                     fidelity=faithful,
-                    gradient=None if own is None or self.exact is None else quality(own.means, _norm(self.exact)),
+                    gradient=None if own is None or exact is None else _quality(own.means, exact),
                     normalisations={} if own is None else own.normalisations,
                     draws=() if own is None else own.draws,
                     extra_tokens=each.extra_tokens,
                     seconds=each.seconds,
+                    granularity=granularity(each.credits),
                 )
             )
         return self._report(results, skipped)
@@ -209,7 +211,10 @@ class Instrument:
         return {
             name: _Gradients(
                 means[name],
-                {variant: bootstrap(np.array(values)[:, None], mean(0)) for variant, values in variants[name].items()},
+                {
+                    variant: over_rows(np.array(own)[:, None], mean(0), COSINES)
+                    for variant, own in variants[name].items()
+                },
                 tuple(compare_draws(drawn[name], draws, sizes, norms, seed=self.setting.seed)) if draws else (),
             )
             for name in credited
@@ -217,6 +222,7 @@ class Instrument:
 
     def _report(self, results: Sequence[MethodResult], skipped: Mapping[str, str]) -> CreditReport:
         episodes = _trajectories(self.batches)
+        lengths = [len(each) for each in episodes]
         return CreditReport(
             agent=self.policy.name,
             game=self.setting.scenario.name,
@@ -226,23 +232,24 @@ class Instrument:
             skipped=dict(skipped),
             no_gradient=self.no_gradient,
             episode_tokens=float(np.mean([each.tokens for each in episodes])),
-            episode_length=float(np.mean([len(each) for each in episodes])),
+            episode_length=float(np.mean(lengths)),
+            episode_lengths=(min(lengths), float(np.median(lengths)), max(lengths)),
+            parameters=_parameters(self.policy),
         )
 
     def _truth_summary(self) -> TruthSummary:
-        truth, exact = self.truth, self.exact
+        truth, exact, episodes = self.truth, self.exact, _trajectories(self.batches)
         return TruthSummary(
             source=truth.answers.source,
             samples=truth.answers.samples,
             states=len(truth.graph.states),
             questions=len(truth.answers.questions),
             expected_return=float(truth.solution.returns.mean()),
-            invalid=float(
-                np.mean([not valid for each in _trajectories(self.batches) for valid in each.valid.tolist()])
-            ),
+            invalid=float(np.mean([not valid for each in episodes for valid in each.valid.tolist()])),
             reliability=truth.reliability(self.batches),
             gradient_reliability=None if exact is None else exact.reliability,
             other_forms=truth.other_forms(self.batches),
+            forks=float(np.mean(np.abs(np.concatenate([*map(truth.advantages, episodes)])) > NOTHING)),
         )
 
 
@@ -272,6 +279,14 @@ def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[st
 
 def _trajectories(batches: Sequence[Batch]) -> list[Trajectory]:
     return [each for batch in batches for each in batch.trajectories]
+
+
+def _parameters(policy: Any) -> int | None:
+    return sum(p.numel() for p in policy.model.model.parameters()) if has_local_model(policy) else None
+
+
+def _quality(means: Sequence[BatchGradient], exact: ExactGradient) -> GradientQuality:
+    return quality(means, _norm(exact), exact.reliability)
 
 
 def _norm(exact: ExactGradient) -> float:

@@ -9,6 +9,13 @@ from benchmark.credit.draws import DrawResult
 from benchmark.credit.fidelity import Fidelity
 from benchmark.credit.gradients.quality import GradientQuality
 
+LEAST_CEILING = 0.5
+"""A cell (a policy on a game) is weak where the oracle's own gradient has a smaller cosine with the exact one.
+
+There three quarters of a batch's squared gradient or more are noise even with perfect credit: methods are hardly told
+apart by it, and a bias of 0.7 is told from none by some dozens of batches at best. Weak cells are in no mean.
+"""
+
 
 @dataclass(frozen=True)
 class MethodResult:
@@ -24,6 +31,7 @@ class MethodResult:
         draws: what draw rules do to it, where that was asked for.
         extra_tokens: response tokens of fresh rollouts that it asked for, per batch.
         seconds: what it took to assign the credit of one batch.
+        granularity: what it told apart in these batches: "token", "step" or "episode".
     """
 
     name: str
@@ -33,19 +41,21 @@ class MethodResult:
     draws: tuple[DrawResult, ...] = ()
     extra_tokens: float = 0.0
     seconds: float = 0.0
+    granularity: str = "step"
 
     def to_json(self) -> dict[str, Any]:
         """All figures by their names, without levels."""
-        found: dict[str, Any] = {"name": self.name}
+        found: dict[str, Any] = {"name": self.name, "gradient_cosine": None, "bias": None}
         for prefix, part in (("", self.fidelity), ("gradient_", self.gradient)):
             if part is not None:
-                found |= {prefix + name: figure.to_json() for name, figure in vars(part).items()}
-        found.setdefault("gradient_cosine", None)
+                figures = {name: figure.to_json() for name, figure in vars(part).items()}
+                found |= {name if name == "bias" else prefix + name: figure for name, figure in figures.items()}
         return found | {
             "normalisations": {name: figure.to_json() for name, figure in self.normalisations.items()},
             "draws": [draw.to_json() for draw in self.draws],
             "extra_tokens": self.extra_tokens,
             "seconds": self.seconds,
+            "granularity": self.granularity,
         }
 
 
@@ -66,6 +76,7 @@ class TruthSummary:
             one.
         other_forms: the share of the valid responses played that aren't ``<action>NAME</action>``, which an exact
             gradient leaves out; 0 where responses were sampled, as then all forms are in it.
+        forks: the share of the steps played whose true advantage isn't 0: it mattered there what was done.
     """
 
     source: str
@@ -77,6 +88,7 @@ class TruthSummary:
     reliability: float
     gradient_reliability: float | None
     other_forms: float
+    forks: float
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,8 @@ class CreditReport:
         no_gradient: why there are no gradients; ``None`` where there are.
         episode_tokens: response tokens of an episode.
         episode_length: steps of an episode.
+        episode_lengths: the least, the median and the largest number of steps.
+        parameters: of the policy's model; ``None`` without one in this process.
     """
 
     agent: str
@@ -103,6 +117,8 @@ class CreditReport:
     no_gradient: str | None
     episode_tokens: float
     episode_length: float
+    episode_lengths: tuple[int, float, int]
+    parameters: int | None = None
 
     def __getitem__(self, name: str) -> MethodResult:
         """The result of a method by its name."""
@@ -110,6 +126,12 @@ class CreditReport:
             if method.name == name:
                 return method
         raise KeyError(name)
+
+    @property
+    def weak(self) -> bool:
+        """Whether the oracle's own gradient is mostly noise, see :data:`LEAST_CEILING`."""
+        oracle = self["oracle"].gradient
+        return oracle is not None and oracle.cosine.value < LEAST_CEILING
 
     def to_json(self) -> dict[str, Any]:
         """The document that ``textbench credit --json`` prints."""
@@ -119,8 +141,11 @@ class CreditReport:
             "setting": dict(self.setting),
             "truth": None if self.truth is None else asdict(self.truth),
             "episode_length": self.episode_length,
+            "episode_lengths": list(self.episode_lengths),
             "episode_tokens": self.episode_tokens,
+            "parameters": self.parameters,
             "methods": [method.to_json() for method in self.methods],
             "skipped": dict(self.skipped),
             "no_gradient": self.no_gradient,
+            "weak": self.weak,
         }

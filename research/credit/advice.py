@@ -3,45 +3,43 @@
 import numpy as np
 
 from agents.msgrpo.credit import METHODS
-from benchmark.score.statistics import holm
-from research.credit.findings import CONTROLS, Findings, arms_on, draw_of, over_cells
-from research.credit.tables import estimate_of, fresh_tokens, mean_of
+from research.credit.findings import Comparison, Findings, arms_on, arms_told_apart, over_cells, told_apart
+from research.credit.tables import draw_gains, fresh_tokens, mean_of, thinking_told_apart
 
 _LEVEL = 0.05
 
 
 def recommendation(findings: Findings) -> str:
-    """What the figures say one should use, each sentence with the figures that it rests on."""
+    """What the figures say one should use; a method, a draw and an arm are named only where they are told apart."""
     lines = [*_credit_advice(findings), *_draw_advice(findings), *_training_advice(findings)]
     return "\n".join(f"- {line}" for line in lines) if lines else "Nothing was measured yet."
 
 
 def _credit_advice(findings: Findings) -> list[str]:
-    rows = [row for row in over_cells(findings, "correlation") if row.method not in CONTROLS]
-    if not rows:
-        return []
-    plain = next((row for row in rows if row.method == "msgrpo"), rows[-1])
-    named = ", ".join(f"{row.method} {row.mean:.2f}" for row in rows[:4])
-    corrected = holm([row.p_value for row in rows])
-    above = [row.method for row, p in zip(rows, corrected, strict=True) if p < _LEVEL and row.minus_plain.value > 0]
-    lines = [
-        f"Credit most like the true advantage: {named}; the plain method has {plain.mean:.2f} "
-        f"(means over {plain.cells} games and stages). More like it "
-        f"than the plain method, with games as clusters and Holm's correction over {len(rows)} methods: "
-        f"{', '.join(above) or 'none'}. The order among the first isn't told apart."
-    ]
-    free = [row for row in rows if _costs_nothing_more(findings, row.method)]
-    if free:
-        named = ", ".join(f"{row.method} {row.mean:.2f}" for row in free[:4])
-        lines.append(f"Of the methods that neither play fresh rollouts nor learn a critic: {named}.")
-    cosines = {row.method: row for row in over_cells(findings, "gradient_cosine")}
-    best = [row for row in cosines.values() if row.method not in CONTROLS][:4]
-    oracle = cosines.get("oracle")
-    if best:
-        named = ", ".join(f"{row.method} {row.mean:.3f}" for row in best)
-        limit = f"; even the true advantage has {oracle.mean:.3f}" if oracle else ""
-        lines.append(f"Gradients of one batch most like the exact one: {named}{limit}.")
+    apart, lines = told_apart(findings), []
+    for figure, subject in (("correlation", "Credit"), ("gradient_cosine", "The gradient of a batch")):
+        rows = {row.method: row for row in over_cells(findings, figure)}
+        if not rows:
+            continue
+        plain = rows[str(findings.study.arms[findings.study.plain].get("credit", "msgrpo"))]
+        found = [row for row in rows.values() if apart.get((figure, row.method), 1.0) < _LEVEL]
+        better = [_said(findings, row) for row in found if row.minus_plain.value > 0]
+        worse = [_said(findings, row) for row in found if row.minus_plain.value < 0]
+        truth = "the true advantage" if figure == "correlation" else "the exact one"
+        oracle = ""
+        if figure == "gradient_cosine" and "oracle" in rows:
+            oracle = f", with the true advantage itself {rows['oracle'].mean:.2f}"
+        lines.append(
+            f"{subject} told apart from the plain method's, whose likeness to {truth} is {plain.mean:.2f}{oracle}: "
+            f"more like it {', '.join(better) or 'none'}; less {', '.join(worse) or 'none'} (games as clusters, Holm's "
+            f"correction over {len(apart)} differences)."
+        )
     return lines
+
+
+def _said(findings: Findings, row: Comparison) -> str:
+    free = ", which costs nothing more" if _costs_nothing_more(findings, row.method) else ""
+    return f"{row.method} ({row.mean:.2f}{free})"
 
 
 def _costs_nothing_more(findings: Findings, method: str) -> bool:
@@ -53,31 +51,27 @@ def _costs_nothing_more(findings: Findings, method: str) -> bool:
 
 def _draw_advice(findings: Findings) -> list[str]:
     lines = []
-    if findings.drawn:
-        lines.append("Whether draws by |advantage| help depends on the stage and on the game: see the table below.")
-    for name, document in findings.thinking.items():
-        found = [draw_of(document, "aaw", m, "others") for m in findings.study.draws.sizes]
-        parts = [f"{estimate_of(draw['minus_uniform']):z.3f} at M = {draw['m']}" for draw in found if draw is not None]
-        lines.append(f"For the model that reasons, on {name}, AAW minus uniform draws: {', '.join(parts)}.")
+    if gains := draw_gains(findings):
+        named = [f"{gain.stage} at M = {gain.m} ({gain.gain:+.2f})" for gain in gains if gain.p_holm < _LEVEL]
+        lines.append(f"Draws by |advantage| differ from uniform ones over the games: {', '.join(named) or 'nowhere'}.")
+    if apart := thinking_told_apart(findings):
+        named = [f"{name} at M = {m} ({gain:+.2f})" for (name, m), (gain, p) in apart.items() if p < _LEVEL]
+        lines.append(f"For the model that reasons they differ on {', '.join(named) or 'no game'}.")
     return lines
 
 
 def _training_advice(findings: Findings) -> list[str]:
-    lines = []
+    lines, apart = [], arms_told_apart(findings)
     for game in findings.study.trained:
         rows = arms_on(findings, game)
         if not rows:
             continue
-        others = [row for row in rows if row.arm != findings.study.plain]
-        corrected = holm([row.p_value for row in others])
-        apart = [row for row, p in zip(others, corrected, strict=True) if p < _LEVEL]
-        better = [row.arm for row in apart if row.minus_plain.value > 0]
-        worse = [row.arm for row in apart if row.minus_plain.value < 0]
-        first = rows[0]
+        named = [row for row in rows if apart.get((game, row.arm), 1.0) < _LEVEL]
+        better = [row.arm for row in named if row.minus_plain.value > 0]
+        worse = [row.arm for row in named if row.minus_plain.value < 0]
         lines.append(
-            f"Trained on {game} at equal tokens, {first.arm} has the highest mean ({first.learning:z.3f}). Told "
-            f"apart from the plain method after Holm's correction: better {', '.join(better) or 'none'}; worse "
-            f"{', '.join(worse) or 'none'}."
+            f"Trained on {game} at equal tokens, told apart from the plain method after Holm's correction over "
+            f"{len(apart)} differences: better {', '.join(better) or 'none'}; worse {', '.join(worse) or 'none'}."
             + (
                 " All arms end alike there, so this game tells nothing of them."
                 if _all_end_alike(findings, game)

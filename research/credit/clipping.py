@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.common.intervals import Estimate, bootstrap, mean
+from agents.common.intervals import Estimate, mean, over_rows
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.draws import Drawn
@@ -97,7 +97,7 @@ def clipping(
         table.append([clipped, unclipped, clipped - unclipped, fraction])
     if not table:
         raise ValueError("no batch has an advantage to learn from")
-    return ClippingResult(passes, shift, *[bootstrap(np.array(table), mean(column)) for column in range(4)])
+    return ClippingResult(passes, shift, *[over_rows(np.array(table), mean(column)) for column in range(4)])
 
 
 def _learner(model: ScoreModel, surrogate: PPO, passes: int) -> Learner:

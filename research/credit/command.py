@@ -13,8 +13,9 @@ from research.jobs.work import facts_of
 TOKENS_PER_SECOND = 60_000
 """That a training run spends on one core, evaluations included; where the recipe credit was first run."""
 
-SECONDS = {"base": 30.0, "measure": 40.0, "draws": 30.0, "think": 150.0}
-"""Of the other kinds of jobs there."""
+BASE_SECONDS = 30.0
+SECONDS_OF_BATCH = {"measure": 11.0, "draws": 1.2, "think": 14.0}
+"""Of the other kinds of jobs there: a base, and a batch of what is measured."""
 
 
 def study_credit(study: Study, options: Options) -> int:
@@ -43,13 +44,15 @@ def study_credit(study: Study, options: Options) -> int:
 
 def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
     """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
+    batches = {"measure": study.measurement.batches, "draws": study.draws.batches}
+    batches["think"] = study.thinking.batches if study.thinking else 0
     seconds = {}
     for job in jobs:
         if job.kind in ("stages", "tune", "train"):
             share = study.tuning_share if job.kind == "tune" else 1.0
             seconds[job.name] = 3.0 + study.games[job.game].tokens * share / TOKENS_PER_SECOND
         else:
-            seconds[job.name] = SECONDS[job.kind]
+            seconds[job.name] = SECONDS_OF_BATCH[job.kind] * batches[job.kind] if job.kind in batches else BASE_SECONDS
     return seconds
 
 

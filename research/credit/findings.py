@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import RESAMPLES, Array, Estimate, percentiles, student
-from benchmark.score.statistics import student_p_value
+from benchmark.score.statistics import holm, student_p_value
 from research.credit.jobs import StudyFolder, jobs_of
-from research.credit.settings import STAGES, Study
+from research.credit.settings import Study
 
-Cell = tuple[str, str]
-"""A game and a stage of training."""
+Cell = tuple[str, int, str]
+"""A game, a run of it, and a stage of that run."""
 
 CONTROLS = ("oracle", "noise")  # measured with the methods, so that one sees what is possible and what is nothing
 
@@ -51,10 +51,10 @@ class Findings:
 
     Attributes:
         study: the settings.
-        stages: ``{game: (returns at the three stages, or nothing in games of several players)}``.
-        bases: ``{game: what making its base gave}``.
-        measured: ``{(game, stage): the document of textbench credit --json}``.
-        drawn: ``{(game, stage): what was measured of draw rules}``.
+        stages: ``{(game, run): (returns at the three stages, or nothing in games of several players)}``.
+        bases: ``{game: what making the base of its first run gave}``.
+        measured: ``{(game, run, stage): the document of textbench credit --json}``.
+        drawn: ``{(game, run, stage): what was measured of draw rules}``.
         thinking: ``{scenario: the same for the model that reasons}``.
         tuned: ``{(game, arm): {rate: mean over the evaluations}}``.
         runs: ``{(game, arm): the runs by seed}``.
@@ -64,7 +64,7 @@ class Findings:
     """
 
     study: Study
-    stages: Mapping[str, Sequence[float]]
+    stages: Mapping[tuple[str, int], Sequence[float]]
     bases: Mapping[str, Mapping[str, Any]]
     measured: Mapping[Cell, Mapping[str, Any]]
     drawn: Mapping[Cell, Mapping[str, Any]]
@@ -74,6 +74,10 @@ class Findings:
     missing: Sequence[str]
     seconds: Mapping[str, float]
     code: Sequence[str]
+
+    def is_weak(self, cell: Cell) -> bool:
+        """Whether even the oracle's gradient was mostly noise there, so that the cell is in no mean."""
+        return bool(self.measured.get(cell, {}).get("weak"))
 
 
 def read_findings(study: Study, folder: StudyFolder) -> Findings:
@@ -94,11 +98,12 @@ def read_findings(study: Study, folder: StudyFolder) -> Findings:
     return Findings(
         study=study,
         stages={
-            job.game: [value for _, _, value in result["points"] if np.isfinite(value)] for job, result in of["stages"]
+            (job.game, job.run): [value for _, _, value in result["points"] if np.isfinite(value)]
+            for job, result in of["stages"]
         },
-        bases={job.game: result for job, result in of["base"]},
-        measured={(job.game, job.stage): result for job, result in of["measure"]},
-        drawn={(job.game, job.stage): result for job, result in of["draws"]},
+        bases={job.game: result for job, result in reversed(of["base"])},
+        measured={(job.game, job.run, job.stage): result for job, result in of["measure"]},
+        drawn={(job.game, job.run, job.stage): result for job, result in of["draws"]},
         thinking={job.game: result for job, result in of["think"]},
         tuned=tuned,
         runs=runs,
@@ -132,36 +137,58 @@ def value_of(document: Mapping[str, Any], method: str, figure: str) -> float | N
     return None
 
 
+def by_game(values: Mapping[Cell, float]) -> dict[str, float]:
+    """The mean over the stages of each run, and then over the runs of each game: games are what is independent."""
+    runs: dict[str, dict[int, list[float]]] = {}
+    for (game, run, _), value in values.items():
+        runs.setdefault(game, {}).setdefault(run, []).append(value)
+    return {game: float(np.mean([np.mean(stages) for stages in of_run.values()])) for game, of_run in runs.items()}
+
+
 class Comparison(NamedTuple):
-    """A method over all cells in which both it and the plain one were measured."""
+    """A method over all cells in which both it and the plain one were measured, weak ones left out."""
 
     method: str
     cells: int
-    mean: float
-    minus_plain: Estimate  # mean over stages within each game, then with Student's interval over the games
+    mean: float  # over stages, then runs, then games
+    minus_plain: Estimate  # of the same means, with Student's interval over the games
     p_value: float  # that the mean of those differences is zero, by Student's test over the games; not corrected
 
 
 def over_cells(findings: Findings, figure: str) -> list[Comparison]:
-    """A figure of every method, averaged over games and stages, the best one first.
-
-    The stages of a game are of one training run, so games are the clusters that intervals are over.
-    """
+    """A figure of every method, averaged over games, the best one first."""
     plain = _plain_method(findings)
     rows = []
     for method in methods_of(findings):
-        own_values: list[float] = []
-        by_game: dict[str, list[float]] = {}
-        for (game, _), document in findings.measured.items():
+        pairs: dict[Cell, tuple[float, float]] = {}
+        for cell, document in findings.measured.items():
             own, other = value_of(document, method, figure), value_of(document, plain, figure)
-            if own is not None and other is not None:
-                own_values.append(own)
-                by_game.setdefault(game, []).append(own - other)
-        if own_values:
-            differences = np.array([float(np.mean(of_game)) for of_game in by_game.values()])
-            mean = float(np.mean(own_values))
-            rows.append(Comparison(method, len(own_values), mean, student(differences), student_p_value(differences)))
+            if own is not None and other is not None and not findings.is_weak(cell):
+                pairs[cell] = own, other
+        if pairs:
+            mean = float(np.mean([*by_game({cell: own for cell, (own, _) in pairs.items()}).values()]))
+            less = np.array([*by_game({cell: own - other for cell, (own, other) in pairs.items()}).values()])
+            rows.append(Comparison(method, len(pairs), mean, student(less), student_p_value(less)))
     return sorted(rows, key=lambda row: -row.mean)
+
+
+RANKED = ("correlation", "gradient_cosine")
+"""The figures in which the report's table sets methods beside the plain one."""
+
+
+def told_apart(findings: Findings) -> dict[tuple[str, str], float]:
+    """``{(figure, method): p}``, corrected by Holm over all methods and both figures that the table compares them in.
+
+    The controls, which nobody would use, aren't among them.
+    """
+    unranked = (*CONTROLS, _plain_method(findings))
+    rows = {
+        (figure, row.method): row.p_value
+        for figure in RANKED
+        for row in over_cells(findings, figure)
+        if row.method not in unranked
+    }
+    return dict(zip(rows, holm([*rows.values()]), strict=True))
 
 
 def methods_of(findings: Findings) -> list[str]:
@@ -173,7 +200,7 @@ def methods_of(findings: Findings) -> list[str]:
 def refused_of(findings: Findings) -> dict[str, str]:
     """``{method: why it wasn't measured, and where}`` of those that were refused somewhere."""
     found: dict[str, dict[str, list[str]]] = {}
-    for (game, _), document in findings.measured.items():
+    for (game, _, _), document in findings.measured.items():
         for method, reason in document["skipped"].items():
             games = found.setdefault(method, {}).setdefault(reason, [])
             games += [] if game in games else [game]
@@ -233,6 +260,17 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
     return sorted(rows, key=lambda row: -row.learning.value)
 
 
+def arms_told_apart(findings: Findings) -> dict[tuple[str, str], float]:
+    """``{(game, arm): p}`` that an arm learns as the plain one does, corrected by Holm over all games and arms."""
+    rows = {
+        (game, row.arm): row.p_value
+        for game in findings.study.trained
+        for row in arms_on(findings, game)
+        if row.arm != findings.study.plain
+    }
+    return dict(zip(rows, holm([*rows.values()]), strict=True))
+
+
 class Prediction(NamedTuple):
     """How well a figure of the instrument predicts which arm learns more on a game."""
 
@@ -243,7 +281,7 @@ class Prediction(NamedTuple):
 
 
 def predictions(findings: Findings, figures: Sequence[str]) -> list[Prediction]:
-    """Spearman's correlation of a method's figure (the mean over the stages of a game) with its arm's learning.
+    """Spearman's correlation of a method's figure (the mean over a game's runs and stages) with its arm's learning.
 
     The intervals resample the seeds of every arm; they say how far the order of the arms is luck of the runs, and
     nothing of other methods than these.
@@ -254,12 +292,15 @@ def predictions(findings: Findings, figures: Sequence[str]) -> list[Prediction]:
             pairs = []
             for arm, settings in findings.study.arms.items():
                 method = str(settings.get("credit", "msgrpo"))
-                documents = [findings.measured[game, stage] for stage in STAGES if (game, stage) in findings.measured]
-                values = [value_of(document, method, figure) for document in documents]
-                known = [value for value in values if value is not None]
+                known = {
+                    cell: value
+                    for cell, document in findings.measured.items()
+                    if cell[0] == game and not findings.is_weak(cell)
+                    if (value := value_of(document, method, figure)) is not None
+                }
                 learning = [run.learning for run in findings.runs.get((game, arm), ())]
                 if known and learning:
-                    pairs.append((float(np.mean(known)), np.array(learning)))
+                    pairs.append((by_game(known)[game], np.array(learning)))
             if len(pairs) >= 3:
                 rows.append(Prediction(figure, game, len(pairs), _spearman(pairs)))
     return rows

@@ -17,6 +17,7 @@ class StudyJob(NamedTuple):
     kind: Kind  # which function of :mod:`work` does it
     needs: tuple[str, ...] = ()  # names of the jobs that must be done before
     game: str = ""
+    run: int = 0  # which plain run of the game: its base, its stages and what is measured of them
     stage: str = ""  # one of STAGES
     arm: str = ""
     seed: int = 0
@@ -27,23 +28,34 @@ def jobs_of(study: Study) -> list[StudyJob]:
     """All jobs of a study, in the order of importance.
 
     A study that is cut short has something of everything: the bases are measured first, then methods are trained on the
-    first game, then the later stages are measured, then comes training on the other games, seed by seed.
+    first game, then the later stages are measured, then comes training on the other games, seed by seed; the further
+    runs of the games, which are measured alone, come last.
     """
-    games = study.games
-    jobs = [StudyJob(f"base/{game}", "base", game=game) for game in games]
-    jobs += [StudyJob(f"stages/{game}", "stages", (f"base/{game}",), game, arm=study.plain) for game in games]
-    jobs += _measured(study, STAGES[:1])
+    jobs = [*_plain_run(study, 0), *_measured(study, 0, STAGES[:1])]
     if study.thinking is not None:
         jobs += [StudyJob(f"think/{name}", "think", game=name) for name in study.thinking.temperatures]
     first, others = study.trained[:1], study.trained[1:]
-    return [*jobs, *_trained(study, first), *_measured(study, STAGES[1:]), *_trained(study, others)]
+    jobs += [*_trained(study, first), *_measured(study, 0, STAGES[1:]), *_trained(study, others)]
+    for run in range(1, study.runs):
+        jobs += [*_plain_run(study, run), *_measured(study, run, STAGES)]
+    return jobs
+
+
+def _plain_run(study: Study, run: int) -> list[StudyJob]:
+    """A base for every game and the plain run from it."""
+    jobs = [StudyJob(f"base/{game}/{run}", "base", game=game, run=run) for game in study.games]
+    jobs += [
+        StudyJob(f"stages/{game}/{run}", "stages", (f"base/{game}/{run}",), game, run, arm=study.plain)
+        for game in study.games
+    ]
+    return jobs
 
 
 def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
     """Tuning and training of every arm on some games."""
     tuned = {
         (game, arm): tuple(
-            StudyJob(f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}",), game, arm=arm, rate=rate)
+            StudyJob(f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}/0",), game, arm=arm, rate=rate)
             for rate in study.rates
         )
         for game in games
@@ -57,11 +69,11 @@ def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
     return [*(job for group in tuned.values() for job in group), *trained]
 
 
-def _measured(study: Study, stages: Sequence[str]) -> list[StudyJob]:
-    """Everything that the instrument measures at some stages."""
+def _measured(study: Study, run: int, stages: Sequence[str]) -> list[StudyJob]:
+    """Everything that the instrument measures at some stages of a run of every game."""
     kinds: tuple[Kind, ...] = ("draws", "measure")
     return [
-        StudyJob(f"{kind}/{game}/{stage}", kind, (_source(game, stage),), game, stage)
+        StudyJob(f"{kind}/{game}/{run}/{stage}", kind, (_source(game, run, stage),), game, run, stage)
         for stage in stages
         for kind in kinds
         for game, about in study.games.items()
@@ -69,8 +81,8 @@ def _measured(study: Study, stages: Sequence[str]) -> list[StudyJob]:
     ]
 
 
-def _source(game: str, stage: str) -> str:
-    return f"base/{game}" if stage == "base" else f"stages/{game}"
+def _source(game: str, run: int, stage: str) -> str:
+    return f"base/{game}/{run}" if stage == "base" else f"stages/{game}/{run}"
 
 
 class StudyFolder(Folder):
@@ -99,6 +111,6 @@ class StudyFolder(Folder):
         known = {method["name"] for method in there.get("methods", ())} | set(there.get("skipped", ()))
         return [method for method in self.methods if method not in known]
 
-    def stage(self, game: str, stage: str) -> Path:
-        """The folder of the model of a stage of training."""
-        return self.path / _source(game, stage) / ("model" if stage == "base" else stage)
+    def stage(self, game: str, stage: str, run: int = 0) -> Path:
+        """The folder of the model of a stage of a game's plain run; methods are trained from the base of run 0."""
+        return self.path / _source(game, run, stage) / ("model" if stage == "base" else stage)

@@ -55,10 +55,10 @@ def _made(name: str, setting: Setting) -> CreditMethod:
 
 
 def _instrument(job: StudyJob, study: Study, folder: StudyFolder, size: Measurement, report: Report) -> Instrument:
-    model, tokenizer = load(folder.stage(job.game, job.stage))
+    model, tokenizer = load(folder.stage(job.game, job.stage, job.run))
     policy = policy_of(model, tokenizer, study.temperature, job.stage)
     game = study.games[job.game]
-    setting = Setting(study.scenario(job.game), size.groups, size.group_size)
+    setting = Setting(study.scenario(job.game), size.groups, size.group_size, seed=job.run)
     return Instrument(
         policy,
         setting,

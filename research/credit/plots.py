@@ -30,13 +30,17 @@ def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
         if findings.measured:
             save(_fidelity(findings), folder / "fidelity.svg")
             drawn.append(
-                ("fidelity.svg", "Correlation of assigned and true advantage, method by game and stage of training")
+                (
+                    "fidelity.svg",
+                    "Correlation of assigned and true advantage, by game and stage, the mean over its runs",
+                )
             )
         if findings.drawn or findings.thinking:
             save(_draws(findings), folder / "draws.svg")
             caption = (
                 "Cosine of the update of M drawn episodes and the exact gradient (for the model that reasons: the mean "
-                "gradient of all other batches), by the tokens of the update, with 95% intervals"
+                "gradient of all other batches), by the tokens of the update, in the first run of each game, with 95% "
+                "intervals over batches"
             )
             drawn.append(("draws.svg", caption))
         if findings.runs:
@@ -46,11 +50,13 @@ def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
 
 
 def _fidelity(findings: Findings) -> Any:
-    cells, methods = list(findings.measured), methods_of(findings)
-    table = np.array(
-        [[value_of(findings.measured[cell], method, "correlation") for cell in cells] for method in methods],
-        dtype=np.float64,
-    )
+    cells, methods = list(dict.fromkeys((game, stage) for game, _, stage in findings.measured)), methods_of(findings)
+    table = np.full((len(methods), len(cells)), np.nan)
+    for row, method in enumerate(methods):
+        for column, (game, stage) in enumerate(cells):
+            documents = [found for cell, found in findings.measured.items() if (cell[0], cell[2]) == (game, stage)]
+            known = [value for each in documents if (value := value_of(each, method, "correlation")) is not None]
+            table[row, column] = np.mean(known) if known else np.nan
     order = np.argsort(-np.nanmean(np.where(np.isnan(table), np.nan, table), axis=1))
     figure, axes = figure_of(1, 1, 2.2 + 0.42 * len(cells), 1.6 + 0.24 * len(methods))
     axis = axes[0][0]
@@ -68,8 +74,8 @@ def _fidelity(findings: Findings) -> Any:
 
 
 def _draws(findings: Findings) -> Any:
-    games = [game for game in findings.study.games if any((game, stage) in findings.drawn for stage in STAGES)]
-    rows = [[(f"{game}, {stage}", findings.drawn.get((game, stage)), "exact") for stage in STAGES] for game in games]
+    games = [game for game in findings.study.games if any((game, 0, stage) in findings.drawn for stage in STAGES)]
+    rows = [[(f"{game}, {stage}", findings.drawn.get((game, 0, stage)), "exact") for stage in STAGES] for game in games]
     reasoned = [(f"{name}, thinking", document, "others") for name, document in findings.thinking.items()]
     rows += [[*reasoned, *[("", None, "")] * len(STAGES)][: len(STAGES)]] if reasoned else []
     figure, axes = figure_of(len(STAGES), len(rows), 8.4, 1.1 + 1.9 * len(rows))

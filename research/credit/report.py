@@ -8,10 +8,19 @@ from typing import Any
 
 from agents.common.clock import duration
 from research.credit.advice import recommendation
-from research.credit.findings import Findings, arms_on, over_cells, predictions, refused_of
+from research.credit.findings import (
+    Findings,
+    arms_on,
+    arms_told_apart,
+    over_cells,
+    predictions,
+    refused_of,
+    told_apart,
+)
 from research.credit.settings import STAGES, Study
 from research.credit.tables import (
     arms_table,
+    ceilings,
     draws_by_stage,
     draws_table,
     fidelity_table,
@@ -22,7 +31,7 @@ from research.credit.tables import (
 )
 from research.jobs.report import clean
 
-PREDICTORS = ("correlation", "sign_agreement", "mean_correlation", "gradient_cosine", "gradient_bias_cosine")
+PREDICTORS = ("correlation", "sign_agreement", "mean_correlation", "gradient_cosine", "bias")
 """The instrument's figures that are asked whether they predict learning."""
 
 Facts = Mapping[str, str]
@@ -32,12 +41,12 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
     """The whole report as plain JSON data; NaN and infinity become ``null``."""
     data = {
         "measured": [
-            {"game": game, "stage": stage, **_without(document, "facts")}
-            for (game, stage), document in findings.measured.items()
+            {"game": game, "run": run, "stage": stage, **_without(document, "facts")}
+            for (game, run, stage), document in findings.measured.items()
         ],
         "draws": [
-            {"game": game, "stage": stage, **_without(document, "facts")}
-            for (game, stage), document in findings.drawn.items()
+            {"game": game, "run": run, "stage": stage, **_without(document, "facts")}
+            for (game, run, stage), document in findings.drawn.items()
         ],
         "thinking": [{"scenario": name, **_without(document, "facts")} for name, document in findings.thinking.items()],
         "over_cells": {
@@ -65,7 +74,16 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
         "predictions": [
             row._asdict() | {"spearman": row.spearman._asdict()} for row in predictions(findings, PREDICTORS)
         ],
-        "stages": {game: list(values) for game, values in findings.stages.items()},
+        "told_apart": [
+            {"figure": figure, "method": method, "p_holm": p} for (figure, method), p in told_apart(findings).items()
+        ],
+        "arms_told_apart": [
+            {"game": game, "arm": arm, "p_holm": p} for (game, arm), p in arms_told_apart(findings).items()
+        ],
+        "weak": [list(cell) for cell in findings.measured if findings.is_weak(cell)],
+        "stages": [
+            {"game": game, "run": run, "returns": list(values)} for (game, run), values in findings.stages.items()
+        ],
         "refused": refused_of(findings),
         "missing": list(findings.missing),
         "seconds": sum(findings.seconds.values()),
@@ -102,7 +120,7 @@ def report_markdown(
         if findings.thinking:
             parts += ["### For a model that reasons", _THINKING_LEGEND, thinking_table(findings)]
     if findings.measured:
-        parts += ["## Methods under the instrument", _FIDELITY_LEGEND, fidelity_table(findings)]
+        parts += ["## Methods under the instrument", _FIDELITY_LEGEND, ceilings(findings), fidelity_table(findings)]
         parts += [_refused(findings), pictures.get("fidelity.svg", ""), stages_table(findings)]
     if findings.runs:
         parts += ["## Training at equal tokens", _TRAINING_LEGEND]
@@ -117,7 +135,8 @@ def _introduction(findings: Findings) -> str:
     study = findings.study
     return (
         f"Small models that answer directly, one for each of {len(study.games)} games ({', '.join(study.games)}), are "
-        f"measured at three stages of a plain MS-GRPO run ({', '.join(STAGES)}): how like the true advantage each "
+        f"measured at three stages ({', '.join(STAGES)}) of {study.runs} plain MS-GRPO runs, from bases of their own "
+        "and with starts of their own: how like the true advantage each "
         "method's credit is, and how like the exact gradient the update is that it makes. Then "
         f"{len(study.arms)} arms are trained on {', '.join(study.trained) or 'no game'}, {study.seeds} seeds each, at "
         "equal tokens. True advantages and gradients are computed from the rules (textbench credit), nothing of them "
@@ -137,9 +156,9 @@ _DRAWS_LEGEND = (
 
 _STAGES_LEGEND = (
     "Cosine with the exact gradient of an update from M episodes drawn by |advantage|, minus that of M drawn "
-    "uniformly. Games, of which there are few, are the clusters: means and Student's intervals are over them, and one "
-    "game can carry a mean. Stages are of one run each. That such draws help is claimed only where the interval and "
-    "the p-value, which is corrected for all rows, say so."
+    "uniformly, averaged over each game's runs. Games, of which there are few, are the clusters: means and Student's "
+    "intervals are over them, and one game can carry a mean. That such draws help is claimed only where the p-value, "
+    "which is corrected for all rows, says so."
 )
 
 _THINKING_LEGEND = (
@@ -148,12 +167,12 @@ _THINKING_LEGEND = (
 )
 
 _FIDELITY_LEGEND = (
-    "Means over games and stages. *Correlation* and *sign* compare the assigned with the true advantage step by step, "
-    "*without luck* after averaging what an action got in its state; *cosine* is that of one batch's gradient and the "
-    "exact one, *mean gradient* that of the mean over a few batches, which still holds their noise: the unbiased "
-    "oracle doesn't reach 1, so it can't be read as a bias. The difference in brackets is to the plain method's, "
-    "paired by game and stage, with Student's interval over the games. *oracle* is the true advantage itself, *noise* "
-    "knows nothing. "
+    "Means over the stages of a run, then over runs, then over games. *Correlation* and *sign* compare the assigned "
+    "with the true advantage step by step, *without luck* after averaging what an action got in its state; *cosine* is "
+    "that of one batch's gradient and the exact one, *bias* that of the mean gradient, from products of different "
+    "batches and not cut off at 1. The difference in brackets is to the plain method's, paired by cell, with Student's "
+    "interval over the games and a p-value that is corrected by Holm over all differences of the table but the "
+    "controls'. *oracle* is the true advantage itself, which tells the ceiling, *noise* knows nothing. "
     "Methods that need a critic are given the best value that the prompt allows, so this is what they could be. "
     "*Fresh* are response tokens of fresh rollouts for each response token of the batch."
 )
@@ -162,7 +181,7 @@ _TRAINING_LEGEND = (
     "Each arm spends the same tokens on a game: prompts and responses of all episodes played to learn, fresh rollouts "
     "included, and of all rows of the updates. *Learning* is the mean of the exact expected return over the "
     "evaluations of a run (the start left out), so how soon and how well; *minus plain* is paired by seed. Student's "
-    "intervals over the seeds."
+    "intervals over the seeds; *p* is corrected by Holm over all arms and games."
 )
 
 _PREDICTION_LEGEND = (
@@ -181,9 +200,8 @@ def _caveats(study: Study) -> str:
         "is constant, as a budget of tokens doesn't tell the iterations beforehand. Tokens count as if no prefix were "
         "shared; an engine that caches prompts makes rollouts cheaper than that, and passes of a critic or for "
         "entropies aren't counted (the seconds have them). Measurements are of the gradient of one full batch before "
-        "clipping, with the optimiser left aside. Means over games and stages depend on which games were chosen. The "
-        "stages are of one run, and another machine's arithmetic makes another run of it. Intervals over "
-        f"{study.seeds} seeds are wide, and differences between many arms aren't corrected for how many were looked at."
+        "clipping, with the optimiser left aside. Means over games depend on which games were chosen, and intervals "
+        f"over {len(study.games)} games and over {study.seeds} seeds are wide."
     )
 
 

@@ -91,6 +91,7 @@ class Study(BaseModel):
     arms: Mapping[str, Table]  # ``{name: fields of MSGRPOConfig in which the arm differs}``; the first is the plain one
     msgrpo: Table  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
     methods: tuple[str, ...] = ()  # of credit, to be measured; empty: all that are registered
+    runs: PositiveCount = 3  # plain runs of each game, from bases of their own, whose stages are measured
     measurement: Measurement
     draws: DrawMeasurement
     thinking: Thinking | None = None
@@ -146,8 +147,8 @@ class Study(BaseModel):
         """The temperature of sampling, in training and in measurements."""
         return float(self.msgrpo.get("temperature", 1.25))
 
-    def recipe(self, name: str) -> Any:
-        """The recipe of a game's base, :class:`agents.tiny.Recipe`.
+    def recipe(self, name: str, run: int = 0) -> Any:
+        """The recipe of a game's base, :class:`agents.tiny.Recipe`; each run has one of another seed.
 
         Raises:
             UsageError: fields that the recipe refuses.
@@ -163,7 +164,8 @@ class Study(BaseModel):
             start = Recipe.legal_play((scenario,), heads=1, prompts=PROMPTS)
         try:
             own = {field: getattr(start, field) for field in start.as_data}
-            return recipe_of({**own, **game.base})
+            recipe = {**own, **game.base}
+            return recipe_of({**recipe, "seed": recipe["seed"] + run})
         except (ValueError, TypeError) as error:
             raise UsageError(f"games.{name}.base: {error}") from None
 

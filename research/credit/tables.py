@@ -2,21 +2,25 @@
 
 from collections.abc import Mapping
 from math import nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from agents.common.clock import duration
-from agents.common.intervals import Estimate, student
+from agents.common.intervals import Estimate, student, student_quantile
 from benchmark.score.statistics import holm, student_p_value
 from research.credit.findings import (
     CONTROLS,
+    RANKED,
     Comparison,
     Findings,
     arms_on,
+    arms_told_apart,
+    by_game,
     draw_of,
     over_cells,
     predictions,
+    told_apart,
     value_of,
 )
 from research.credit.settings import STAGES
@@ -27,41 +31,59 @@ _COLUMNS = {
     "sign_agreement": "sign",
     "mean_correlation": "without luck",
     "gradient_cosine": "cosine",
-    "gradient_bias_cosine": "mean gradient",
+    "bias": "bias",
 }
 _PREDICTORS = tuple(_COLUMNS)
 
 
 def fidelity_table(findings: Findings) -> str:
-    """Every method's means over games and stages, the one of highest correlation first."""
+    """Every method's means over games, the one of highest correlation first."""
     by_figure = {name: {row.method: row for row in over_cells(findings, name)} for name in _COLUMNS}
+    apart = told_apart(findings)
     rows = []
     for method, first in by_figure["correlation"].items():
-        cells = [
-            _compared(by_figure[name].get(method), name in ("correlation", "gradient_cosine")) for name in _COLUMNS
-        ]
+        cells = [_compared(by_figure[name].get(method), name, apart.get((name, method))) for name in _COLUMNS]
         seconds = mean_of(findings, method, lambda each, document: each["seconds"])
         fresh = mean_of(findings, method, fresh_tokens)
         rows.append([method, str(first.cells), *cells, f"{fresh:.1f}", f"{1000 * seconds:.0f} ms"])
     return table(["method", "cells", *_COLUMNS.values(), "fresh", "time"], rows)
 
 
-def _compared(row: Comparison | None, with_difference: bool) -> str:
+def _compared(row: Comparison | None, figure: str, p: float | None) -> str:
     if row is None:
         return "-"
     low, high = row.minus_plain.low, row.minus_plain.high
-    if not with_difference or low is None or high is None or low == high:
+    if figure not in RANKED or low is None or high is None or low == high:
         return f"{row.mean:.3f}"
-    return f"{row.mean:.3f} ({row.minus_plain:+.3f})"
+    return f"{row.mean:.3f} ({row.minus_plain:+.3f}{'' if p is None else f', p {p:.2f}'})"
+
+
+def ceilings(findings: Findings) -> str:
+    """How far the ceilings of the games lie apart that the table averages over, and which cells are left out."""
+    oracle = {
+        cell: value
+        for cell, document in findings.measured.items()
+        if (value := value_of(document, "oracle", "gradient_cosine")) is not None
+    }
+    weak = [" ".join(map(str, cell)) for cell in oracle if findings.is_weak(cell)]
+    games = by_game({cell: value for cell, value in oracle.items() if not findings.is_weak(cell)})
+    if not games:
+        return ""
+    lowest, highest = min(games, key=lambda game: games[game]), max(games, key=lambda game: games[game])
+    left = f" Left out, as even the oracle's gradient is mostly noise there: {', '.join(weak)}." if weak else ""
+    return (
+        f"Ceilings differ between the games: the oracle's cosine is {games[lowest]:.2f} on {lowest} and "
+        f"{games[highest]:.2f} on {highest}.{left}"
+    )
 
 
 def mean_of(findings: Findings, method: str, of: Any) -> float:
-    """The mean over games and stages of ``of(method's entry, document)``."""
+    """The mean over the cells that aren't weak of ``of(method's entry, document)``."""
     values: list[float] = [
         of(each, document)
-        for document in findings.measured.values()
+        for cell, document in findings.measured.items()
         for each in document["methods"]
-        if each["name"] == method
+        if each["name"] == method and not findings.is_weak(cell)
     ]
     return sum(values) / max(1, len(values))
 
@@ -74,9 +96,13 @@ def fresh_tokens(each: Mapping[str, Any], document: Mapping[str, Any]) -> float:
 
 
 def stages_table(findings: Findings) -> str:
-    """What the policy of each game and stage expects, and how good the plain method's and the best one's credit is."""
+    """What the policy of each cell expects, and how good the plain method's and the best one's credit is there.
+
+    A star marks the ceilings of weak cells.
+    """
     rows = []
-    for (game, stage), document in findings.measured.items():
+    for cell, document in findings.measured.items():
+        game, run, stage = cell
         found = {
             each["name"]: value_of(document, each["name"], "correlation")
             for each in document["methods"]
@@ -87,14 +113,15 @@ def stages_table(findings: Findings) -> str:
         truth = document["truth"] or {}
         rows.append(
             [
-                *(game, stage, str(truth.get("states", "-")), _number(truth.get("expected_return"))),
+                *(game, str(run), stage, str(truth.get("states", "-")), _number(truth.get("expected_return"))),
                 *(_number(known.get("msgrpo")), f"{best} {_number(known.get(best))}"),
                 _number(value_of(document, "msgrpo", "gradient_cosine")),
-                _number(value_of(document, "oracle", "gradient_cosine")),
+                _number(value_of(document, "oracle", "gradient_cosine")) + "*" * findings.is_weak(cell),
             ]
         )
     head = [
         "game",
+        "run",
         "stage",
         "states",
         "expected return",
@@ -113,9 +140,9 @@ def _number(value: float | None) -> str:
 def draws_table(findings: Findings) -> str:
     """AAW against the other rules, at every game, stage and number of draws."""
     rows = []
-    for (game, stage), document in findings.drawn.items():
+    for (game, run, stage), document in findings.drawn.items():
         (first, *_) = [each for each in document["methods"] if each["name"] == "msgrpo"]
-        where, silent = f"{game}, {stage}", first["without_signal"]
+        where, silent = f"{game} {run}, {stage}", first["without_signal"]
         rows += [_draw_row(where, silent, document, m, "exact") for m in findings.study.draws.sizes]
     return table(_DRAW_HEAD, rows)
 
@@ -161,37 +188,85 @@ def estimate_of(found: Mapping[str, Any]) -> Estimate:
     return Estimate(nan if value is None else value, found["low"], found["high"])
 
 
-def draws_by_stage(findings: Findings) -> str:
-    """What drawing by |advantage| gains over uniform draws, by stage of training and number of draws.
+class DrawGain(NamedTuple):
+    """What drawing by |advantage| gains over uniform draws at one stage and number of draws."""
 
-    Games are the clusters: the mean and its Student interval are over games, and p-values are corrected by Holm over
-    all rows. Since few games can be led by one, the mean without the game that moves it most stands beside it.
+    stage: str
+    m: int
+    games: int
+    gain: Estimate  # with Student's interval over the games
+    rest: float  # the mean without the game that moves it most
+    odd: str  # that game
+    p_holm: float  # corrected over all stages and numbers of draws
+
+
+def draw_gains(findings: Findings) -> list[DrawGain]:
+    """The gains at every stage and number of draws that at least three games were measured at.
+
+    Games are the clusters: a game's gain is the mean over its runs. Since few games can be led by one, the mean without
+    the game that moves it most stands beside it.
     """
     rows, p_values = [], []
     for stage in STAGES:
         for m in findings.study.draws.sizes:
-            gains = {
-                game: draw["minus_uniform"]["value"]
-                for (game, of_stage), document in findings.drawn.items()
-                if of_stage == stage
-                and (draw := draw_of(document, "aaw", m, "exact")) is not None
-                and draw["minus_uniform"]["value"] is not None
-            }
+            gains = by_game(
+                {
+                    cell: draw["minus_uniform"]["value"]
+                    for cell, document in findings.drawn.items()
+                    if cell[2] == stage
+                    and (draw := draw_of(document, "aaw", m, "exact")) is not None
+                    and draw["minus_uniform"]["value"] is not None
+                    and not findings.is_weak(cell)
+                }
+            )
             if len(gains) < 3:
                 continue
             values = np.array(list(gains.values()))
             odd = max(gains, key=lambda game: abs(gains[game] - float(np.median(values))))
-            rest = np.array([gain for game, gain in gains.items() if game != odd])
+            rest = float(np.mean([gain for game, gain in gains.items() if game != odd]))
             p_values.append(student_p_value(values))
-            rows.append([stage, str(m), f"{len(gains)}", f"{student(values):z.3f}", f"{rest.mean():+.3f} ({odd})"])
-    for row, corrected in zip(rows, holm(p_values), strict=True):
-        row.append(f"{corrected:.2f}")
+            rows.append(DrawGain(stage, m, len(gains), student(values), rest, odd, 1.0))
+    return [row._replace(p_holm=p) for row, p in zip(rows, holm(p_values), strict=True)]
+
+
+def draws_by_stage(findings: Findings) -> str:
+    """The table of :func:`draw_gains`."""
+    rows = [
+        [row.stage, str(row.m), str(row.games), f"{row.gain:z.3f}", f"{row.rest:+.3f} ({row.odd})", f"{row.p_holm:.2f}"]
+        for row in draw_gains(findings)
+    ]
     return table(["stage", "M", "games", "AAW minus uniform", "without the game that moves it most", "p (Holm)"], rows)
+
+
+def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float, float]]:
+    """``{(scenario, M): (AAW minus uniform, p)}`` of the model that reasons, corrected by Holm over all of them.
+
+    The p-values are Student's, by the width of the intervals over batches.
+    """
+    gains, p_values = {}, []
+    for name, document in findings.thinking.items():
+        freedom = document["methods"][0]["batches"] - 1
+        for m in findings.study.thinking.sizes if findings.study.thinking else ():
+            draw = draw_of(document, "aaw", m, "others")
+            if draw is None:
+                continue
+            value, low, high = estimate_of(draw["minus_uniform"])
+            if low is not None and high is not None:
+                gains[name, m] = value
+                p_values.append(_student_p(value, (high - low) / 2, freedom))
+    return {key: (gain, p) for (key, gain), p in zip(gains.items(), holm(p_values), strict=True)}
+
+
+def _student_p(value: float, half: float, freedom: int) -> float:
+    """The two-sided p-value of a figure whose 95% interval has that half-width."""
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(freedom, -abs(value) / half * student_quantile(freedom))) if half > 0 else 1.0
 
 
 def arms_table(findings: Findings) -> str:
     """Every arm on every game, the one that learnt most first."""
-    rows = []
+    rows, apart = [], arms_told_apart(findings)
     for game in findings.study.trained:
         for row in arms_on(findings, game):
             own = row.arm == findings.study.plain
@@ -199,6 +274,7 @@ def arms_table(findings: Findings) -> str:
                 [
                     *(game, row.arm, str(row.runs), f"{row.rate:g}", f"{row.learning:z.3f}"),
                     "-" if own else f"{row.minus_plain:z.3f}",
+                    "-" if own else f"{apart[game, row.arm]:.2f}",
                     *(
                         f"{row.last:z.3f}",
                         f"{row.iterations:.0f}",
@@ -208,7 +284,8 @@ def arms_table(findings: Findings) -> str:
                     duration(row.seconds),
                 ]
             )
-    head = ["game", "arm", "runs", "rate", "learning", "minus plain", "end", "iterations", "tokens", "rollouts", "time"]
+    head = ["game", "arm", "runs", "rate", "learning", "minus plain", "p", "end", "iterations", "tokens", "rollouts"]
+    head.append("time")
     return table(head, rows)
 
 

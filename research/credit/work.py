@@ -17,7 +17,7 @@ def make_base(job: StudyJob, study: Study, folder: StudyFolder, report: Report) 
     from agents.tiny import pretrain, save
     from agents.tiny.legal_play import legal_play
 
-    recipe, place = study.recipe(job.game), folder.stage(job.game, "base")
+    recipe, place = study.recipe(job.game, job.run), folder.stage(job.game, "base", job.run)
     examples = None
     if study.games[job.game].start == "legal-play":
         # by hand, since the game may have settings of its own, which a recipe's list of scenarios can't tell
@@ -45,15 +45,15 @@ def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report
 
     def keep(model: Any, tokenizer: Any, milestone: int) -> float:
         if milestone:
-            place = folder.stage(job.game, ("middle", "end")[milestone - 1])
+            place = folder.stage(job.game, ("middle", "end")[milestone - 1], job.run)
             shutil.rmtree(place, ignore_errors=True)
             model.save_pretrained(place)
             tokenizer.save_pretrained(place)
         return expected_return(model, tokenizer, job.game, study) if len(players) == 1 else float("nan")
 
     players = study.scenario(job.game).game().players
-    model, tokenizer = load(folder.stage(job.game, "base"))
-    settings = study.training_settings(job.game, job.arm, 0, sorted(study.rates)[len(study.rates) // 2])
+    model, tokenizer = load(folder.stage(job.game, "base", job.run))
+    settings = study.training_settings(job.game, job.arm, job.run, sorted(study.rates)[len(study.rates) // 2])
     budget = study.games[job.game].tokens
     record = train(model, tokenizer, study.scenario(job.game), settings, budget, 2, keep, report)
     return {"settings": settings, **record._asdict()}
@@ -84,7 +84,7 @@ def _run(
     from research.credit.training import train
 
     # every run starts from the base, whose return is known from the run of the stages
-    start = float(folder.result(f"stages/{job.game}")["points"][0][2])
+    start = float(folder.result(f"stages/{job.game}/0")["points"][0][2])
     model, tokenizer = load(folder.stage(job.game, "base"))
     settings = study.training_settings(job.game, job.arm, seed, rate)
     record = train(

@@ -37,12 +37,12 @@ def clean(value: Any) -> Any:
 def write_report(folder: Path, text: str, data: dict[str, Any]) -> str:
     """Write a report's Markdown and its JSON beside each other; returns the JSON."""
     write_atomically(folder / REPORT_MARKDOWN, text)
-    printed = _compact(data)
+    printed = compact(data)
     write_atomically(folder / REPORT_JSON, printed)
     return printed
 
 
-def _compact(data: dict[str, Any]) -> str:
+def compact(data: dict[str, Any]) -> str:
     """A report as JSON of one record a line: an indented one had 80,000 lines."""
     parts = []
     for key, value in data.items():

@@ -47,6 +47,8 @@ METHODS: Registry[CreditMethod] = Registry(
         "gigpo": "agents.msgrpo.credit.step.gigpo:GiGPO",
         "hgpo": "agents.msgrpo.credit.step.hgpo:HGPO",
         "g2po": "agents.msgrpo.credit.step.g2po:G2PO",
+        "gagpo": "agents.msgrpo.credit.step.gagpo:GAGPO",
+        "beacon": "agents.msgrpo.credit.step.beacon:BEACON",
         "salt": "agents.msgrpo.credit.step.salt:SALT",
         "mt_grpo": "agents.msgrpo.credit.step.mt_grpo:MTGRPO",
         "marshal": "agents.msgrpo.credit.step.marshal:MARSHAL",
@@ -58,6 +60,7 @@ METHODS: Registry[CreditMethod] = Registry(
         "choice": "agents.msgrpo.credit.step.choice:Choice",
         "empg": "agents.msgrpo.credit.step.empg:EMPG",
         "igpo": "agents.msgrpo.credit.step.igpo:IGPO",
+        "hcapo": "agents.msgrpo.credit.step.hcapo:HCAPO",
         "direct_apo": Variant("vine", {"baseline": "mean", "rollouts": 16}),
     },
 )

@@ -75,6 +75,11 @@ standardised = partial(compared, scale="group_std")
 """``z(x) = (x - mean) / (std + eps)`` over one set."""
 
 
+def averaged(values: Floats) -> Floats:
+    """The mean of one set for each of its values; equal values stay as they are, to the last bit."""
+    return values - compared(values)
+
+
 def within_labels(labels: Iterable[Hashable], values: Floats, how: How) -> Floats:
     """(n,) ``how`` of the values of each set, from (n,) values, those of one set having one label."""
     result = np.empty_like(values)

@@ -41,7 +41,8 @@ class DrawShape(TypedDict):
 class MethodShape(TypedDict):
     """One method of credit; see benchmark.credit.fidelity.Fidelity and benchmark.credit.gradients.quality.
 
-    Without a model in the process ``gradient_cosine`` is null, and the other figures of gradients are missing.
+    Without a model in the process ``gradient_cosine`` and ``bias`` are null, and the other figures of gradients are
+    missing.
     """
 
     name: str
@@ -50,7 +51,7 @@ class MethodShape(TypedDict):
     mean_correlation: FigureShape
     mean_sign_agreement: FigureShape
     gradient_cosine: FigureShape | None
-    gradient_bias_cosine: NotRequired[FigureShape]
+    bias: FigureShape | None
     gradient_variance: NotRequired[FigureShape]
     gradient_signal_to_noise_per_episode: NotRequired[FigureShape]
     gradient_signal_to_noise_per_token: NotRequired[FigureShape]
@@ -58,6 +59,7 @@ class MethodShape(TypedDict):
     draws: list[DrawShape]
     extra_tokens: float
     seconds: float
+    granularity: str
 
 
 @with_config(STRICT)
@@ -73,6 +75,16 @@ class TruthShape(TypedDict):
     reliability: float
     gradient_reliability: float | None
     other_forms: float
+    forks: float
+
+
+@with_config(STRICT)
+class ItemShape(TypedDict):
+    """An item of the checklist of ``--checklist``; ``said`` is null where it is yours to tell."""
+
+    item: str
+    required: bool
+    said: str | None
 
 
 @with_config(STRICT)
@@ -84,7 +96,11 @@ class CreditDocument(TypedDict):
     setting: dict[str, Any]
     truth: TruthShape
     episode_length: float
+    episode_lengths: list[float]
+    parameters: int | None
     episode_tokens: float
     methods: list[MethodShape]
     skipped: dict[str, str]
     no_gradient: str | None
+    weak: bool
+    checklist: NotRequired[list[ItemShape]]

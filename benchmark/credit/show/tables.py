@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.common.intervals import Estimate
-from benchmark.credit.results import CreditReport, MethodResult
+from benchmark.credit.results import LEAST_CEILING, CreditReport, MethodResult
 
 
 def print_report(report: CreditReport, console: Console) -> None:
@@ -27,7 +27,7 @@ def _methods(report: CreditReport) -> Table:
     for heading in ("correlation", "same sign", "without luck"):
         table.add_column(heading, justify="right")
     if report.no_gradient is None:
-        for heading in ("gradient cosine", "bias cosine", "variance", "signal/noise per 1000 tokens"):
+        for heading in ("gradient cosine", "bias", "variance", "signal/noise per 1000 tokens"):
             table.add_column(heading, justify="right")
     for method in sorted(report.methods, key=_order):
         if method.fidelity is None:
@@ -35,7 +35,7 @@ def _methods(report: CreditReport) -> Table:
         own = [method.fidelity.correlation, method.fidelity.sign_agreement, method.fidelity.mean_correlation]
         cells = [_cell(each) for each in own]
         if (gradient := method.gradient) is not None:
-            cells += [_cell(gradient.cosine), _cell(gradient.bias_cosine), _cell(gradient.variance, 2)]
+            cells += [_cell(gradient.cosine), _cell(gradient.bias), _cell(gradient.variance, 2)]
             cells.append(_cell(gradient.signal_to_noise_per_token, 2, 1000))
         table.add_row(method.name, *cells)
     return table
@@ -110,7 +110,13 @@ def _notes(report: CreditReport) -> list[str]:
         certain = "exact" if truth.samples is None else f"estimated, reliability {truth.gradient_reliability:.3f}"
         lines.append(
             "gradient cosine: of one batch's policy gradient, all episodes, and the true gradient of the return "
-            f"({certain}); bias cosine: of its mean over batches; variance: relative to that mean's squared length."
+            f"({certain}); bias: of its mean, 1 being none (not cut off there); variance: relative to that mean's "
+            "squared length."
+        )
+    if report.weak:
+        lines.append(
+            f"Even the oracle's gradient has a cosine below {LEAST_CEILING}: here the figures of gradients are mostly "
+            "noise, and more episodes in a batch are what helps."
         )
     if truth is not None and truth.other_forms > 0.01:
         lines.append(

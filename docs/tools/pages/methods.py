@@ -183,7 +183,7 @@ def _cost(point: str, name: str) -> str:
         return f"\n\nThe costs of other methods are ratios to an iteration with it {where}."
     if known:
         return f"\n\n{at} {known[0]} times the processor time of a plain one: {known[1]} {where}."
-    if point == "tasks" or name == "hiper":
+    if point == "tasks" or name in overview.without_cost():
         return "\n\nWhat it costs wasn't measured."
     return (
         f"\n\n{at} {rest[0]} times the processor time of a plain one, the range of all methods without a cost of their "

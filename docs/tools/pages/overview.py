@@ -51,6 +51,12 @@ def costs() -> tuple[dict[str, tuple[str, str]], tuple[str, str]]:
     return named, rest
 
 
+def without_cost() -> set[str]:
+    """The methods of credit of which the page says that their cost wasn't measured."""
+    (names,) = re.findall(r"^(`.*`) were not measured\.", FILE.read_text(encoding="utf-8"), re.MULTILINE)
+    return set(re.findall(r"`(\w+)`", names))
+
+
 def _table_rows() -> Iterator[tuple[str, dict[str, str]]]:
     """``(heading of the section, {head of a column: cell})`` of every row of every table."""
     for section in re.split(r"^## ", FILE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:

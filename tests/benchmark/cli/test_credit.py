@@ -37,6 +37,38 @@ def test_credit_prints_a_table(textbench):
     assert done.err == ""
 
 
+def test_the_checklist_is_filled_in_with_what_is_known_and_no_more(textbench):
+    wanted = ("--method", "msgrpo", "--method", "vine", "--method", "ppo_turn", "--checklist", "--quiet")
+    arguments = ("credit", "random", "--game", "frozen-lake", *SMALL, *wanted)
+    done = textbench(*arguments)
+    assert done.code == 0
+    for line in (
+        "[x] Granularity of the credit*: episode: msgrpo; step: vine, ppo_turn, oracle, noise",
+        "[x] Family of the method*: Monte Carlo: msgrpo, vine; temporal difference: ppo_turn",
+        "[x] A baseline by episode on the same model*: msgrpo",
+        "[ ] Hours of training*",
+    ):
+        assert line in done.out
+    document = json.loads(textbench(*arguments, "--json").out)
+    TypeAdapter(CreditDocument).validate_python(document, strict=True)
+    assert len(document["checklist"]) == 15
+    assert [each["item"] for each in document["checklist"] if each["said"] is None] == [
+        "Ablation of the credit's parts",
+        "Hours of training",
+    ]
+    assert 0 < document["truth"]["forks"] < 1
+    least, median, most = document["episode_lengths"]
+    assert 1 <= least <= median <= most <= 8
+
+
+def test_every_method_is_measured_or_left_out_with_a_reason(textbench):
+    done = textbench("credit", "random", "--game", "kuhn-poker", *SMALL, "--method", "all", "--json", "--quiet")
+    assert done.code == 0
+    document = json.loads(done.out)
+    assert {"hcapo", "hiper", "ppo_bilevel", "empg"} <= document["skipped"].keys()
+    assert {"gagpo", "beacon", "vine"} <= {method["name"] for method in document["methods"]}
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

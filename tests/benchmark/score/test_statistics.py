@@ -60,15 +60,31 @@ def slippery_difference(rng, shape):
         (lambda rng, shape: snake_like(rng, shape) - snake_like(rng, shape), 0.0, (), 0.93),
         (lambda rng, shape: rng.normal(size=shape), 0.0, (), 0.93),
         (lambda rng, shape: rng.exponential(size=shape), 1.0, (), 0.92),
+        (lambda rng, shape: rng.lognormal(size=shape), np.exp(0.5), (), 0.87),
         (lambda rng, shape: 2 - 3.0 * (rng.random(shape) < 0.05), 1.85, (-1, 2), 0.94),
+        (lambda rng, shape: 1 - 11.0 * (rng.random(shape) < 0.05), 0.45, (-10, 1), 0.94),
     ],
-    ids=["snake", "difference", "snakes' difference", "normal", "skewed", "rare death"],
+    ids=["snake", "difference", "snakes' difference", "normal", "skewed", "log-normal", "rare death", "rare disaster"],
 )
 def test_intervals_of_returns_cover_their_mean(draw, truth, possible, least, count):
     samples = draw(np.random.default_rng(count), (400, count))  # binomial standard error: 1.1%
     estimates = [stats.mean_estimate(sample, possible) for sample in samples]
     held = [one.low is not None and one.low <= truth <= one.high for one in estimates]
     assert np.mean(held) >= least
+
+
+@pytest.mark.slow
+def test_a_rare_disaster_is_missed_where_nobody_knows_that_it_can_happen():
+    """What docs/notes/scores.md says of games without stated bounds: one episode in twenty loses ten."""
+    held = {}
+    for count in SIZES:
+        rng = np.random.default_rng(count)
+        samples = rng.normal(size=(600, count)) - 10 * (rng.random((600, count)) < 0.05)
+        estimates = [stats.mean_estimate(sample) for sample in samples]
+        held[count] = np.mean([one.low <= -0.5 <= one.high for one in estimates])
+    assert held[20] == pytest.approx(0.82, abs=0.05)
+    assert held[50] == pytest.approx(0.92, abs=0.04)
+    assert held[200] >= 0.94
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,19 +12,24 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
+from agents.common.intervals import student
+from research.credit.advice import recommendation
 from research.credit.findings import (
     Findings,
     arms_on,
+    by_game,
     over_cells,
     predictions,
     rank_correlation,
     read_findings,
     refused_of,
+    told_apart,
 )
 from research.credit.jobs import StudyFolder
 from research.credit.report import report_data, report_markdown
 from research.credit.settings import read_study
-from research.credit.tables import draws_by_stage
+from research.credit.stored import recomputed
+from research.credit.tables import draws_by_stage, thinking_told_apart
 
 FACTS = {"facts": {"textbench": "1.2.3, commit abc"}, "processor_seconds": 1.0, "seconds": 2.0}
 # the learning of every run: msgrpo 0.2, 0.4 and rtg 0.5, 0.5, by seed
@@ -32,7 +39,7 @@ RETURNS = {"msgrpo": [[0.1, 0.1, 0.3], [0.1, 0.3, 0.5]], "rtg": [[0.1, 0.4, 0.6]
 def figures(correlation: float, cosine: float) -> dict[str, Any]:
     around = {name: {"value": value, "low": value - 0.1, "high": value + 0.1} for name, value in {
         "correlation": correlation, "sign_agreement": 0.5, "mean_correlation": 0.5,
-        "gradient_cosine": cosine, "gradient_bias_cosine": 1.0,
+        "gradient_cosine": cosine, "bias": 1.0,
     }.items()}  # fmt: skip
     return {**around, "extra_tokens": 30.0, "seconds": 0.001}
 
@@ -64,15 +71,16 @@ def folder(tmp_path: Path) -> StudyFolder:
     made = StudyFolder(tmp_path, ("msgrpo", "rtg"))
     for stage, (plain, steps) in {"base": (0.4, 0.6), "middle": (0.2, 0.6)}.items():
         made.write_result(
-            f"measure/blackjack/{stage}",
+            f"measure/blackjack/0/{stage}",
             measurement(("msgrpo", plain, 0.9), ("rtg", steps, 0.8), ("oracle", 1.0, 0.95)),
         )
     made.write_result(
-        "measure/kuhn-poker/base", measurement(("msgrpo", 0.3, 0.7), ("oracle", 0.8, 0.9), skipped={"rtg": "no steps"})
+        "measure/kuhn-poker/0/base",
+        measurement(("msgrpo", 0.3, 0.7), ("oracle", 0.8, 0.9), skipped={"rtg": "no steps"}),
     )
     rules = [draw("uniform", 2, "exact", 0.3), draw("off", 2, "exact", 0.9), draw("unbiased", 2, "exact", 0.5)]
     document = {"name": "msgrpo", "without_signal": 0.25, "draws": [*rules, draw("aaw", 2, "exact", 0.7, minus=0.4)]}
-    made.write_result("draws/blackjack/base", {**FACTS, "methods": [document]})
+    made.write_result("draws/blackjack/0/base", {**FACTS, "methods": [document]})
     for arm, returns in RETURNS.items():
         for rate, best in ((1e-3, 0.1), (1e-2, 0.9)):
             points = [[0, 0, 5.0], [800, 3, best]]  # the evaluation at the start doesn't count
@@ -97,7 +105,7 @@ def findings(folder: StudyFolder) -> Findings:
 
 def test_what_is_missing_is_said(findings: Findings) -> None:
     assert "train/blackjack/rtg/1" not in findings.missing
-    assert {"base/blackjack", "measure/blackjack/end", "draws/kuhn-poker/end"} <= set(findings.missing)
+    assert {"base/blackjack/0", "measure/blackjack/0/end", "draws/kuhn-poker/1/end"} <= set(findings.missing)
     assert refused_of(findings) == {"rtg": "no steps (kuhn-poker)"}
 
 
@@ -117,11 +125,70 @@ def test_methods_are_compared_on_the_cells_that_both_have(findings: Findings) ->
     assert rows["oracle"].p_value == pytest.approx(ttest_1samp([0.7, 0.5], 0.0).pvalue)
 
 
+def test_stages_runs_and_games_are_averaged_one_inside_the_other() -> None:
+    values = {("a", 0, "base"): 1.0, ("a", 0, "end"): 0.0, ("a", 1, "base"): 0.9, ("b", 0, "end"): 0.2}
+    assert by_game(values) == pytest.approx({"a": (0.5 + 0.9) / 2, "b": 0.2})
+
+
+def test_cells_whose_oracle_is_mostly_noise_are_marked_and_in_no_mean(findings: Findings) -> None:
+    weak = {cell: {**document, "weak": cell[0] == "kuhn-poker"} for cell, document in findings.measured.items()}
+    rows = {row.method: row for row in over_cells(replace(findings, measured=weak), "correlation")}
+    assert (rows["msgrpo"].cells, rows["msgrpo"].mean) == (2, pytest.approx(0.3))
+    assert (rows["oracle"].cells, rows["oracle"].mean) == (2, pytest.approx(1.0))
+    text = report_markdown(replace(findings, measured=weak), {"textbench": "1.2.3"})
+    assert "mostly noise there: kuhn-poker 0 base." in text
+    assert re.search(r"\| kuhn-poker \| 0 \| base \|.* 0\.900\* \|", text)
+
+
+def games_with(gains: dict[str, Sequence[float]]) -> dict[tuple[str, int, str], dict[str, Any]]:
+    """Measurements of as many games as a method has gains over the plain one, in correlation and cosine alike."""
+    count = len(next(iter(gains.values())))
+    return {
+        (f"game {i}", 0, "base"): measurement(
+            ("msgrpo", 0.3, 0.3), *[(name, 0.3 + own[i], 0.3 + own[i]) for name, own in gains.items()]
+        )
+        for i in range(count)
+    }
+
+
+def test_only_what_holms_correction_leaves_is_named(findings: Findings) -> None:
+    steady, shaky = [0.2, 0.21, 0.19, 0.2, 0.22, 0.2], [0.4, -0.1, 0.5, 0.0, 0.6, 0.1]
+    measured = games_with({"rtg": steady, "vine": shaky, "gigpo": shaky[::-1]})
+    found = replace(findings, measured=measured)
+    apart = told_apart(found)
+    raw = ttest_1samp(steady, 0.0).pvalue
+    assert set(apart) == {(f, m) for f in ("correlation", "gradient_cosine") for m in ("rtg", "vine", "gigpo")}
+    assert apart["correlation", "rtg"] == pytest.approx(6 * raw, rel=1e-3)
+    assert min(apart["correlation", "vine"], apart["gradient_cosine", "gigpo"]) > 0.05
+    said = recommendation(found)
+    assert "more like it rtg (0.50); less none" in said
+    assert "vine" not in said  # its mean is the highest
+    assert "gigpo" not in said
+
+
+def test_p_values_of_a_model_that_reasons_are_students(findings: Findings) -> None:
+    values = np.array([0.2, 0.3, 0.1, 0.25])
+    value, low, high = student(values)
+    gain = {"rule": "aaw", "m": 2, "reference": "others", "minus_uniform": {"value": value, "low": low, "high": high}}
+    document = {"methods": [{"name": "msgrpo", "batches": 4, "draws": [gain]}]}
+    apart = thinking_told_apart(replace(findings, thinking={"frozen-lake": document}))
+    assert apart["frozen-lake", 2] == pytest.approx((value, ttest_1samp(values, 0.0).pvalue))
+
+
+def test_the_published_report_is_what_its_measurements_give_today() -> None:
+    """``python -m research.credit.stored docs/credit/report.json`` brings it up to date."""
+    report = json.loads(Path("docs/credit/report.json").read_text(encoding="utf-8"))
+    again = json.loads(json.dumps(recomputed(report), allow_nan=False))
+    for name in ("over_cells", "told_apart", "arms", "arms_told_apart", "weak", "stages", "measured"):
+        assert again[name] == report[name], name
+
+
 def test_gains_of_draws_have_games_as_clusters_and_are_corrected(findings: Findings) -> None:
     gains = {"a": 0.1, "b": 0.2, "c": 0.9}
     documents = {
-        (game, stage): {"methods": [{"name": "msgrpo", "draws": [draw("aaw", 2, "exact", 0.7, minus=gain)]}]}
+        (game, run, stage): {"methods": [{"name": "msgrpo", "draws": [draw("aaw", 2, "exact", 0.7, minus=own)]}]}
         for game, gain in gains.items()
+        for run, own in ((0, gain - 0.3), (1, gain + 0.3))
         for stage in ("base", "end")
     }
     lines = draws_by_stage(replace(findings, drawn=documents)).splitlines()[2:]
@@ -181,11 +248,12 @@ def test_the_report_shows_these_figures(findings: Findings) -> None:
     assert "**This study is not complete.**" in text
     assert "| blackjack | rtg | 2 | 0.01 | 0.500 " in text
     assert (
-        "| blackjack, base | 25% | 2 | 100% | 0.700 | 0.300 | 0.900 | 0.400 [0.350, 0.450] | 0.200 [0.150, 0.250]"
+        "| blackjack 0, base | 25% | 2 | 100% | 0.700 | 0.300 | 0.900 | 0.400 [0.350, 0.450] | 0.200 [0.150, 0.250]"
         in text
     )
     assert "settled" not in text
-    assert "Told apart from the plain method after Holm's correction: better none; worse none." in text
+    assert "told apart from the plain method after Holm's correction over 1 differences: better none" in text
+    assert "Ceilings differ between the games: the oracle's cosine is 0.90 on kuhn-poker and 0.95 on blackjack." in text
     # fresh response tokens, 30 for the batch's 2 * 4 * 3.75
     assert "| rtg | 2 | 0.600 | 0.500 | 0.500 | 0.800" in text  # one game: no interval
     assert "| 1.0 | 1 ms |" in text

@@ -34,7 +34,23 @@ def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name:
     per_arm = len(study.rates) + study.seeds
     trained = [job for job in jobs.values() if job.kind in ("tune", "train")]
     assert len(trained) == per_arm * len(study.arms) * len(study.trained)
-    assert sum(job.kind == "measure" for job in jobs.values()) == len(STAGES) * len(study.games)
+    assert sum(job.kind == "measure" for job in jobs.values()) == len(STAGES) * len(study.games) * study.runs
+
+
+@pytest.mark.parametrize("name", ["credit", "credit-large"])
+def test_what_is_published_has_three_runs_of_each_game_and_32_batches(name: str) -> None:
+    study = read_study(name)
+    assert study.runs >= 3
+    assert study.thinking is not None
+    assert min(study.measurement.batches, study.draws.batches, study.thinking.batches) >= 32
+
+
+def test_every_run_of_a_game_begins_from_a_base_of_its_own() -> None:
+    study = read_study("credit")
+    assert [study.recipe("blackjack", run).seed for run in range(3)] == [0, 1, 2]
+    jobs = {job.name: job for job in jobs_of(study)}
+    assert jobs["stages/blackjack/2"].needs == ("base/blackjack/2",)
+    assert jobs["measure/blackjack/2/end"].needs == ("stages/blackjack/2",)
 
 
 def test_all_arms_have_the_same_tokens_rates_and_seeds() -> None:
@@ -88,9 +104,9 @@ def test_a_folder_takes_more_seeds_and_arms_and_nothing_else(tmp_path: Path) -> 
 def test_a_measurement_is_done_when_it_has_all_methods(tmp_path: Path) -> None:
     """A method that came in since is measured by the same command, and what is there is kept."""
     result: dict[str, Any] = {"methods": [{"name": "msgrpo"}], "skipped": {"rtg": "no steps"}}
-    StudyFolder(tmp_path).write_result("measure/blackjack/base", result)
-    assert StudyFolder(tmp_path, ("msgrpo", "rtg")).is_done("measure/blackjack/base")
+    StudyFolder(tmp_path).write_result("measure/blackjack/0/base", result)
+    assert StudyFolder(tmp_path, ("msgrpo", "rtg")).is_done("measure/blackjack/0/base")
     later = StudyFolder(tmp_path, ("msgrpo", "rtg", "gigpo"))
-    assert not later.is_done("measure/blackjack/base")
-    assert later.unmeasured("measure/blackjack/base") == ["gigpo"]
-    assert later.unmeasured("measure/blackjack/end") == ["msgrpo", "rtg", "gigpo"]
+    assert not later.is_done("measure/blackjack/0/base")
+    assert later.unmeasured("measure/blackjack/0/base") == ["gigpo"]
+    assert later.unmeasured("measure/blackjack/0/end") == ["msgrpo", "rtg", "gigpo"]

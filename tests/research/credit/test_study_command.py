@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from benchmark.cli import main
+from research.credit.stored import recomputed
 from research.jobs.report import clean
 
 CREDIT = ["reproduce", "--config", "credit-miniature"]
@@ -38,7 +39,7 @@ def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.Captur
     out = tmp_path / "out"
     assert main([*CREDIT, "--out", str(out), "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    assert "2 jobs base" in printed
+    assert "4 jobs base" in printed
     assert "4 jobs train" in printed
     assert "nothing was done" in printed
     assert not out.exists()
@@ -47,7 +48,7 @@ def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.Captur
 def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert main([*CREDIT, "--out", str(out), "--report"]) == 1
-    assert "not complete: 25 jobs have no result" in capsys.readouterr().out
+    assert "not complete: 41 jobs have no result" in capsys.readouterr().out
     assert "Nothing was measured yet." in (out / "report.md").read_text(encoding="utf-8")
 
 
@@ -97,9 +98,40 @@ def test_the_reports_figures_are_those_of_the_job_files(whole: Path) -> None:
         }
         means = {rate: np.mean([value for _, _, value in points]) for rate, points in tuned.items()}
         assert results[0]["rate"] == float(max(means, key=lambda rate: means[rate]))
-    measured = json.loads((whole / "measure/blackjack/base/result.json").read_text())
-    (row,) = [each for each in data["measured"] if (each["game"], each["stage"]) == ("blackjack", "base")]
+    measured = json.loads((whole / "measure/blackjack/1/base/result.json").read_text())
+    (row,) = [
+        each for each in data["measured"] if (each["game"], each["run"], each["stage"]) == ("blackjack", 1, "base")
+    ]
     assert row["methods"] == clean(measured["methods"])  # a report has six digits
+
+
+@pytest.mark.slow
+def test_runs_of_a_game_have_bases_and_starts_of_their_own(whole: Path) -> None:
+    first, second = (json.loads((whole / f"measure/blackjack/{run}/base/result.json").read_text()) for run in (0, 1))
+    assert first["setting"] == second["setting"] | {"seed": 0}
+    assert first["truth"]["expected_return"] != second["truth"]["expected_return"]
+    bases = [json.loads((whole / f"base/blackjack/{run}/result.json").read_text()) for run in (0, 1)]
+    assert bases[0]["losses"] != bases[1]["losses"]
+
+
+@pytest.mark.slow
+def test_a_stored_report_gives_the_same_figures_again(whole: Path) -> None:
+    data = json.loads((whole / "report.json").read_text(encoding="utf-8"))
+    again = json.loads(json.dumps(recomputed(data)))
+    for name in ("measured", "draws", "thinking", "tuning", "runs", "stages", "weak", "settings"):
+        assert again[name] == data[name], name
+    # a report has six digits, in which arms that learnt nothing hardly differ
+    assert _numbers(again["over_cells"]) == pytest.approx(_numbers(data["over_cells"]), rel=1e-3, abs=1e-4)
+    assert _numbers(again["told_apart"]) == pytest.approx(_numbers(data["told_apart"]), rel=1e-3, abs=1e-4)
+    learning, before = ([arm["learning"] for arm in report["arms"]] for report in (again, data))
+    assert _numbers(learning) == pytest.approx(_numbers(before), abs=1e-4)
+
+
+def _numbers(data: Any) -> list[float]:
+    """All numbers in plain data, in order."""
+    if isinstance(data, dict | list):
+        return [number for each in (data.values() if isinstance(data, dict) else data) for number in _numbers(each)]
+    return [float(data)] if isinstance(data, int | float) else []
 
 
 @pytest.mark.slow

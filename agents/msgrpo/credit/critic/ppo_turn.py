@@ -1,4 +1,4 @@
-"""PPO whose actions are whole turns: a critic tells what each prompt is worth, and GAE credits each response.
+"""PPO whose actions are whole turns (Turn-PPO, arXiv 2512.17008): a critic values prompts, GAE credits responses.
 
 ``delta_t = r_t + gamma V(s_{t+1}) - V(s_t)``, ``A_t = sum_l (gamma lam)^l delta_{t+l}`` (GAE, arXiv 1506.02438), with
 one value per turn, at the last token of its prompt; nothing follows the last step, whether the game ended or the step

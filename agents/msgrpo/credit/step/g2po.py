@@ -23,8 +23,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import Scale, compared, within_groups, within_steps
-from agents.msgrpo.credit.batch import Batch, Credit, Floats
+from agents.msgrpo.credit.arithmetic import Scale, averaged, compared, within_groups, within_steps
+from agents.msgrpo.credit.batch import Batch, Credit
 from agents.msgrpo.plugins import configured
 
 
@@ -43,7 +43,7 @@ class G2PO:
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         how = partial(compared, scale=self.scale)
-        values = within_steps(batch, "state", batch.returns_to_go(self.discount), _mean)
+        values = within_steps(batch, "state", batch.returns_to_go(self.discount), averaged)
         targets = [
             trajectory.rewards + self.discount * np.append(value[1:], 0.0)
             for trajectory, value in zip(batch.trajectories, values, strict=True)
@@ -54,7 +54,3 @@ class G2PO:
         among_steps = within_steps(batch, "group", gains, how)
         parts = zip(whole, among_actions, among_steps, strict=True)
         return Credit.of([e + self.step_weight * (c1 + c2) for e, c1, c2 in parts])
-
-
-def _mean(values: Floats) -> Floats:
-    return values - compared(values)  # equal values stay as they are, to the last bit

@@ -367,3 +367,60 @@ def test_marshal_by_distinct_values() -> None:
     found = flat(advantages("marshal", two, means="distinct"))
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert found != pytest.approx(flat(advantages("marshal", two)), rel=1e-3)
+
+
+# --- GAGPO and BEACON ------------------------------------------------------------------------------------------------
+
+
+def test_gagpo_by_hand() -> None:
+    """G is 0.5, 1 and 0, 0, so V(A) = 0.25 and V(B) = 0.5; deltas are 0, 0.5 and 0, -0.5."""
+    given = batch(trajectory([0.0, 1.0], "AB"), trajectory([0.0, 0.0], "AB"))
+    estimated = [0.5 * 0.5 * 0.5, 0.5, -0.5 * 0.5 * 0.5, -0.5]
+    spread = math.sqrt((2 * 0.125**2 + 2 * 0.5**2) / 3) + 1e-6
+    found = advantages("gagpo", given, lam=0.5, discount=0.5)
+    np.testing.assert_allclose(flat(found), np.array(estimated) / spread)
+
+
+def test_gagpo_without_lambda_is_the_gain_of_one_step_and_with_all_of_it_the_return_less_the_mean() -> None:
+    given = random_batch(5)
+    plain = Plain(given, 0.9)
+    places = [(i, t) for i in range(plain.n) for t in range(len(plain.rewards[i]))]
+
+    def value(i: int, t: int) -> float:
+        if t == len(plain.rewards[i]):
+            return 0.0
+        same = [
+            plain.to_go[j][u]
+            for j, u in places
+            if j in plain.group(i) and plain.played[j].states[u] == plain.played[i].states[t]
+        ]
+        return statistics.fmean(same)
+
+    for lam in (0.0, 1.0):
+        raw = {
+            (i, t): plain.to_go[i][t] - value(i, t)
+            if lam
+            else plain.rewards[i][t] + 0.9 * value(i, t + 1) - value(i, t)
+            for i, t in places
+        }
+        expected = [
+            [z(raw[i, t], [raw[j, u] for j, u in places if j in plain.group(i)]) for t in range(len(plain.rewards[i]))]
+            for i in range(plain.n)
+        ]
+        check(advantages("gagpo", given, lam=lam, discount=0.9), expected, atol=1e-8)
+
+
+def test_beacon_by_hand() -> None:
+    """Milestones at the second and the fourth step: what comes after the first is another segment."""
+    given = batch(trajectory([0.0, 1.0, 0.0, 0.5]), trajectory([0.0, 0.0]))
+    found = advantages("beacon", given, decay=0.5)
+    check(found, [[0.75 + step for step in (0.125, 0.625, -0.125, 0.125)], [-0.75 - 0.375] * 2])
+    check(advantages("beacon", given, step_weight=0.0), advantages("dr_grpo", given))
+
+
+def test_beacons_later_failure_takes_nothing_from_an_earlier_milestone() -> None:
+    """Both reach the first milestone alike, then one fails: their first steps differ by the episodes' parts alone."""
+    given = batch(trajectory([0.0, 1.0, 0.0, 1.0]), trajectory([0.0, 1.0, 0.0, -1.0]))
+    steps = np.subtract(advantages("beacon", given), advantages("dr_grpo", given))
+    np.testing.assert_allclose(steps[0, :2], steps[1, :2])
+    assert steps[0, 2] > 0 > steps[1, 2]

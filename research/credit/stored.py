@@ -1,0 +1,65 @@
+"""A stored report as findings, so that its figures follow the estimators of today: no job is done again.
+
+``python -m research.credit.stored docs/credit/report.json`` computes what a report's tables are made of anew from the
+measurements and runs that it holds. What lies within a measurement, such as its intervals over batches, stays as it is.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmark.runs.folder import write_atomically
+from research.credit.findings import Cell, Findings, Run, value_of
+from research.credit.report import report_data
+from research.credit.settings import Study
+from research.jobs.report import compact
+
+
+def findings_of(report: Mapping[str, Any]) -> Findings:
+    """The findings that a report was made of, the bases' losses and the times of single jobs aside."""
+    from benchmark.credit.results import LEAST_CEILING
+
+    def cells(rows: Any) -> dict[Cell, dict[str, Any]]:
+        return {(row["game"], row.get("run", 0), row["stage"]): dict(row) for row in rows}
+
+    measured = cells(report["measured"])
+    for document in measured.values():
+        ceiling = value_of(document, "oracle", "gradient_cosine")
+        document["weak"] = ceiling is not None and ceiling < LEAST_CEILING
+    runs: dict[tuple[str, str], list[Run]] = {}
+    for row in report["runs"]:
+        points = {name: np.array(row[name], dtype=np.float64) for name in ("tokens", "returns")}
+        spent = (row["rollout_tokens"], row["update_tokens"], row["seconds"])
+        run = Run(row["seed"], row["rate"], points["tokens"], points["returns"], row["iterations"], *spent)
+        runs.setdefault((row["game"], row["arm"]), []).append(run)
+    return Findings(
+        study=Study.model_validate(report["settings"]),
+        stages={(row["game"], row["run"]): row["returns"] for row in report["stages"]},
+        bases={},
+        measured=measured,
+        drawn=cells(report["draws"]),
+        thinking={row["scenario"]: row for row in report["thinking"]},
+        tuned={
+            (row["game"], row["arm"]): {float(rate): mean for rate, mean in row["means"].items()}
+            for row in report["tuning"]
+        },
+        runs=runs,
+        missing=report["missing"],
+        seconds={"all": report["seconds"]},
+        code=report["code"],
+    )
+
+
+def recomputed(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The report with all figures that are made of measurements and runs computed anew."""
+    return report_data(findings_of(report), report["facts"], report["notes"])
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        file = Path(name)
+        write_atomically(file, compact(recomputed(json.loads(file.read_text(encoding="utf-8")))))
