@@ -74,10 +74,10 @@ def parts(plays: Plays) -> dict[str, Estimate]:
 
     def wording_of_means(means: Array) -> Array:
         # the mean of a wording is off by its episodes' scatter
-        scatter = np.mean([1 / group.sum() for group in groups])
+        scatter = float(np.mean([1 / group.sum() for group in groups]))
         told = means[..., 5:]
-        between: Array = np.var(told[..., 1::2] / told[..., ::2], axis=-1, ddof=1)
-        return between - scatter * means[..., 4]
+        wording: Array = np.var(told[..., 1::2] / told[..., ::2], axis=-1, ddof=1) - scatter * means[..., 4]
+        return wording
 
     parts_of: dict[str, Callable[[Array], Array]] = {"rest": rest_of}
     if often.any():
