@@ -15,7 +15,6 @@ from research.jobs.report import Facts, clean, table
 from research.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
 from research.pretrained.settings import Arm
 
-NOT_RUN = "**Not run yet.**"
 GPU_RATE, GPU_SHARE = 989e12, 0.3  # bfloat16 products a second of an H100 (its data sheet), and what of it is reached
 
 
@@ -40,8 +39,11 @@ def report_markdown(
     parts = [f"# {experiment.title}", _introduction(findings, command), *(f"**Note.** {note}" for note in notes)]
     parts.append(_state(findings, command))
     for name, about in experiment.parts.items():
+        missing, jobs = findings.missing_of(name)
+        if missing == jobs:
+            continue  # the table above says so
         parts += [f"## {about.title}", about.about] if about.about else [f"## {about.title}"]
-        parts += _part(findings, name, command)
+        parts += _part(findings, name)
         parts += [f"![{caption}]({file})" for part, file, caption in plots if part == name]
     parts += ["## The warm starts", _starts_text(findings)]
     parts += ["## What a GPU would need", _gpu_text(findings)]
@@ -73,13 +75,8 @@ def _state(findings: Findings, command: str) -> str:
     return table(["part", "command", "state"], rows)
 
 
-def _part(findings: Findings, part: str, command: str) -> list[str]:
-    missing, jobs = findings.missing_of(part)
-    if missing == jobs:
-        return [f"{NOT_RUN} `{command} --parts {part}` runs it."]
+def _part(findings: Findings, part: str) -> list[str]:
     texts = [_runs_text(findings, part), _fresh_text(findings, part), _compare_text(findings, part)]
-    if missing:
-        texts.append(f"{missing} of the {jobs} jobs of this part have not been run yet.")
     return [text for text in texts if text]
 
 
@@ -182,7 +179,6 @@ def _starts_text(findings: Findings) -> str:
     for name, start in findings.experiment.starts.items():
         found = findings.starts.get(name)
         if found is None:
-            rows.append([name, ", ".join(start.scenarios), "not run yet", "-", "-", "-", "-"])
             continue
         before, after = found["held_out"]
         rows.append(
@@ -198,7 +194,7 @@ def _starts_text(findings: Findings) -> str:
         )
     head = ["warm start", "scenarios", "decisions", "weights trained", "loss on others", "tokens", "processor time"]
     note = "*Loss on others*: nats per response token on decisions that it doesn't learn from, before and after."
-    return f"{note}\n\n{table(head, rows)}" if rows else "There are none."
+    return f"{note}\n\n{table(head, rows)}" if rows else "None was made yet."
 
 
 def _gpu_text(findings: Findings) -> str:

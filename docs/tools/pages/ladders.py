@@ -26,26 +26,27 @@ def files() -> Iterator[tuple[Path, str]]:
 
 
 def ladders() -> str:
-    """A table for each ladder."""
-    return "\n\n".join(f"**`{name}`**\n\n{_ladder(name)}" for name, one in SCENARIOS.items() if one.levels)
-
-
-def _ladder(name: str) -> str:
+    """A row for each ladder, from its first level to its last; the files of ladders have every level."""
     rows = []
-    levels = SCENARIOS[name].levels
-    for scenario in levels:
-        rung, play = scenario.rung, blind_play(scenario)
-        assert rung is not None
-        assert play is not None
-        wanted = {key: value for key, value in rung.settings.items() if value is not False and _differs(key, levels)}
-        told = ", ".join(key if value is True else f"{key} {value}" for key, value in wanted.items())
-        figures = [f"{rung.tolerance:.0%}", f"{rung.optimum:.2f}", f"{play.value:.2f}", f"{rung.states:,}"]
-        depth = "" if rung.depth is None else str(rung.depth)
-        rows.append([str(scenario.level_number), told, str(rung.horizon), *figures, depth])
-    heads = ["level", "settings", "rounds", "tolerance", "optimum", "blind", "states", "depth"]
-    if not any(row[-1] for row in rows):
-        heads, rows = heads[:-1], [row[:-1] for row in rows]
-    return table(heads, rows, numbers=[head for head in heads if head != "settings"])
+    for name, one in SCENARIOS.items():
+        if one.levels:
+            rungs = [level.rung for level in one.levels if level.rung is not None]
+            harder = ", ".join(key.replace("_", " ") for key in rungs[0].settings if _differs(key, one.levels))
+            tolerances = " ".join(f"{rung.tolerance:.0%}".rstrip("%") for rung in rungs)
+            optimum, blind = _ends([f"{rung.optimum:.2f}" for rung in rungs]), _ends(_blind(one.levels))
+            depth = "" if rungs[0].depth is None else _ends([str(rung.depth) for rung in rungs])
+            rows.append(
+                [f"`{name}`", harder, tolerances, optimum, blind, _ends([f"{one.states:,}" for one in rungs]), depth]
+            )
+    return table(["ladder", "what gets harder", "tolerance by level, %", "optimum", "blind", "states", "depth"], rows)
+
+
+def _ends(figures: Sequence[str]) -> str:
+    return f"{figures[0]} to {figures[-1]}"
+
+
+def _blind(levels: Sequence[Scenario]) -> list[str]:
+    return [f"{play.value:.2f}" for level in levels if (play := blind_play(level)) is not None]
 
 
 def _differs(setting: str, levels: Sequence[Scenario]) -> bool:
@@ -71,14 +72,12 @@ def _level(row: dict[str, Any]) -> str:
 
 
 def staircase() -> str:
-    """Bias, error and coverage of the staircase; beside it the error of playing every level."""
+    """Bias, error and coverage of the staircase in 50 episodes; beside it the error of playing every level."""
     measured = json.loads((MEASURED / "staircase.json").read_text(encoding="utf-8"))
     rows = []
     for row in measured["rows"]:
-        for episodes in ("50", "100"):
-            near, even = (row["episodes"][episodes][way] for way in ("staircase", "every_level"))
-            first = [row["player"], f"{row['level']:.1f}"] if episodes == "50" else ["", ""]
-            errors = [f"{near['error']:.2f}", f"{near['coverage']:.0%}", f"{even['error']:.2f}"]
-            rows.append([*first, episodes, f"{near['bias']:+.2f}", *errors])
-    heads = ["player", "level", "episodes", "bias", "error", "interval holds it", "error of every level"]
+        near, even = (row["episodes"]["50"][way] for way in ("staircase", "every_level"))
+        errors = [f"{near['error']:.2f}", f"{near['coverage']:.0%}", f"{even['error']:.2f}"]
+        rows.append([row["player"], f"{row['level']:.1f}", f"{near['bias']:+.2f}", *errors])
+    heads = ["player", "level", "bias", "error", "interval holds it", "error of every level"]
     return table(heads, rows, numbers=heads[1:])

@@ -22,7 +22,7 @@ def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.
     recipe, out = write_recipe(tmp_path, "some-model"), tmp_path / "out"
     assert main(["reproduce", "--config", str(recipe), "--out", str(out), "--report"]) == 1
     assert "jobs have no result" in capsys.readouterr().out
-    assert "**Not run yet.**" in (out / "report.md").read_text()
+    assert "not run yet |" in (out / "report.md").read_text()
     assert main(["reproduce", "--out", str(out), "--report"]) == 2
     assert "was made with" in capsys.readouterr().err
 

@@ -95,9 +95,8 @@ def test_the_report_tells_figures_and_what_was_not_run(experiment: Pretrained) -
     text = report_markdown(found(experiment), {"textbench": "9.9"}, command=COMMAND, notes=["A word."])
     assert "`some-model` (1,000 parameters)" in text
     assert "**Note.** A word." in text
-    screen, main, baseline = (
-        text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
-        for title in ("What makes it read", "The lake", "TRL")
+    screen, main = (
+        text.partition(f"\n## {title}\n")[2].partition("\n## ")[0] for title in ("What makes it read", "The lake")
     )
     row = next(line for line in screen.splitlines() if line.startswith("| small |"))
     assert "| near | relative True, grid False, size 3, iterations 1, task_sampling starts | 1 of 1 | 75.0% |" in row
@@ -110,9 +109,10 @@ def test_the_report_tells_figures_and_what_was_not_run(experiment: Pretrained) -
     assert "1 runs not yet" in next(line for line in main.splitlines() if line.startswith("| others |"))
     assert "| trained minus base | frozen-lake | 0.750" in main
     assert "| better |" in main
-    assert baseline.strip() == f"**Not run yet.** `{COMMAND} --parts baseline` runs it."
+    assert f"| TRL | `{COMMAND} --parts baseline` | not run yet |" in text
+    assert "## TRL" not in text
     assert "| few | frozen-lake | 8 of planner | 50 | 2.000 to 0.500 | 2.00M (1.00M computed) | 1 min 00 s |" in text
-    assert "| equal | frozen-lake | not run yet |" in text
+    assert "| equal | frozen-lake |" not in text
     assert "Computed, not measured: a run of plain reads and writes 1.0 million tokens" in text
 
 
@@ -130,8 +130,8 @@ def test_the_data_has_every_figure_unrounded(experiment: Pretrained) -> None:
 def test_an_empty_folder_has_no_figures(experiment: Pretrained, tmp_path: Path) -> None:
     findings = read_findings(experiment, PretrainedFolder(tmp_path / "none"))
     text = report_markdown(findings, {}, command=COMMAND)
-    assert text.count("**Not run yet.**") == len(experiment.parts)
-    assert "%" not in text.partition("## What makes it read")[2].partition("## How it was done")[0]
+    assert text.count("| not run yet |") == len(experiment.parts)
+    assert "%" not in text.partition("| part |")[2].partition("## How it was done")[0]
     assert "Nothing was trained yet" in text
 
 

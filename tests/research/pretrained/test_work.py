@@ -229,9 +229,7 @@ def test_the_report_of_it_has_figures_and_says_what_is_missing(done: Done) -> No
     data = report_data(findings, {"textbench": "1"})
     assert "| The lake | `textbench reproduce --config recipe.toml --parts main` | done |" in text
     assert "| TRL | `textbench reproduce --config recipe.toml --parts baseline` | not run yet |" in text
-    section = text.partition("## TRL")[2].partition("##")[0]
-    assert "Not run yet." in section
-    assert not any(letter.isdigit() for letter in section)
+    assert "## TRL" not in text
     assert {row["player"] for row in data["fresh"]} >= {"base", "trained", "random", "imitation"}
     assert len(data["missing"]) == 3
     assert np.isfinite([row["value"] for row in data["fresh"]]).all()
