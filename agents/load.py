@@ -23,6 +23,7 @@ from agents.models.provider import Provider, call_with, find_model, installed, p
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
+from agents.wrappers import WRAPPERS, innermost, wrapped_in, wrapper
 from textgames.names import did_you_mean
 from textgames.settings import taken_by
 
@@ -67,12 +68,13 @@ def load_agent(spec: str, **options: Any) -> Policy:
             - ``PROVIDER:MODEL``, such as ``hf:PATH_OR_REPO``, ``gguf:PATH``, ``openai:MODEL`` or ``vllm:PATH_OR_REPO``:
               a language model of a registered provider (:mod:`agents.models.provider`);
             - ``module:attr`` or ``path/to/file.py:attr``: your own policy, or a class or function that makes one;
-            - a name that an installed package has registered under ``textbench.agents``.
+            - a name that an installed package has registered under ``textbench.agents``;
+            - ``search(SPEC)``: another of these inside a wrapper (:mod:`agents.wrappers`).
         **options: those that don't concern the agent are ignored, and so are those that are ``None``.
 
             - of every language model: see :func:`language_agent`;
             - of one provider's models: see its class, such as :class:`~agents.models.openai.OpenAIModel`;
-            - of ``random`` and ``blind``: ``seed``;
+            - of ``random`` and ``blind``: ``seed``; of wrappers: what their classes take by name;
             - of your own class or function: whatever it takes by name.
 
     Raises:
@@ -81,6 +83,9 @@ def load_agent(spec: str, **options: Any) -> Policy:
         ModuleNotFoundError: the agent needs a package that isn't installed; the message has the command.
     """
     given = {name: value for name, value in options.items() if value is not None}
+    if (wrapped := wrapped_in(spec)) is not None:
+        policy: Policy = call_with(wrapper(wrapped[0]), given, load_agent(wrapped[1], **options))
+        return policy
     found = find_model(spec)
     if found is None:
         player = _player(spec)
@@ -99,6 +104,11 @@ def check_agent(spec: str, **options: Any) -> None:
     Raises:
         ValueError, TypeError, ModuleNotFoundError: as :func:`load_agent`, in the same words.
     """
+    if (wrapped := wrapped_in(spec)) is not None:
+        given = {name: value for name, value in options.items() if value is not None}
+        call_with(wrapper(wrapped[0]), given, load_agent("random"))  # refuses a wrapper's own options
+        check_agent(wrapped[1], **options)
+        return
     found = find_model(spec)
     if found is None:
         load_agent(spec, **options)
@@ -171,14 +181,17 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
     Raises:
         ValueError: no such agent; the message names what exists.
     """
+    if (wrapped := wrapped_in(spec)) is not None:
+        options, takes_others = options_taken(wrapped[1])
+        own = wrapper(wrapped[0])
+        return {**options, **{name: _type_of(own, name) for name in taken_by(own, arguments=1).named}}, takes_others
     found = find_model(spec)
     if found is not None:
         takers: list[tuple[Callable[..., Any], int]] = [(language_agent, 1), (found[0].make, 1)]
     else:
         player = _player(spec)
         takers = [(player, 0)] if callable(player) else []
-    options: dict[str, Any] = {}
-    takes_others = False
+    options, takes_others = {}, False
     for taker, arguments in takers:
         own = taken_by(taker, arguments=arguments)
         options |= {name: _type_of(taker, name) for name in own.named}
@@ -202,6 +215,7 @@ def known_options() -> tuple[str, ...]:
     names = list(taken_by(language_agent, arguments=1).named)
     names += [name for provider in providers().values() for name in provider.options]
     names += [name for baseline in BASELINES.values() for name in baseline.options]
+    names += [name for one in WRAPPERS for name in taken_by(wrapper(one), arguments=1).named]
     return tuple(dict.fromkeys(names))
 
 
@@ -237,6 +251,7 @@ def check_spec(spec: str) -> None:
     Raises:
         ValueError: no such agent; the message names what may have been meant.
     """
+    spec = innermost(spec)
     if ":" not in spec and find_model(spec) is None and spec not in (*BASELINES, *registered_agents()):
         raise ValueError(_unknown(spec))
 
@@ -249,7 +264,8 @@ def _unknown(spec: str) -> str:
     if len(several) > 1:
         return f"unknown agent {spec!r}: repeat --agent for each, as in --agent {' --agent '.join(several)}"
     near = did_you_mean(spec, names) or _as_a_model(spec)
-    return f"unknown agent {spec!r}{near}; there are {', '.join(names)}, and {', '.join(forms)}, my_module:MyAgent"
+    others = ", ".join([*forms, "my_module:MyAgent", *(f"{name}(AGENT)" for name in WRAPPERS)])
+    return f"unknown agent {spec!r}{near}; there are {', '.join(names)}, and {others}"
 
 
 _LIKE_A_MODEL = re.compile(r"[\w./~-]*(\d|/|gpt|claude|gemini|llama|mistral|qwen)[\w./~-]*", re.IGNORECASE)

@@ -218,13 +218,18 @@ def turn_of(prompt: Prompt, answer: Turn, seconds: float = 0.0) -> Turn:
 
 def why_not_legal_only(game: "TSMG[Any]") -> str | None:
     """Why answers in a game can't be held to legal ones: its first decision doesn't list any; ``None`` if they can."""
-    state = game.initial_state(np.random.default_rng(0))
-    if all(game.legal_actions(state, player) for player in game.to_move(state)):
+    if lists_actions(game):
         return None
     return (
         f"{type(game).__name__} doesn't list its legal actions, so there is nothing to hold answers to: play it "
         "without legal_only"
     )
+
+
+def lists_actions(game: "TSMG[Any]") -> bool:
+    """Whether a game lists the legal actions of its first decision."""
+    state = game.initial_state(np.random.default_rng(0))
+    return all(game.legal_actions(state, player) for player in game.to_move(state))
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

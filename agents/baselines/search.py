@@ -79,6 +79,14 @@ class SearchPlayer(ABC):
         action, value = _best(self.values(replace(request, steps_left=1)))
         return Choice(action, f"Looking no further than this step, {action} gains {value:+.2f} on average.")
 
+    def state(self, request: TurnRequest) -> Any:
+        """The state that a request tells, for who plays on from it by the game's rules.
+
+        Raises:
+            ValueError: the request doesn't tell all of it.
+        """
+        raise ValueError(f"{type(self).__name__} can't tell the whole state from an observation")
+
     def plan_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
         """``{action: probability}`` with which :meth:`plan` chooses; ``None`` where it isn't known."""
         return None
@@ -107,12 +115,12 @@ class YardstickPlayer(SearchPlayer):
         self.kind, self.method = yardstick.kind, yardstick.method
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        return dict(self._yardstick.values(self._state(request), request.steps_left, request.player))
+        return dict(self._yardstick.values(self.state(request), request.steps_left, request.player))
 
     def uniform_value(self, request: TurnRequest) -> float | None:
-        return self._yardstick.blind_value(self._state(request), request.steps_left, request.player, {})
+        return self._yardstick.blind_value(self.state(request), request.steps_left, request.player, {})
 
-    def _state(self, request: TurnRequest) -> Any:
+    def state(self, request: TurnRequest) -> Any:
         return self._game.read_observation(request.observation, request.player)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer, search_player_of
@@ -43,6 +44,9 @@ class TwinPlayer(SearchPlayer):
 
     def greedy_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
         return self._chances(self._own.greedy_probabilities(self._request(request)))
+
+    def state(self, request: TurnRequest) -> Any:
+        return self._own.state(self._request(request))
 
     def uniform_value(self, request: TurnRequest) -> float | None:
         return self._own.uniform_value(self._request(request))

@@ -14,9 +14,10 @@ from typing import Any
 
 from agents.common.refusals import shown
 from agents.models.embedded import EMBEDDED
-from agents.models.provider import find_model, providers
+from agents.models.provider import providers
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
+from agents.wrappers import model_inside
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import is_object
 from benchmark.play.agents.players import OWN_PLAYERS, AgentSpec, card_of, load_policy
@@ -65,13 +66,13 @@ def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
 
 def _provider_of(spec: str) -> bool:
     try:
-        return find_model(spec) is not None
+        return model_inside(spec) is not None
     except ValueError:  # a provider without a model
         return True
 
 
 def _model_of(spec: str) -> str:
-    found = find_model(spec)
+    found = model_inside(spec)
     return spec if found is None else found[1]
 
 

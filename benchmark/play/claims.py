@@ -13,7 +13,7 @@ from typing import Any
 from agents.common.approvals import Claim, approve, open_claims, refusal
 from agents.common.redaction import public_url
 from agents.load import BASELINES, registered_agents
-from agents.models.provider import find_model
+from agents.wrappers import model_inside
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import is_object
 from benchmark.play.agents.options import read_sets
@@ -65,7 +65,7 @@ def names_code(spec: str) -> bool:
     if spec in BASELINES or is_object(spec) or spec in registered_agents():
         return False
     try:
-        return ":" in spec and find_model(spec) is None
+        return ":" in spec and model_inside(spec) is None
     except ValueError:  # a provider without a model, which is said when it is made
         return False
 

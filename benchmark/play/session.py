@@ -16,8 +16,8 @@ from typing import Any
 from agents.common.approvals import approve
 from agents.common.interrupt import kills_interrupt
 from agents.common.redaction import Redactor
-from agents.models.provider import find_model
 from agents.protocol import LEGAL_ONLY, UNLISTED
+from agents.wrappers import model_inside
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
@@ -164,7 +164,7 @@ def check_unplayed(planned: PlannedRun) -> None:
     options, players, *_ = planned
     players.check_unmade()
     cards = [
-        {"name": name, "spec": spec.spec, "settings": {"model": (find_model(spec.spec) or (None, None))[1]}}
+        {"name": name, "spec": spec.spec, "settings": {"model": (model_inside(spec.spec) or (None, None))[1]}}
         for name, spec in players.specs.items()
         if name not in players.policies
     ]

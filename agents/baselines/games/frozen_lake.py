@@ -25,7 +25,7 @@ class FrozenLakePlayer(YardstickPlayer):
 
     def greedy(self, request: TurnRequest) -> Choice:
         """The first step of a shortest way around the holes, as if the ice weren't slippery."""
-        lake, position = self._state(request)
+        lake, position = self.state(request)
         distances = _distances(lake)
         targets = move_table(lake.nrow, lake.ncol)[position]
         far = len(lake.tiles)
@@ -44,7 +44,7 @@ class FrozenLakePlayer(YardstickPlayer):
 
     def plans(self, request: TurnRequest) -> list[Choice]:
         """All actions of the largest value that dawdle least: all legal ones where nothing can be reached any more."""
-        state = self._state(request)
+        state = self.state(request)
         steps = horizon(state, request.steps_left)
         chance = self._yardstick.value(state, steps, request.player)
         return [
@@ -52,7 +52,7 @@ class FrozenLakePlayer(YardstickPlayer):
             for action in self._yardstick.best_actions(state, steps, request.player)
         ]
 
-    def _state(self, request: TurnRequest) -> FrozenLakeState:
+    def state(self, request: TurnRequest) -> FrozenLakeState:
         """The state, on the one :class:`Lake` that stands for all observations of a map and remembers what it computed.
 
         Where the start tile was can't be seen and doesn't matter.

@@ -16,7 +16,7 @@ class SlidingPuzzlePlayer(YardstickPlayer):
 
     def greedy(self, request: TurnRequest) -> Choice:
         """The slide with the least sum of Manhattan distances after it. It may go to and fro for ever."""
-        state = self._state(request)
+        state = self.state(request)
         away = {
             tile: sum(
                 _manhattan(cell, GOAL.index(other), SIDE)
@@ -36,7 +36,7 @@ class SokobanPlayer(YardstickPlayer):
         super().__init__(game, SokobanYardstick(game))
 
     def greedy(self, request: TurnRequest) -> Choice:
-        state = self._state(request)
+        state = self.state(request)
         walk = _walks(state)
         good = [(len(walk[stand]), (*walk[stand], action)[0]) for stand, action in _good_pushes(state) if stand in walk]
         if not good:

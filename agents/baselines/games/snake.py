@@ -11,6 +11,7 @@ from agents.turn import TurnRequest
 from textgames.snake.game import Snake
 from textgames.snake.greedy import greedy_action
 from textgames.snake.reading import read_observation
+from textgames.snake.rules import SnakeState
 from textgames.snake.solver import SnakeSearch
 from textgames.texts.grids import board_size
 
@@ -50,14 +51,22 @@ class SnakePlayer(SearchPlayer):
         )
 
     def greedy(self, request: TurnRequest) -> Choice:
-        action = greedy_action(read_observation(request.observation, self._game), self._me, self._game)
+        action = greedy_action(self._read(request), self._me, self._game)
         return Choice(action, f"The nearest good food that I can reach is {action}, as the board stands now.")
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         """The estimated return of every action; the search's random numbers come from the request's seed."""
-        state = read_observation(request.observation, self._game)
+        state = self._read(request)
         rng = np.random.default_rng(request.seed)
         return self._search.action_values(state, self._me, request.steps_left, rng)
+
+    def state(self, request: TurnRequest) -> SnakeState:
+        if len(self._game.players) > 1:
+            raise ValueError("an observation of Snake for several players doesn't tell whose snake is whose")
+        return self._read(request)
+
+    def _read(self, request: TurnRequest) -> SnakeState:
+        return read_observation(request.observation, self._game)
 
 
 def _food(text: str, grid: str, coordinates: bool) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from agents.models.base import LanguageModel
 from agents.protocol import LEGAL_ONLY
 from agents.turn import Policy, check_game, is_served
+from agents.wrappers import model_inside, wrapped_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import NAME, code_of, is_object
 from benchmark.play.agents.options import with_agent_options
@@ -193,11 +194,9 @@ def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
 
 def not_read(specs: Iterable[AgentSpec], plan: Plan) -> list[str]:
     """A sentence for every agent that can't read some of its games, with what to play them with instead."""
-    from agents.models.provider import find_model
-
     sentences = []
     for spec in specs:
-        found = None if is_object(spec.spec) else find_model(spec.spec)
+        found = None if is_object(spec.spec) else model_inside(spec.spec)
         reads = None if found is None else found[0].reads(found[1])
         names = [scenario.name for scenario in plan.scenarios_of(spec.name)]
         if reads is not None and (strange := [name for name in names if name not in reads]):
@@ -209,7 +208,13 @@ def not_read(specs: Iterable[AgentSpec], plan: Plan) -> list[str]:
 
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
-    """What results say about an agent: ``name spec kind settings``."""
+    """What results say about an agent: ``name spec kind settings``, a wrapper's beside those of who is inside."""
+    if (wrapped := wrapped_in(spec.spec)) is not None and (inner := getattr(policy, "inner", None)) is not None:
+        card = card_of(spec._replace(spec=wrapped[1]), inner)
+        return card | {
+            "spec": spec.spec,
+            "settings": card["settings"] | {wrapped[0]: _plain(getattr(policy, "settings", {}))},
+        }
     model = getattr(policy, "model", None)
     if model is None:
         settings = _plain(getattr(policy, "settings", {}))

@@ -18,7 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.common.refusals import problem_of
 from agents.common.toml import read_toml
-from agents.models.provider import call_with, find_model
+from agents.models.provider import call_with
+from agents.wrappers import model_inside
 from benchmark.errors import UsageError
 from benchmark.play.options import RunOptions
 from benchmark.runs.manifest import Price, PriceShape
@@ -41,7 +42,7 @@ def agent_prices(
     prices = dict(before)
     for card in cards:
         name, spec, model = card["name"], card["spec"], card["settings"].get("model")
-        if (kind := card["settings"].get("model_kind")) is not None and find_model(spec) is None:
+        if (kind := card["settings"].get("model_kind")) is not None and model_inside(spec) is None:
             spec = f"{kind}:{model}"  # a policy that a program has made
         price = price_of(table, (name, card["spec"], model)) or prices.get(name) or list_price(name, spec, options)
         if price is not None:
@@ -56,7 +57,7 @@ def agent_prices(
 
 def list_price(name: str, spec: str, options: RunOptions) -> Price | None:
     """What a provider's list says of an agent's model; ``None`` where it says nothing, or nothing is paid."""
-    found = find_model(spec)
+    found = model_inside(spec)
     if found is None or not found[0].paid:
         return None
     provider, model = found
@@ -67,7 +68,7 @@ def list_price(name: str, spec: str, options: RunOptions) -> Price | None:
 
 def is_paid(spec: str) -> bool:
     """Whether the tokens of an agent may cost money."""
-    found = find_model(spec)
+    found = model_inside(spec)
     return found is not None and found[0].paid
 
 

@@ -1,0 +1,172 @@
+"""``search(AGENT)``: several proposals of another player for every decision, of which the best by a value is played.
+
+``request -> n proposals -> value of each -> one of them``. The proposals are sampled from the player inside, so it has
+to answer differently when asked again; one proposal is what it would have answered. What proposals are ranked by:
+
+* ``votes``: how many of them name the action (self-consistency, Wang et al. 2022, arXiv 2203.11171);
+* ``rollouts``: the mean return of uniformly random play after it, by the game's true rules: flat Monte-Carlo search;
+* ``exact``: the true value, which is the most that any value can give (Zhai et al. 2024, arXiv 2409.09345, learn one).
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from agents.baselines.search import search_player_of
+from agents.policy import as_request, as_requests, lists_actions
+from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest, Usage, check_game, is_served, request_in
+from textgames.names import did_you_mean
+from textgames.rounds import rounds_of_play
+from textgames.texts.actions import ActionNames, Unreadable, action_content, parse_action
+from textgames.tsmg import TSMG
+
+Rank = Callable[[TurnRequest, Sequence[str]], Mapping[str, float]]
+"""``request, the action that each proposal names -> {action: value}``"""
+
+RANKS = ("votes", "rollouts", "exact")
+
+
+class SearchPolicy:
+    """Plays the best of several proposals of another player.
+
+    Args:
+        inner: the player that proposes.
+        proposals: how many it is asked for at each decision.
+        rank_by: what they are ranked by, one of :data:`RANKS`, or a function; of equals the first is played.
+        rollouts: episodes of random play after each action, where proposals are ranked by them.
+
+    Raises:
+        ValueError: an option that is out of range.
+    """
+
+    def __init__(self, inner: Policy, *, proposals: int = 8, rank_by: str | Rank = "votes", rollouts: int = 32) -> None:
+        for option, number in (("proposals", proposals), ("rollouts", rollouts)):
+            if number < 1:
+                raise ValueError(f"{option} is a whole number of at least 1, got {number!r}")
+        if isinstance(rank_by, str) and rank_by not in RANKS:
+            raise ValueError(f"rank_by is one of {', '.join(RANKS)}, got {rank_by!r}{did_you_mean(rank_by, RANKS)}")
+        self.inner, self.proposals, self.rank_by, self.rollouts = inner, proposals, rank_by, rollouts
+        self.name = f"search({inner.name})"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        rank_by = self.rank_by if isinstance(self.rank_by, str) else getattr(self.rank_by, "__qualname__", "a function")
+        return {"proposals": self.proposals, "rank_by": rank_by} | (
+            {"rollouts": self.rollouts} if rank_by == "rollouts" else {}
+        )
+
+    @property
+    def served(self) -> bool:
+        """As the player inside."""
+        return is_served(self.inner)
+
+    @property
+    def history_turns(self) -> int | None:
+        """As the player inside."""
+        turns: int | None = getattr(self.inner, "history_turns", 0)
+        return turns
+
+    def check_game(self, game: TSMG[Any]) -> None:
+        """Raise a ValueError for a game whose actions can't be ranked so."""
+        check_game(self.inner, game)
+        if self.rank_by not in ("exact", "rollouts"):
+            return
+        name, instead = type(game).__name__, "rank proposals by votes"
+        if not lists_actions(game):
+            raise ValueError(f"{name} doesn't list its actions, whose values could be compared: {instead}")
+        searcher = search_player_of(game)
+        if self.rank_by == "exact" and not searcher.exact:
+            raise ValueError(f"{name} has no exact values: {instead} or by rollouts")
+        if self.rank_by == "rollouts":
+            start = game.initial_state(np.random.default_rng(0))
+            try:
+                searcher.state(request_in(game, start, game.to_move(start)[0]))
+            except ValueError as error:
+                raise ValueError(f"{name} can't be played on from what it shows ({error}): {instead}") from None
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        """Answer every request with the best of its proposals; the player inside sees all of them as one batch."""
+        asked = as_requests(requests)
+        turns = self.inner.act([one for request in asked for one in self._questions(request)])
+        n = self.proposals
+        return [self._best(request, turns[at * n : (at + 1) * n]) for at, request in enumerate(asked)]
+
+    async def act_async(self, request: TurnRequest | str) -> Turn:
+        """The best of a request's proposals, for which a server is asked at the same time."""
+        asked = as_request(request)
+        if not isinstance(self.inner, AsyncPolicy):
+            return (await asyncio.to_thread(self.act, [asked]))[0]
+        turns = await asyncio.gather(*map(self.inner.act_async, self._questions(asked)))
+        return self._best(asked, turns)
+
+    async def aclose(self) -> None:
+        """Release the connections of the player inside."""
+        if (close := getattr(self.inner, "aclose", None)) is not None:
+            await close()
+
+    def _questions(self, request: TurnRequest) -> list[TurnRequest]:
+        """The first is the request itself, so that a single proposal is what the player inside would have played."""
+        return [request, *(replace(request, seed=(*request.seed, at)) for at in range(1, self.proposals))]
+
+    def _best(self, request: TurnRequest, turns: Sequence[Turn]) -> Turn:
+        failed = next((turn for turn in turns if turn.error is not None), None)
+        read = [(action, turn) for turn in turns if (action := _action(request, turn.response)) is not None]
+        chosen = turns[0] if failed is None else failed
+        if failed is None and read:
+            values = self._values(request, [action for action, _ in read])
+            chosen = max(read, key=lambda one: values[one[0]])[1]
+        return replace(chosen, usage=_sum(turns), seconds=max(turn.seconds for turn in turns))
+
+    def _values(self, request: TurnRequest, proposed: Sequence[str]) -> Mapping[str, float]:
+        if callable(self.rank_by):
+            return self.rank_by(request, proposed)
+        if self.rank_by == "votes":
+            return {action: proposed.count(action) for action in proposed}
+        different = list(dict.fromkeys(proposed))
+        if len(different) == 1:
+            return {different[0]: 0.0}  # there is nothing to choose
+        game = request.game
+        if game is None:
+            raise ValueError(f"{self.name} ranks by {self.rank_by}, which takes the game: ask it with a TurnRequest")
+        if self.rank_by == "exact":
+            return search_player_of(game).values(request)
+        state = search_player_of(game).state(request)
+        return {action: self._mean_return(game, state, request, action) for action in different}
+
+    def _mean_return(self, game: TSMG[Any], state: Any, request: TurnRequest, action: str) -> float:
+        """Of random play after an action; the same draws follow every action, so that these are compared in pairs."""
+        total = 0.0
+        for at in range(self.rollouts):
+            rng, first = np.random.default_rng([*request.seed, at]), [action]
+
+            def choose(here: Any, player: str, rng: Any = rng, first: list[str] = first) -> str:
+                own = player == request.player and first
+                return first.pop() if own else game.sample_action(here, player, rng)
+
+            played = rounds_of_play(game, state, request.steps_left, rng, choose)
+            total += sum(one.rewards.get(request.player, 0.0) for one in played)
+        return total / self.rollouts
+
+
+def _action(request: TurnRequest, response: str) -> str | None:
+    """The action that a response names; where none are listed, whatever stands in its action tag."""
+    if request.legal_actions:
+        named = parse_action(response, ActionNames(request.legal_actions))
+        return named if isinstance(named, str) else None
+    found = action_content(response)
+    return None if isinstance(found, Unreadable) else found[0].strip().casefold()
+
+
+def _sum(turns: Sequence[Turn]) -> Usage:
+    """All tokens that were read and written for one decision."""
+    usages = [turn.usage for turn in turns]
+    return Usage(
+        prompt_tokens=sum(one.prompt_tokens for one in usages),
+        completion_tokens=sum(one.completion_tokens for one in usages),
+        cached=all(one.cached for one in usages),
+        reasoning_tokens=sum(one.reasoning_tokens for one in usages),
+        cached_prompt_tokens=sum(one.cached_prompt_tokens for one in usages),
+    )
