@@ -117,6 +117,13 @@ def test_few_episodes_are_enough_for_a_player_that_has_memorised_all(results: be
     assert 0.7 < found_above(rarely, 85, rng) < 0.95
 
 
+@pytest.mark.parametrize(("seeds", "told"), [(LEAST_SEEDS - 1, False), (LEAST_SEEDS, True)])
+def test_no_fewer_than_the_least_seeds_say_that_a_gap_is_above_zero(seeds: int, told: bool) -> None:
+    row = gap_row("somebody", "a game", [Gaps(np.ones(seeds), (-0.1, 1.0), 0.95, "score", 2)], [1.0])
+    assert (row["gap"]["low"] or 0) > 0
+    assert row["above_zero"] is told
+
+
 @pytest.mark.parametrize("seeds", [2, 3, 5, 10, 50])
 @pytest.mark.parametrize("success", [0.5, 0.9])
 def test_without_a_true_gap_hardly_any_run_says_that_there_is_one(seeds: int, success: float) -> None:
