@@ -100,6 +100,23 @@ def test_patience_ends_when_the_server_takes_nothing_any_more(quick):
     }
 
 
+def test_patience_begins_anew_when_the_server_takes_something():
+    async def play():
+        pacer, asked = Pacer(0.2), 0
+
+        async def request():
+            nonlocal asked
+            asked += 1
+            if asked % 2:
+                raise TooManyRequestsError("too many", 0.1)
+
+        for _ in range(4):
+            await pacer.send(request)
+        return asked
+
+    assert asyncio.run(play()) == 8
+
+
 def test_nothing_is_slowed_down_without_a_refusal():
     async def play():
         pacer = Pacer(1)
