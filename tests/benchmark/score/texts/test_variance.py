@@ -64,6 +64,13 @@ def test_what_one_play_of_every_start_cant_tell_isnt_told() -> None:
     assert parts(plays._replace(plain=None, wordings=np.full(120, ""))).keys() == {"rest"}
 
 
+def test_what_rounding_leaves_of_nothing_is_nothing() -> None:
+    returns = np.repeat(np.random.default_rng(0).choice([0.1, 0.3, 0.7], 40)[:, None], 3, axis=1)
+    found = parts(Plays(returns, returns + 0.1 - 0.1, np.full(40, "")))
+    assert found["sampling"] == found["chance"] == (0.0, 0.0, 0.0)
+    assert found["starts"] == pytest.approx(found["rest"])
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The same seeds three times: as they are, as they are again, and with other samples."""
