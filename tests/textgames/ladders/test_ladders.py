@@ -181,4 +181,6 @@ def test_a_game_has_what_its_nearest_base_class_has() -> None:
     registered.register(OwnLake, "textgames.tsmg:__name__")
     assert registered.find(Narrower) == "textgames.tsmg"
     assert registered.find(OwnLake.__base__) == "textgames"
+    registered.register(OwnLake, "textgames:__doc__")
+    assert registered.find(Narrower) == textgames.__doc__, "the latest registration counts"
     assert registered.find(textgames.snake.Snake) is None  # type: ignore[attr-defined]

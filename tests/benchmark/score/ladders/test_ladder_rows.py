@@ -21,7 +21,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan, find_scenarios, scenario_from_json, scenario_to_json
 from benchmark.runs.replay import replay
-from benchmark.score.ladders.rows import Rung, headroom_of, weights_of
+from benchmark.score.ladders.rows import Rung, headroom_of, rungs_of, weights_of
 from benchmark.score.references import References
 from benchmark.show.page.page import render_page
 from tests.benchmark.helpers import counted
@@ -180,6 +180,15 @@ def test_the_levels_of_a_twin_are_a_ladder_of_their_own(tmp_path: Path) -> None:
     assert {row["scenario"] for row in document["scores"]} == {
         f"frozen-lake-level-{level}{twin}" for level in (3, 4) for twin in ("", "-twin-1")
     }
+
+
+def test_best_play_keeps_everything_whatever_its_start_is_worth(tmp_path: Path) -> None:
+    found = benchmark.evaluate(
+        ["planner"], scenarios=["taxi"], levels="1-2", episodes=8, out=tmp_path / "run", quiet=True
+    )
+    assert np.std(found.columns.cells["planner", "taxi-level-1"].returns()[1]) > 0.5
+    for rung in rungs_of(found.columns, References(), "planner", "taxi").values():
+        assert rung.values == pytest.approx(1.0)
 
 
 def test_weights_are_the_inverse_of_the_variances_where_returns_vary_alike() -> None:
