@@ -158,6 +158,15 @@ def test_who_implements_outcomes_has_exact_chances_without_a_declaration() -> No
     conformance.check("TestCoinInTurns-v0")
 
 
+@pytest.mark.parametrize(
+    ("name", "some_wait"),
+    [("kuhn-poker", True), ("werewolf-7", True), ("matching-pennies", False), ("frozen-lake", False)],
+)
+def test_turns_are_taken_where_some_wait_while_others_move(name: str, some_wait: bool) -> None:
+    """One player alone never waits, and in a game of seven several move at night."""
+    assert SCENARIOS[name].game().takes_turns is some_wait
+
+
 def test_a_success_that_isn_t_named_is_refused() -> None:
     class Silent(CoinInTurns):
         def succeeded(self, state: int, player: str) -> bool:

@@ -238,11 +238,17 @@ def test_games_that_cannot_be_solved_are_refused() -> None:
         Minimax(Chancy()).value(20, None, "player_0")
 
     class Shared(RandomGame):
-        def outcomes(self, state: int, joint_action: Mapping[str, str]) -> list[Any]:
-            return [(1.0, state, {"player_0": 1.0, "player_1": 1.0}, True)]
+        both_get = 1.0
 
-    with pytest.raises(ValueError, match="rewards sum to 0"):
-        Minimax(Shared(players=TWO, seed=0)).value(0, 2, "player_0")
+        def outcomes(self, state: int, joint_action: Mapping[str, str]) -> list[Any]:
+            return [(1.0, state, dict.fromkeys(TWO, self.both_get), True)]
+
+    class SharedLoss(Shared):
+        both_get = -1.0
+
+    for shared in (Shared, SharedLoss):
+        with pytest.raises(ValueError, match="rewards sum to 0"):
+            Minimax(shared(players=TWO, seed=0)).value(0, 2, "player_0")
 
 
 def test_questions_that_make_no_sense_are_refused() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from textgames.solving.backward_induction import BackwardInduction
 from textgames.solving.state_space import END, StateSpace
 from textgames.tsmg import TSMG
 
@@ -69,3 +70,11 @@ def test_a_round_is_worth_what_it_pays_and_what_may_follow() -> None:
     after = np.array([10.0, 20.0, 0.0])  # of the two states, and of the end
     assert space.round_values(space.rewards[:, 0], after).tolist() == [10.0, 16.5, 20.0, 11.5]
     assert space.round_values(space.rewards[:, 0], after, 1).tolist() == [10.0, 16.5]
+
+
+def test_values_are_known_as_far_as_all_that_follows_is() -> None:
+    solved = BackwardInduction(StateSpace.of(Stairs(top=9), [0], 3, 100), "player_0")
+    for state in range(5):
+        known = [steps for steps in range(5) if solved.covers(state, steps)]
+        assert known == list(range(4 - state)), f"a step that is {state} above the start"
+        assert [solved.value(state, steps) for steps in known] == [1.5 * steps for steps in known]

@@ -41,10 +41,9 @@ class Pacer:
     be in flight up to a threshold, and beyond it as many answers as there are requests in flight.
 
     A refusal that names a time closes the door until then; one request goes first after it, and the threshold is nine
-    tenths of the number that was in flight, or half where nothing was taken since the last refusal. A refusal that
-    names none is taken for a limit on requests in flight: their number falls to those that the server goes on working
-    on, and where it works on none, the next is sent after a back-off. A server that is overloaded (it answers with 502,
-    503 or 504, or not in time) gets half as many at once.
+    tenths of the number that was in flight. A refusal that names none is taken for a limit on requests in flight: their
+    number falls to those that the server goes on working on, and where it works on none, the next is sent after a
+    back-off. A server that is overloaded (it answers with 502, 503 or 504, or not in time) gets half as many at once.
 
     Args:
         patience: the seconds that are waited in all while the server takes no request whatever.
@@ -98,8 +97,7 @@ class Pacer:
             # the back-off matters only where a server names too short a time again and again
             wait = max(refusal.wait, back_off(self._pauses, first=0.001))
             if self._is_new(sent_at):
-                factor = 0.9 if self._refused_since is None else 0.5
-                self._threshold, self.limit = max(1.0, factor * min(self.limit, self.in_flight)), 1.0
+                self._threshold, self.limit = max(1.0, 0.9 * min(self.limit, self.in_flight)), 1.0
                 self._pauses += 1
         else:
             wait = back_off(self._pauses, FIRST_BACK_OFF) if alone else 0.0

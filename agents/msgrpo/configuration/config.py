@@ -7,7 +7,6 @@ A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_tom
 
 import json
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -108,7 +107,7 @@ class MSGRPOConfig(TrainingSettings):
                 raise ConfigError(f"--set {override}: {_not_a_setting(name)}")
         changes = layered(method, changes | ({"method_settings": tables} if tables else {}))
         if "method_settings" in changes:
-            changes["method_settings"] = layered(deepcopy(self.method_settings), changes["method_settings"])
+            changes["method_settings"] = layered(self.method_settings, changes["method_settings"])
         return replace(self, **changes)
 
     def to_toml(self, *, documented: bool = False) -> str:

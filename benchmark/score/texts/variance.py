@@ -88,8 +88,11 @@ def parts(plays: Plays) -> dict[str, Estimate]:
     if len(groups) > 1:
         parts_of["wording"] = wording_of_means
     least = 1e-12 * abs(float(rest.mean()))  # what rounding leaves of nothing
-    found = {name: over_rows(table, of) for name, of in parts_of.items()}
-    return {name: part if abs(part.value) > least else part._replace(value=0.0) for name, part in found.items()}
+
+    def rounded(end: float | None) -> float | None:
+        return 0.0 if end is not None and abs(end) <= least else end
+
+    return {name: Estimate._make(map(rounded, over_rows(table, of))) for name, of in parts_of.items()}
 
 
 def _squares(values: Array, groups: Sequence[NDArray[np.bool_]]) -> Array:

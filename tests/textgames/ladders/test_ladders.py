@@ -170,3 +170,17 @@ def test_a_game_of_ones_own_gets_a_ladder(tmp_path: Path, monkeypatch: pytest.Mo
     assert ladder is not None
     assert [level.horizon for level in ladder.levels] == [4, 8]
     assert ladder.levels[0].tolerance is None  # nobody has measured it
+
+
+def test_a_game_has_what_its_nearest_base_class_has() -> None:
+    class Narrower(OwnLake):
+        """One that nothing is registered of."""
+
+    registered: ByGame[str] = ByGame({"textgames.frozen_lake:FrozenLake": "textgames:__name__"})
+    assert registered.find(Narrower) == "textgames"
+    registered.register(OwnLake, "textgames.tsmg:__name__")
+    assert registered.find(Narrower) == "textgames.tsmg"
+    assert registered.find(OwnLake.__base__) == "textgames"
+    registered.register(OwnLake, "textgames:__doc__")
+    assert registered.find(Narrower) == textgames.__doc__, "the latest registration counts"
+    assert registered.find(textgames.snake.Snake) is None  # type: ignore[attr-defined]

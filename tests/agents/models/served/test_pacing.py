@@ -4,6 +4,7 @@ import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from functools import partial
 
 import pytest
 
@@ -98,6 +99,40 @@ def test_patience_ends_when_the_server_takes_nothing_any_more(quick):
         f"status 429 from {server.base_url}: Rate limit reached (no request was taken within {patience} s)"
         for patience in ("0.3", "300")
     }
+
+
+def test_patience_begins_anew_when_the_server_takes_something():
+    async def play():
+        pacer, asked = Pacer(0.2), 0
+
+        async def request():
+            nonlocal asked
+            asked += 1
+            if asked % 2:
+                raise TooManyRequestsError("too many", 0.1)
+
+        for _ in range(4):
+            await pacer.send(request)
+        return asked
+
+    assert asyncio.run(play()) == 8
+
+
+def test_what_was_refused_goes_first_when_there_is_room():
+    async def play():
+        pacer, sent = Pacer(10), []
+        pacer.limit = 1
+
+        async def request(name):
+            sent.append(name)
+            await asyncio.sleep(0)  # meanwhile the others come to wait
+            if sent == ["a"]:
+                raise TooManyRequestsError("too many", 0.01)
+
+        await asyncio.gather(*(pacer.send(partial(request, name)) for name in "abc"))
+        return sent
+
+    assert asyncio.run(play()) == ["a", "a", "b", "c"]
 
 
 def test_nothing_is_slowed_down_without_a_refusal():

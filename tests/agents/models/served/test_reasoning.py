@@ -10,7 +10,7 @@ from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
 from agents.models.openai import DEFAULT_BASE_URL, OpenAIModel
 from agents.models.reasoning import Begun, split_reasoning
 from agents.models.served.chat import read
-from agents.turn import Message
+from agents.turn import Message, eaten_up
 from tests.agents.openai_server import OpenAIServer
 
 PROMPT = (Message("user", "Where to?"),)
@@ -229,3 +229,18 @@ def test_options_that_are_wrong_are_named(options, said):
 )
 def test_what_follows_the_last_closing_is_the_response(text, opening, expected):
     assert split_reasoning(text, opening) == expected
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "response", "reasoning", "eaten"),
+    [
+        ("length", "", "so I go", True),
+        ("length", " \n", 30, True),
+        ("length", "left", 30, False),  # it is the response that was too long
+        ("length", "", 0, False),
+        ("stop", "", 30, False),
+        (None, "", 30, False),
+    ],
+)
+def test_reasoning_has_eaten_up_what_has_no_more_than_white_space(finish_reason, response, reasoning, eaten):
+    assert eaten_up(finish_reason, response, reasoning) is eaten

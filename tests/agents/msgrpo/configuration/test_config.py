@@ -135,3 +135,9 @@ def test_the_config_and_the_pure_functions_need_no_torch() -> None:
         "assert not {'torch', 'transformers', 'openai', 'rich'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_one_option_of_a_table_leaves_the_others_as_they_are() -> None:
+    config = MSGRPOConfig(chat_template_kwargs={"thinking": True, "depth": 1})
+    changed = config.with_overrides(["chat_template_kwargs.depth=2", "chat_template_kwargs.tone=dry"])
+    assert changed.chat_template_kwargs == {"thinking": True, "depth": 2, "tone": "dry"}

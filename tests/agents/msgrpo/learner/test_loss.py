@@ -146,3 +146,11 @@ def test_refusals() -> None:
         policy_loss(x, x, torch.zeros(2), loss_normalizer="words")
     with pytest.raises(ConfigError, match="kl_estimator = 'k1'"):
         policy_loss(x, x, torch.zeros(2), kl_estimator="k1")
+
+
+@pytest.mark.parametrize("normalizer", ["step", "episode"])
+def test_rows_without_a_response_token_do_not_count(normalizer: str) -> None:
+    logp, advantages = torch.full((3, 2), -1.0), torch.tensor([1.0, 2.0, -1.0])
+    mask = torch.tensor([[1, 1], [0, 0], [0, 1]])
+    loss = policy_loss(logp, logp, advantages, mask, loss_normalizer=normalizer, episode_ids=[0, 1, 2]).loss
+    assert loss.item() == pytest.approx(-(1 + 1 - 1) / 2)

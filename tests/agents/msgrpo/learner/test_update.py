@@ -139,6 +139,7 @@ def test_old_logprobs_and_the_mismatch_that_is_reported(make_llama: Any, mode: s
     metrics = learner.update(rows, np.random.default_rng(0), 1e-3).metrics()
     assert metrics["mismatch_mean"] == pytest.approx(off_by)
     assert metrics["mismatch_max"] == pytest.approx(off_by)
+    assert metrics["mismatch_kl"] == pytest.approx(math.exp(off_by) - 1 - off_by, rel=1e-4)
     assert metrics["ratio"] == pytest.approx(math.exp(off_by) if mode == "sampling" else 1.0)
 
 

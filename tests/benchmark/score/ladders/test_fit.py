@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmark.score.ladders.fit import Fit, Found, Seen
+from benchmark.score.ladders.fit import BEYOND, LAPSE, SPREADS, STEP, Fit, Found, Seen
 
 Play = Callable[[int, np.random.Generator], float]
 LEVELS = range(1, 11)
@@ -65,6 +65,21 @@ def test_a_level_beyond_the_ladder_has_one_end() -> None:
     assert above.high is None
     assert above.low is not None
     assert above.low > 9
+
+
+@pytest.mark.parametrize(("wins", "left_out"), [(0, (None, 0.05)), (5, (0.025, 0.025)), (10, (0.05, None))])
+def test_ends_leave_out_what_they_say(wins: int, left_out: tuple[float | None, float | None]) -> None:
+    """Of the posterior, here by the formula, of coins whose dispersion is theirs."""
+    found = fitted({level: [float(level <= wins)] * 3 for level in LEVELS}).found()
+    thetas = np.arange(LEVELS[0] - BEYOND, LEVELS[-1] + BEYOND + STEP / 2, STEP)
+    curves = [1 / (1 + np.exp((level - thetas[:, None]) / SPREADS)) for level in LEVELS]
+    chances = [LAPSE + (1 - 2 * LAPSE) * curve for curve in curves]
+    likelihood = np.prod([p if level <= wins else 1 - p for level, p in zip(LEVELS, chances, strict=True)], axis=0) ** 3
+    mass = likelihood.sum(axis=1) / likelihood.sum()
+    for end, share, beyond in ((found.low, left_out[0], np.less), (found.high, left_out[1], np.greater)):
+        assert (end is None) == (share is None)
+        if end is not None:
+            assert mass[beyond(thetas, end)].sum() == pytest.approx(share, abs=0.006)
 
 
 def test_one_bad_episode_at_an_easy_level_pulls_nobody_down() -> None:

@@ -21,7 +21,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan, find_scenarios, scenario_from_json, scenario_to_json
 from benchmark.runs.replay import replay
-from benchmark.score.ladders.rows import headroom_of
+from benchmark.score.ladders.rows import Rung, headroom_of, rungs_of, weights_of
 from benchmark.score.references import References
 from benchmark.show.page.page import render_page
 from tests.benchmark.helpers import counted
@@ -105,11 +105,13 @@ def test_one_level_alone_is_a_scenario_like_others(tmp_path: Path) -> None:
 
 
 def test_tables_show_the_levels(results: benchmark.Results) -> None:
-    board = results.leaderboard()
+    board, rows = results.leaderboard(), rows_of(results, "frozen-lake")
     for text in (str(board), board.to_markdown()):
         assert "kept at each level" in text
         assert ">7" in text
         assert "<1" in text
+        assert f"at least {rows['planner']['level']['low']:.1f}" in text
+        assert f"at most {rows['random']['level']['high']:.1f}" in text
     page = render_page(results.document(max_episodes=0))
     assert "&gt;7" in page.partition('data-table="ladders"')[2].partition("</table>")[0]
 
@@ -178,6 +180,24 @@ def test_the_levels_of_a_twin_are_a_ladder_of_their_own(tmp_path: Path) -> None:
     assert {row["scenario"] for row in document["scores"]} == {
         f"frozen-lake-level-{level}{twin}" for level in (3, 4) for twin in ("", "-twin-1")
     }
+
+
+def test_best_play_keeps_everything_whatever_its_start_is_worth(tmp_path: Path) -> None:
+    found = benchmark.evaluate(
+        ["planner"], scenarios=["taxi"], levels="1-2", episodes=8, out=tmp_path / "run", quiet=True
+    )
+    assert np.std(found.columns.cells["planner", "taxi-level-1"].returns()[1]) > 0.5
+    for rung in rungs_of(found.columns, References(), "planner", "taxi").values():
+        assert rung.values == pytest.approx(1.0)
+
+
+def test_weights_are_the_inverse_of_the_variances_where_returns_vary_alike() -> None:
+    returns = np.array([-1.0, 0.0, 2.0])
+    headrooms = {1: 0.8, 2: 0.5, 3: 0.2}
+    rungs = {level: Rung(SCENARIOS["frozen-lake"], room, 1 - returns / room) for level, room in headrooms.items()}
+    weights = weights_of(rungs)
+    products = [weights[level] * rung.values.var() for level, rung in rungs.items()]
+    assert products == pytest.approx([rungs[1].values.var()] * 3)
 
 
 def test_levels_that_contradict_each_other_are_refused(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan, find_scenarios
 from benchmark.runs.replay import replay
 from benchmark.score.document import TwinGapView
-from benchmark.score.texts.twin_gap import LEAST_SEEDS, Gaps, gap_row, paired_gaps
+from benchmark.score.references import References
+from benchmark.score.texts.twin_gap import LEAST_SEEDS, Gaps, gap_row, paired_gaps, twin_gap_rows
 from benchmark.show.page.page import render_page
 from textgames.twins import Twin
 
@@ -115,6 +116,23 @@ def test_few_episodes_are_enough_for_a_player_that_has_memorised_all(results: be
     rarely = np.concatenate([gaps, np.zeros(9 * len(gaps))])
     assert found_above(rarely, 40, rng) < 0.5
     assert 0.7 < found_above(rarely, 85, rng) < 0.95
+
+
+def test_the_interval_is_of_the_highest_level_among_the_runs(
+    results: benchmark.Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that looked at its results again and again has the higher one."""
+    before = gaps_of(results)["planner"]["gap"]
+    monkeypatch.setattr(results.columns.cells["planner", "frozen-lake-twin-2"], "confidence", 0.999)
+    (after,) = [row["gap"] for row in twin_gap_rows(results.columns, References()) if row["agent"] == "planner"]
+    assert after["low"] < before["low"] < before["high"] < after["high"]
+
+
+@pytest.mark.parametrize(("seeds", "told"), [(LEAST_SEEDS - 1, False), (LEAST_SEEDS, True)])
+def test_no_fewer_than_the_least_seeds_say_that_a_gap_is_above_zero(seeds: int, told: bool) -> None:
+    row = gap_row("somebody", "a game", [Gaps(np.ones(seeds), (-0.1, 1.0), 0.95, "score", 2)], [1.0])
+    assert (row["gap"]["low"] or 0) > 0
+    assert row["above_zero"] is told
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 5, 10, 50])

@@ -1,6 +1,7 @@
 """The four parts of the variance: recovered from drawn returns whose parts are known, and told of runs."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan
 from benchmark.score.texts.variance import Plays, parts
+from benchmark.show.text_tables import text_tables
 
 NAMES = tuple("abcdefg")
 REPLICATIONS = 200
@@ -62,6 +64,13 @@ def test_what_one_play_of_every_start_cant_tell_isnt_told() -> None:
     assert parts(plays._replace(plain=None, wordings=np.full(120, ""))).keys() == {"rest"}
 
 
+def test_what_rounding_leaves_of_nothing_is_nothing() -> None:
+    returns = np.repeat(np.random.default_rng(0).choice([0.1, 0.3, 0.7], 40)[:, None], 3, axis=1)
+    found = parts(Plays(returns, returns + 0.1 - 0.1, np.full(40, "")))
+    assert found["sampling"] == found["chance"] == (0.0, 0.0, 0.0)
+    assert found["starts"] == pytest.approx(found["rest"])
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The same seeds three times: as they are, as they are again, and with other samples."""
@@ -102,6 +111,15 @@ def test_a_second_run_tells_starts_from_sampling(runs: list[Path]) -> None:
     assert abs(cliff["starts"]["value"]) < 0.4 * cliff["sampling"]["value"]
     assert not any(row["missing"] for row in rows.values())  # neither has prompts, whose wordings could be varied
     assert "variance" not in read_results(runs[0], runs[1]).document(max_episodes=0)  # equal samples say nothing
+
+
+def test_the_shares_of_the_parts_are_of_all_of_them(runs: list[Path]) -> None:
+    (table,) = text_tables({"variance": read_results(runs[0], runs[2]).document(max_episodes=0)["variance"]})
+    shown = [column for column in table.columns if column.key in ("starts", "chance", "sampling")]
+    for row in [row for row in table.rows if row["scenario"] == "frozen-lake-slippery"]:
+        shares = [int(share) for column in shown for share in re.findall(r"(-?\d+)%", column.figure(row).interval)]
+        assert len(shares) == 3
+        assert sum(shares) == pytest.approx(100, abs=1)
 
 
 def guesser() -> LanguageAgentPolicy:
