@@ -1,8 +1,9 @@
-"""For all tests: Ctrl-C works, however they were started; one thread each; the longest test comes first; and a
-folder to work in, without anybody's keys.
+"""For all tests: Ctrl-C works, however they were started; one thread each; the longest test comes first; no garbage
+is looked for where there is none; and a folder to work in, without anybody's keys.
 """
 
 import contextlib
+import gc
 import os
 import signal
 
@@ -17,6 +18,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The models of the tests are so small that threads cost more than they save, above all beside other workers. It is set
 # before anything imports torch, and what tests start has it, too.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# What is imported and collected stays to the end: looking for garbage in it takes a seventh of the time to collect.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -36,7 +36,7 @@ def test_frames_of_an_episode_have_one_size(name: str) -> None:
     env.reset(seed=scenario.first_seed)
     rng = np.random.default_rng(0)
     frames: list[Any] = [env.render()]
-    while env.agents and len(frames) < 25:
+    while env.agents and len(frames) < 12:
         env.step(
             {player: f"<action>{env.game.sample_action(env.state(), player, rng)}</action>" for player in env.to_move}
         )

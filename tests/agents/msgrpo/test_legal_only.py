@@ -50,8 +50,15 @@ def make_trainer(make_llama: Any, tmp_path: Path) -> Callable[..., MSGRPOTrainer
     return make
 
 
-@pytest.mark.parametrize("packing", ["tree", "rows"])
-@pytest.mark.parametrize(("mode", "tokens"), [("direct", 24), ("think", 50)])
+@pytest.mark.parametrize(
+    ("mode", "tokens", "packing"),
+    [
+        ("direct", 24, "rows"),
+        ("think", 50, "tree"),
+        pytest.param("direct", 24, "tree", marks=pytest.mark.slow),
+        pytest.param("think", 50, "rows", marks=pytest.mark.slow),
+    ],
+)
 def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
     make_trainer: Any, mode: Any, tokens: int, packing: Any
 ) -> None:

@@ -16,7 +16,7 @@ def test_players_are_at_their_levels() -> None:
     """Half of the headroom is kept between the levels beside it, on average over many episodes."""
     rng = np.random.default_rng(0)
     for player in players():
-        kept = {level: np.mean([player.play(level, rng) for _ in range(600)]) for level in LEVELS}
+        kept = {level: np.mean([player.play(level, rng) for _ in range(300)]) for level in LEVELS}
         below = [kept[level] for level in LEVELS if level <= player.level - 1.2]
         above = [kept[level] for level in LEVELS if level >= player.level + 1.2]
         assert all(share > 0.35 for share in below), (player.name, kept)
@@ -27,7 +27,7 @@ def test_the_lakes_chances_give_what_slipping_costs() -> None:
     """At a level whose tolerance is the share of slips, half is kept."""
     (player,) = slipping((0.233,))  # that of level 4
     rng = np.random.default_rng(1)
-    kept = np.mean([player.play(4, rng) for _ in range(4000)])
+    kept = np.mean([player.play(4, rng) for _ in range(2000)])
     assert abs(player.level - 4) < 0.1
     assert abs(kept - 0.5) < 0.06
 

@@ -186,8 +186,17 @@ def stop_at(error: type[BaseException], times: int) -> Callable[[float], None]:
     return report
 
 
-@pytest.mark.parametrize("name", ["start/few", "train/plain/0", "play/trained/0/frozen-lake"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, Killed])
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (KeyboardInterrupt, "start/few"),
+        (Killed, "train/plain/0"),
+        (Killed, "play/trained/0/frozen-lake"),
+        pytest.param(Killed, "start/few", marks=pytest.mark.slow),
+        pytest.param(KeyboardInterrupt, "train/plain/0", marks=pytest.mark.slow),
+        pytest.param(KeyboardInterrupt, "play/trained/0/frozen-lake", marks=pytest.mark.slow),
+    ],
+)
 def test_a_stopped_job_ends_as_if_nothing_had_happened(
     name: str, error: type[BaseException], done: Done, again: PretrainedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

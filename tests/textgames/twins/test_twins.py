@@ -109,7 +109,7 @@ def test_a_twin_can_do_what_the_game_can_and_no_more(name: str) -> None:
 def test_the_text_holds_exactly_what_the_original_says(name: str) -> None:
     own = SCENARIOS[name].game()
     for twin in twin_games(name, tuple(range(1, 7))):
-        for state in states_of(own, twin.number):
+        for state in states_of(own, twin.number, 1):
             for player in own.players:
                 told = twin.observe(state, player)
                 assert told != own.observe(state, player)

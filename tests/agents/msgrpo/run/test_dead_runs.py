@@ -42,7 +42,7 @@ GOOD = {
 def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_written(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--config", tiny_config(scenarios='["sliding-puzzle"]')]) == 2
+    assert main(["--config", tiny_config(scenarios='["sliding-puzzle"]', preflight_episodes="16")]) == 2
     error = capsys.readouterr().err
     assert "0.0% of" in error
     for way_out in (

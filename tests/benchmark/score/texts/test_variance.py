@@ -85,6 +85,7 @@ def test_other_samples_are_of_the_same_starts_and_chances(runs: list[Path]) -> N
     assert "resample" not in json.loads((first / "manifest.json").read_text())["settings"]
 
 
+@pytest.mark.slow
 def test_a_second_run_tells_starts_from_sampling(runs: list[Path]) -> None:
     rows = {
         (row["agent"], row["scenario"]): row
