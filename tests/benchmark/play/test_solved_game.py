@@ -121,6 +121,7 @@ def guess(workplace):
     sys.modules.pop("guess_game", None)
 
 
+@pytest.mark.slow
 def test_one_registration_gives_players_exact_references_and_inspection(textbench, nim):
     agents = [word for name in ("random", "greedy", "planner") for word in ("--agent", name)]
     done = textbench("run", *agents, "--scenario", nim, "--episodes", 40, "--out", "r", "--json")

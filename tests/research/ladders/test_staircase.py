@@ -12,11 +12,12 @@ def _few_lakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "LAKES", 100)
 
 
+@pytest.mark.slow
 def test_players_are_at_their_levels() -> None:
     """Half of the headroom is kept between the levels beside it, on average over many episodes."""
     rng = np.random.default_rng(0)
     for player in players():
-        kept = {level: np.mean([player.play(level, rng) for _ in range(300)]) for level in LEVELS}
+        kept = {level: np.mean([player.play(level, rng) for _ in range(600)]) for level in LEVELS}
         below = [kept[level] for level in LEVELS if level <= player.level - 1.2]
         above = [kept[level] for level in LEVELS if level >= player.level + 1.2]
         assert all(share > 0.35 for share in below), (player.name, kept)

@@ -87,7 +87,7 @@ def test_a_polite_kill_within_this_process_saves_the_run(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The quick one of these: no second process has to load torch."""
-    file, run = tiny_config(iterations="40"), tmp_path / "run"
+    file, run = tiny_config(iterations="40", preflight_episodes="8"), tmp_path / "run"
 
     def kill() -> None:
         deadline = time.monotonic() + 60
@@ -341,7 +341,7 @@ def test_other_refusals_of_the_operating_system_are_sentences(
     assert main(["--config", str(tmp_path)]) == 2
     assert "can't read the config" in capsys.readouterr().err
     run = tmp_path / "run"
-    assert main(["--config", tiny_config(iterations="1"), "--quiet"]) == 0
+    assert main(["--config", tiny_config(iterations="1", preflight_episodes="8"), "--quiet"]) == 0
     (run / "last" / STATE).write_bytes(b"not a state")
     assert main(["--resume", str(run), "--quiet"]) == 2
     assert "can't read the training state" in capsys.readouterr().err
