@@ -24,11 +24,12 @@ def test_players_are_at_their_levels() -> None:
         assert all(share < 0.65 for share in above), (player.name, kept)
 
 
+@pytest.mark.slow
 def test_the_lakes_chances_give_what_slipping_costs() -> None:
     """At a level whose tolerance is the share of slips, half is kept."""
     (player,) = slipping((0.233,))  # that of level 4
     rng = np.random.default_rng(1)
-    kept = np.mean([player.play(4, rng) for _ in range(2000)])
+    kept = np.mean([player.play(4, rng) for _ in range(4000)])
     assert abs(player.level - 4) < 0.1
     assert abs(kept - 0.5) < 0.06
 
