@@ -23,7 +23,7 @@ def without_torch(workplace, *arguments):
 
 
 def test_a_run_plays_who_needs_no_torch(workplace):
-    done = without_torch(workplace, "run", "--episodes", "2", "--out", "r")
+    done = without_torch(workplace, "run", "--scenario", "frozen-lake", "--episodes", "2", "--out", "r")
     assert done.returncode == 0, done.stderr
     said = done.stderr.splitlines()[0]
     assert said.startswith("without the embedded models, which need torch, transformers")

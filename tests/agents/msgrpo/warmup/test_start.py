@@ -105,6 +105,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(
     assert len(list(folder.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_draft_that_a_kill_left_stands_in_nobodys_way(
     made: Callable[..., dict[str, Any]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

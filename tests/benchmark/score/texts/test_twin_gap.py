@@ -117,7 +117,7 @@ def test_few_episodes_are_enough_for_a_player_that_has_memorised_all(results: be
     assert 0.7 < found_above(rarely, 85, rng) < 0.95
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 5, 10, 50])
+@pytest.mark.parametrize("seeds", [2, 5, 50, *(pytest.param(each, marks=pytest.mark.slow) for each in (3, 10))])
 @pytest.mark.parametrize("success", [0.5, 0.9])
 def test_without_a_true_gap_hardly_any_run_says_that_there_is_one(seeds: int, success: float) -> None:
     """Who succeeds as often in the game as in both of its twins, whatever the seed."""
