@@ -85,7 +85,8 @@ def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
     assert result.invalid_rate == 0.0
 
 
-@pytest.mark.parametrize("mode", ["direct", pytest.param("think", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["direct", "think"])
 def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: Any, tmp_path: Path, mode: Any) -> None:
     config = replace(SHORT, response_mode=mode, max_response_tokens=40, eval_every=0)
     whole = make_trainer(replace(config, out=str(tmp_path / "whole")))

@@ -12,7 +12,7 @@ from textgames.exploration.guess_number import GuessNumber, interval_value
 from textgames.exploration.guessing import LOST_GUESSES
 
 ME = "player_0"
-CHEAP = {"frozen-lake": 3, "taxi": 2, "sliding-puzzle": 3, "sokoban": 1, "guess-number": 6}
+CHEAP = {"frozen-lake": 2, "taxi": 1, "sliding-puzzle": 3, "sokoban": 1, "guess-number": 6}
 """How many of a ladder's levels are measured again in a second or two."""
 
 

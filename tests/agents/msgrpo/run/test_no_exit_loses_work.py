@@ -164,7 +164,7 @@ def break_at(trainer: MSGRPOTrainer, iteration: int, error: Exception, *, step: 
 @pytest.mark.parametrize(
     ("step", "credit"),  # riskpo remembers, from one iteration to the next
     [
-        pytest.param(None, "msgrpo", id="in a rollout, msgrpo"),
+        pytest.param(None, "msgrpo", id="in a rollout, msgrpo", marks=pytest.mark.slow),
         pytest.param(1, "riskpo", id="between two steps of an update, riskpo"),
         pytest.param(None, "riskpo", id="in a rollout, riskpo", marks=pytest.mark.slow),
         pytest.param(1, "msgrpo", id="between two steps of an update, msgrpo", marks=pytest.mark.slow),
