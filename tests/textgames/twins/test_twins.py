@@ -15,6 +15,7 @@ from agents.baselines.search import find_search_player
 from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
+from tests.once_a_game import once_a_game
 from textgames.conformance import check
 from textgames.scenarios import SCENARIOS, Scenario
 from textgames.solving.blind import blind_play
@@ -65,10 +66,6 @@ def states_of(game: Any, seed: int, episodes: int = 3) -> list[Any]:
     return states
 
 
-ONCE_A_GAME = [pytest.param(name, marks=() if name in GAMES.values() else pytest.mark.slow) for name in WITH_TWINS]
-"""Further scenarios of a game are other numbers in the same sentences: they are slow."""
-
-
 def slow_but(*quick: str) -> list[Any]:
     """A scenario of each game; in the default tests those that are named."""
     return [pytest.param(name, marks=[] if name in quick else [pytest.mark.slow]) for name in GAMES.values()]
@@ -109,7 +106,7 @@ def test_a_twin_can_do_what_the_game_can_and_no_more(name: str) -> None:
         assert getattr(twin, ability) == getattr(own, ability), ability
 
 
-@pytest.mark.parametrize("name", ONCE_A_GAME)
+@pytest.mark.parametrize("name", once_a_game(WITH_TWINS))
 def test_the_text_holds_exactly_what_the_original_says(name: str) -> None:
     own = SCENARIOS[name].game()
     for twin in twin_games(name, tuple(range(1, 7))):
@@ -136,7 +133,7 @@ def test_replies_are_read_in_the_twins_words_and_in_no_others(name: str) -> None
                 assert why.reason == UnreadableReason.UNKNOWN_NAME
 
 
-@pytest.mark.parametrize("name", ONCE_A_GAME)
+@pytest.mark.parametrize("name", once_a_game(WITH_TWINS))
 def test_no_word_of_the_story_is_left_over(name: str) -> None:
     own = SCENARIOS[name].game()
 
