@@ -116,6 +116,7 @@ def test_the_planner_forecasts_and_greedy_follows_the_leader() -> None:
         ("online-iid", 20),
         ("online-adversarial", 12),
         ("online-trend", 12),
+        pytest.param("online-adversarial", 40, marks=pytest.mark.slow),
         pytest.param("online-iid", 300, marks=pytest.mark.slow),
         pytest.param("online-trend", 300, marks=pytest.mark.slow),
     ],
