@@ -120,7 +120,12 @@ def test_textgames_is_light(statement: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["import agents", "import benchmark", "import benchmark.cli", "from benchmark import evaluate"]
+    "statement",
+    [
+        "import benchmark.cli",
+        "from benchmark import evaluate",
+        *(pytest.param(f"import {each}", marks=pytest.mark.slow) for each in ("agents", "benchmark")),
+    ],
 )
 def test_players_and_commands_start_without_models(statement: str) -> None:
     assert not loaded_by(statement) & {"torch", "transformers", "vllm", "matplotlib", "pyarrow", "pandas", "IPython"}

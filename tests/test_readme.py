@@ -44,7 +44,10 @@ def test_the_readme_has_what_it_promises() -> None:
 
 @pytest.mark.parametrize(
     "code",
-    [pytest.param(code, marks=pytest.mark.slow if "MSGRPOTrainer" in code else ()) for code in PROGRAMS],
+    [
+        pytest.param(code, marks=pytest.mark.slow if "MSGRPOTrainer" in code or "evaluate" in code else ())
+        for code in PROGRAMS
+    ],
     ids=lambda code: code.strip().splitlines()[-1][:40],
 )
 def test_program(code: str, tmp_path: Path) -> None:

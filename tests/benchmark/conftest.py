@@ -8,6 +8,7 @@ import pytest
 
 from benchmark.cli import main
 from tests.benchmark.several_players import suite_with_strangers  # noqa: F401 - a fixture of several tests
+from textgames.solving import blind_search
 
 
 class Done(NamedTuple):
@@ -29,6 +30,13 @@ def textbench(workplace, capsys):
         return Done(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def short_search(monkeypatch):
+    """Blind play of a game of one's own is looked for in few episodes; they are 10,000 where they have to tell much."""
+    monkeypatch.setattr(blind_search, "SEARCH_EPISODES", 100)
+    monkeypatch.setattr(blind_search, "REPORT_EPISODES", 1000)
 
 
 @pytest.fixture(scope="session")

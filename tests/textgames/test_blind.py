@@ -12,6 +12,7 @@ from textgames.frozen_lake import FrozenLake
 from textgames.solving import blind_search, fixed_policies
 from textgames.solving.blind import blind_play, blind_value, chances_of, found_by, shipped_rows
 from textgames.solving.blind_search import draw, search
+from textgames.solving.fixed_policies import BlindPlay
 
 ME = "player_0"
 ALONE = {
@@ -22,14 +23,14 @@ ALONE = {
 }
 CHEAP = (
     "frozen-lake",
-    "frozen-lake-level-2",
-    "taxi-level-1",
-    "frozen-lake-slippery",
     "bandit",
     "online-iid",
     "cliff-walking",
     "rock-paper-scissors-tft",
 )
+SECONDS = ("frozen-lake-level-2", "taxi-level-1")
+"""Levels whose search takes a second or a few."""
+
 MINUTES = ("sliding-puzzle", "sokoban")
 """Games whose search takes a minute or two."""
 
@@ -118,11 +119,15 @@ def test_what_is_too_large_has_no_exact_value(monkeypatch: pytest.MonkeyPatch) -
     assert blind_value(lake, lake.initial_state(np.random.default_rng(0)), 8, ME, {}) is None
 
 
-def test_the_search_finds_the_best_and_a_mixture() -> None:
+@pytest.fixture(scope="module")
+def lake() -> BlindPlay:
+    return search(FrozenLake(), 8)
+
+
+def test_the_search_finds_the_best_and_a_mixture(lake: BlindPlay) -> None:
     found = search(Corridor(), 30)
     assert (found.text, found.exact, found.standard_error) == ("always right", True, 0.0)
     assert found.value == pytest.approx(plain_value_of_right(30))
-    lake = search(FrozenLake(), 8)
     assert set(lake.policy) == {"down", "right"}  # no constant action can reach a corner that lies across
     assert 0.24 < lake.value < 0.31
 
@@ -136,17 +141,14 @@ def _binomial(n: int, k: int) -> int:
     return 1 if k == 0 else _binomial(n, k - 1) * (n - k + 1) // k
 
 
-def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_played_and_computed_values_agree(lake: BlindPlay, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same game where its values can't be computed: chosen and reported by playing."""
-    computed = search(FrozenLake(), 8)
     monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
     monkeypatch.setattr(blind_search, "SEARCH_EPISODES", 60)
-    monkeypatch.setattr(blind_search, "REPORT_EPISODES", 600)
+    monkeypatch.setattr(blind_search, "REPORT_EPISODES", 300)
     played = search(FrozenLake(), 8)
     assert not played.exact
-    assert played.value == pytest.approx(
-        computed.value, abs=4 * np.hypot(played.standard_error, computed.standard_error)
-    )
+    assert played.value == pytest.approx(lake.value, abs=4 * np.hypot(played.standard_error, lake.standard_error))
 
 
 def test_actions_that_cannot_be_listed_are_drawn() -> None:
@@ -179,7 +181,7 @@ def test_rows_are_what_the_search_finds(name: str) -> None:
 
 
 def _marked(name: str) -> object:
-    long = name.startswith(MINUTES) or ALONE[name].level_number
+    long = name.startswith(MINUTES) or (ALONE[name].level_number and name not in SECONDS)
     return pytest.param(name, marks=pytest.mark.nightly if long else pytest.mark.slow)
 
 

@@ -27,18 +27,18 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 TRANSCRIBED = {"gathering-duel": 12, "cleanup-small": 8}
 """Rounds of the transcript of games in which each round is a page for every player; elsewhere the whole episode."""
 
-THOROUGH = ("states", "purity", "actions", "outcomes")
-"""The checks that take most of the time, as they ask a game hundreds of times. In a quick run they are made once for
-every game; its further scenarios are other numbers for the same rules, and CI makes every check on them, too."""
-
 
 def _matrix() -> Iterator[Any]:
+    """In a quick run the checks are made once for every game.
+
+    Its further scenarios are other numbers for the same rules, and CI makes every check on them, too.
+    """
     games = set[str]()
     for case, (env_id, _) in CASES.items():
         further = case in SCENARIOS and env_id in games
         games.add(env_id)
         for name in CHECKS:
-            yield pytest.param(name, case, marks=pytest.mark.slow if further and name in THOROUGH else ())
+            yield pytest.param(name, case, marks=pytest.mark.slow if further else ())
 
 
 @pytest.mark.parametrize(("name", "case"), list(_matrix()))

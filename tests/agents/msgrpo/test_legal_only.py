@@ -50,8 +50,15 @@ def make_trainer(make_llama: Any, tmp_path: Path) -> Callable[..., MSGRPOTrainer
     return make
 
 
-@pytest.mark.parametrize("packing", ["tree", "rows"])
-@pytest.mark.parametrize(("mode", "tokens"), [("direct", 24), ("think", 50)])
+@pytest.mark.parametrize(
+    ("mode", "tokens", "packing"),
+    [
+        ("direct", 24, "rows"),
+        ("think", 50, "tree"),
+        pytest.param("direct", 24, "tree", marks=pytest.mark.slow),
+        pytest.param("think", 50, "rows", marks=pytest.mark.slow),
+    ],
+)
 def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
     make_trainer: Any, mode: Any, tokens: int, packing: Any
 ) -> None:
@@ -78,7 +85,8 @@ def test_no_invalid_answer_and_the_learner_agrees_with_the_sampler(
     assert result.invalid_rate == 0.0
 
 
-@pytest.mark.parametrize("mode", ["direct", pytest.param("think", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["direct", "think"])
 def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: Any, tmp_path: Path, mode: Any) -> None:
     config = replace(SHORT, response_mode=mode, max_response_tokens=40, eval_every=0)
     whole = make_trainer(replace(config, out=str(tmp_path / "whole")))
@@ -94,7 +102,7 @@ def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: An
         assert torch.equal(a, b), name
 
 
-@pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.parametrize("staleness", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_copy_that_samples_ahead_is_held_to_it_as_well(make_trainer: Any, staleness: int) -> None:
     history = make_trainer(
         replace(SHORT, dtype="bfloat16" if not staleness else "float32", staleness=staleness)

@@ -186,7 +186,7 @@ def same_numbers(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return untimed(a) == untimed(b)
 
 
-@pytest.mark.parametrize("minibatches", [1, 2])
+@pytest.mark.parametrize("minibatches", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -> None:
     config = replace(SHORT, minibatches=minibatches, kl_coefficient=0.1, entropy_coefficient=0.01)
     one, two = make_trainer(config), make_trainer(config)

@@ -20,6 +20,7 @@ def test_table_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None
     assert f"\n│ {len(data['steps']) - 1:4} │" in table
 
 
+@pytest.mark.slow
 def test_an_option_of_the_agent_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     said = []
     for way in (["tiny", "--mode", "direct"], ["t=tiny", "--set", "t.mode=direct"], ["tiny"]):

@@ -12,16 +12,20 @@ pytest.importorskip("transformers")
 from agents.msgrpo.warmup.start import ABOUT
 from benchmark.cli import main
 
-QUICK = ("--model", "tiny", "--examples", "32", "--rank", "2", "--eval-episodes", "2", "--mode", "think", "--quiet")
+SMALL = ("--model", "tiny", "--examples", "32", "--rank", "2", "--eval-episodes", "2", "--mode", "think")
 
 
 def warmup(*more, scenario="frozen-lake"):
-    return main(["warmup", "--scenario", scenario, *QUICK, "--set", "device=cpu", "--set", "dtype=float32", *more])
+    return main(["warmup", "--scenario", scenario, *SMALL, "--set", "device=cpu", "--set", "dtype=float32", *more])
 
 
 def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothing_anew(workplace, capsys):
     assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
-    document = json.loads(capsys.readouterr().out)
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    number = r"-?\d\.\d\d \[-?\d\.\d\d, -?\d\.\d\d\]"
+    said = " ".join(told.err.split())
+    assert re.search(f"frozen-lake, 2 episodes each: score {number} before, {number} after; success", said)
     scores = {score["agent"]: score for score in document["scores"]}
     assert set(scores) == {"base", "warm"}
     assert {score["episodes"] for score in scores.values()} == {2}
@@ -37,15 +41,6 @@ def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothin
     assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
     assert json.loads(capsys.readouterr().out)["scores"] == document["scores"]
     assert json.loads((workplace / "runs/warmup-frozen-lake" / ABOUT).read_text()) == about
-
-
-def test_what_it_has_brought_is_said(workplace, capsys):
-    arguments = [one for one in QUICK if one != "--quiet"]
-    settings = ("--set", "device=cpu", "--set", "dtype=float32")
-    assert main(["warmup", "--scenario", "frozen-lake", *arguments, *settings, "--teacher", "random"]) == 0
-    said = " ".join(capsys.readouterr().err.split())
-    number = r"-?\d\.\d\d \[-?\d\.\d\d, -?\d\.\d\d\]"
-    assert re.search(f"frozen-lake, 2 episodes each: score {number} before, {number} after; success", said)
 
 
 @pytest.mark.parametrize(

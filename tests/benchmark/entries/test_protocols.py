@@ -27,7 +27,12 @@ def submitted(textbench, *options):
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--protocol", "default"), ("--protocol", "forfeit"), ("--protocol", "retry:1")]
+    "options",
+    [
+        (),
+        ("--protocol", "retry:1"),
+        *(pytest.param(("--protocol", each), marks=pytest.mark.slow) for each in ("default", "forfeit")),
+    ],
 )
 def test_an_entry_of_every_protocol_is_accepted(textbench, options):
     entry = submitted(textbench, *options)

@@ -197,7 +197,7 @@ def text_as_response(records):
         (text_as_response, "steps.0.response must be a valid string, got None"),
     ],
 )
-def test_a_forged_episode_is_refused_with_its_place(entry, textbench, forge, place):
+def test_a_forged_episode_is_refused_with_its_place(entry, forge, place):
     records = lines_of(entry)
     forge(records)
     write_lines(entry, records)
@@ -208,6 +208,12 @@ def test_a_forged_episode_is_refused_with_its_place(entry, textbench, forge, pla
         assert any("episodes.jsonl line " in problem for problem in problems)
     elif forge not in (drop_an_episode, claim_success):
         assert any("snake, greedy, seed 4" in problem or "frozen-lake, greedy" in problem for problem in problems)
+
+
+def test_the_command_refuses_a_forged_entry(entry, textbench):
+    records = lines_of(entry)
+    raise_reward(records)
+    write_lines(entry, records)
     done = textbench("validate", entry)
     assert (done.code, done.out) == (1, "")
     assert "refused" in done.err

@@ -20,9 +20,11 @@ pytest.importorskip("torch")
     "how",
     [
         ("--legal-only",),
-        ("--protocol", "legal-only"),
         ("--set", "tiny.legal_only=true"),
-        ("--config", "legal.toml"),
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (("--protocol", "legal-only"), ("--config", "legal.toml"))
+        ),
     ],
 )
 def test_every_way_of_asking_is_the_same_protocol(textbench, how):

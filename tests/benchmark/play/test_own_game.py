@@ -37,7 +37,7 @@ register("Countdown-v0", "countdown_game:Countdown", max_steps=5)
 
 
 @pytest.fixture
-def game(workplace):
+def game(workplace, short_search):
     Path("countdown_game.py").write_text(GAME)
     yield "countdown_game:Countdown-v0"
     sys.modules.pop("countdown_game", None)

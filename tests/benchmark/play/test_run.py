@@ -253,17 +253,17 @@ def test_a_provider_error_is_neither_won_nor_lost(textbench, monkeypatch):
 
 def test_an_agent_whose_provider_is_dead_stops_alone(textbench):
     agents = (*agent("Dead"), "--agent", "random", "--agent", "greedy")
-    options = ("--scenario", "snake-duel", "--episodes", 60, "--max-concurrency", 4, "--out", "r")
+    options = ("--scenario", "snake-duel", "--episodes", 30, "--max-concurrency", 4, "--out", "r")
     done = textbench("run", *agents, *LAKE, *options)
     assert done.code == 1
     assert done.err.count("the first 20 episodes of Dead all failed: connection refused") == 1
     assert done.err.rstrip().endswith("textbench resume r")
     played = Counter(tuple(r["agents"].values()) for r in RunFolder.open(Path("r")).records() if r["error"] is None)
     assert {team: count for team, count in played.items() if count} == {
-        ("random",): 60,
-        ("greedy",): 60,
-        ("random", "greedy"): 60,
-        ("greedy", "random"): 60,
+        ("random",): 30,
+        ("greedy",): 30,
+        ("random", "greedy"): 30,
+        ("greedy", "random"): 30,
     }
 
 

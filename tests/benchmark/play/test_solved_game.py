@@ -107,7 +107,7 @@ register("GuessTogether-v0", "guess_game:Guess", max_steps=1, num_players=2)
 
 
 @pytest.fixture
-def nim(workplace):
+def nim(workplace, short_search):
     Path("nim_game.py").write_text(NIM)
     yield "nim_game:Nim-v0"
     sys.modules.pop("nim_game", None)
@@ -115,7 +115,7 @@ def nim(workplace):
 
 
 @pytest.fixture
-def guess(workplace):
+def guess(workplace, short_search):
     Path("guess_game.py").write_text(PLAIN)
     yield "guess_game:Guess-v0"
     sys.modules.pop("guess_game", None)

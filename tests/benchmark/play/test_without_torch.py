@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from agents.models.embedded import PROVIDER
 from textgames.extras import CPU_TORCH
 
@@ -21,7 +23,7 @@ def without_torch(workplace, *arguments):
 
 
 def test_a_run_plays_who_needs_no_torch(workplace):
-    done = without_torch(workplace, "run", "--episodes", "2", "--out", "r")
+    done = without_torch(workplace, "run", "--scenario", "frozen-lake", "--episodes", "2", "--out", "r")
     assert done.returncode == 0, done.stderr
     said = done.stderr.splitlines()[0]
     assert said.startswith("without the embedded models, which need torch, transformers")
@@ -32,6 +34,7 @@ def test_a_run_plays_who_needs_no_torch(workplace):
     assert "tiny" not in done.stdout
 
 
+@pytest.mark.slow
 def test_the_doctor_says_it_too(workplace):
     done = without_torch(workplace, "doctor")
     said = " ".join(done.stdout.split())
@@ -40,6 +43,7 @@ def test_the_doctor_says_it_too(workplace):
     assert CPU_TORCH.partition(" ")[2] in said
 
 
+@pytest.mark.slow
 def test_nothing_is_said_where_agents_are_named_or_torch_is_there(workplace, textbench):
     named = without_torch(workplace, "run", "--agent", "random", "--episodes", "2", "--scenario", "snake", "--dry-run")
     assert (named.returncode, named.stderr) == (0, "")

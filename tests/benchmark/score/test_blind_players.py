@@ -52,9 +52,7 @@ def above_twice(scenario, episodes):
     return first, [(name, row["normalized"]) for name, row in again.items() if row["above_blind"]]
 
 
-@pytest.mark.parametrize(
-    "scenario", ["frozen-lake", "frozen-lake-slippery", "cliff-walking", "blackjack", "prisoners-dilemma-tft"]
-)
+@pytest.mark.parametrize("scenario", ["frozen-lake", "prisoners-dilemma-tft"])  # test_nowhere has them all
 def test_who_doesnt_read_is_not_above_0(scenario, workplace):
     rows, above = above_twice(scenario, 30)
     assert not above
@@ -72,7 +70,7 @@ def test_nowhere(scenario, workplace):
 
 def test_a_mute_player_is_the_random_one(workplace):
     """It scored 0.99 on cliff walking, when the first action was executed for it."""
-    rows = scored("cliff-walking", [Says("mute", ""), "random", "planner"], 60)
+    rows = scored("cliff-walking", [Says("mute", ""), "random", "planner"], 30)
     mute, random = rows["mute"]["mean_return"], rows["random"]["mean_return"]
     assert mute["low"] < random["high"]
     assert random["low"] < mute["high"]
@@ -82,7 +80,7 @@ def test_a_mute_player_is_the_random_one(workplace):
 
 def test_a_mute_player_is_last_overall_and_told_so(workplace):
     agents = [Says("mute", ""), "random", "blind", "greedy"]
-    results = benchmark.evaluate(agents, scenarios=["frozen-lake", "snake"], episodes=50, quiet=True)
+    results = benchmark.evaluate(agents, scenarios=["frozen-lake", "snake"], episodes=25, quiet=True)
     board = results.leaderboard()
     rows = {row["agent"]: row for row in board.overall}
     assert rows["greedy"]["rank"] == 1
@@ -93,6 +91,7 @@ def test_a_mute_player_is_last_overall_and_told_so(workplace):
     assert sorted(told.split(", ")) == ["blind", "mute", "random"]
 
 
+@pytest.mark.slow
 def test_in_the_tutorial_a_mute_model_doesnt_rank_first(workplace, monkeypatch):
     """The games of docs/tutorials/add-a-game.md, as written there: mute ranked first."""
     monkeypatch.syspath_prepend(str(workplace))

@@ -12,14 +12,22 @@ from benchmark.score.move_losses import VALUE_LOST
 from benchmark.score.results import read_columns
 
 
+@pytest.fixture(scope="module")
+def played_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("losses")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEXTBENCH_CACHE_DIR", str(place / "cache"))
+        benchmark.evaluate(
+            ["planner", "random"], scenarios=["tic-tac-toe"], episodes=2, out=place / "played", quiet=True
+        )
+    return place / "played"
+
+
 @pytest.fixture
-def played(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def played(workplace: Path, played_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of which nothing is kept yet."""
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(workplace / "cache"))
-    benchmark.evaluate(
-        ["planner", "random"], scenarios=["tic-tac-toe"], episodes=2, out=workplace / "played", quiet=True
-    )
-    shutil.rmtree(workplace / "cache")
-    return workplace / "played"
+    return Path(shutil.copytree(played_once, workplace / "played"))
 
 
 def lost(folder: Path) -> dict[str, list[float]]:

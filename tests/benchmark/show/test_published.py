@@ -91,18 +91,13 @@ def test_a_models_name_has_its_owner(spec: str, name: str) -> None:
     assert _model_id(spec) == name
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
+def test_what_cannot_be_published_is_refused(textbench: Any, played: dict[tuple[str, str], dict[str, Any]]) -> None:
+    for options, sentence in (
         (("--eval-results", "hub"), "--eval-results needs --benchmark OWNER/NAME"),
         (("--every-eval-ever", "eee"), "--every-eval-ever needs --organization NAME"),
         (("--agent", "random", *PUBLISH), "no model has played a scenario whole"),
-    ],
-)
-def test_what_cannot_be_published_is_refused(
-    textbench: Any, played: dict[tuple[str, str], dict[str, Any]], options: tuple[str, ...], sentence: str
-) -> None:
-    done = textbench("export", "r/random", *options)
-    assert (done.code, sentence in done.err) == (2, True)
-    assert not Path("hub").exists()
-    assert not Path("eee").exists()
+    ):
+        done = textbench("export", "r/random", *options)
+        assert (done.code, sentence in done.err) == (2, True)
+        assert not Path("hub").exists()
+        assert not Path("eee").exists()

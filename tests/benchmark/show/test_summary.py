@@ -57,7 +57,7 @@ def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(tex
 
 
 def test_many_agents_and_a_narrow_terminal_make_no_more_lines():
-    many = {f"agent {number} with a name that goes on and on": [number / 30] * 9 for number in range(30)}
+    many = {f"agent {number} with a name that goes on and on": [number / 20] * 9 for number in range(20)}
     for scenarios in (PAPER, ("snake",)):
         document = document_of(board(dict.fromkeys(scenarios, many)))
         for width in (60, 80, 200):
@@ -65,7 +65,7 @@ def test_many_agents_and_a_narrow_terminal_make_no_more_lines():
             assert len(lines) <= MOST_LINES
             assert max(map(len, lines)) <= width
             (more,) = (line for line in lines if line.startswith("and "))
-            assert int(more.split()[1]) + sum(line.startswith("agent ") for line in lines) == 30 + 1  # the titles
+            assert int(more.split()[1]) + sum(line.startswith("agent ") for line in lines) == 20 + 1  # the titles
 
 
 def test_the_sentence_names_what_1_is_in_every_scenario():

@@ -15,12 +15,21 @@ ME = "player_0"
 CHEAP = {"frozen-lake": 4, "taxi": 3, "sliding-puzzle": 3, "sokoban": 2, "guess-number": 6}
 """How many of a ladder's levels are measured again in a second or two."""
 
+QUICK = CHEAP | {"frozen-lake": 2, "taxi": 1, "sokoban": 1}
+"""And in a quick run."""
 
-@pytest.mark.parametrize("name", CHEAP)
-def test_levels_are_as_they_are_measured(name: str) -> None:
+
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [
+        *QUICK.items(),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in CHEAP.items() if each not in QUICK.items()),
+    ],
+)
+def test_levels_are_as_they_are_measured(name: str, levels: int) -> None:
     """A change of a game, of its generator or of blind play has to be measured: python -m research.ladders.measure."""
     assert set(CHEAP) == {name for name, scenario in SCENARIOS.items() if scenario.levels}
-    for scenario in SCENARIOS[name].levels[: CHEAP[name]]:
+    for scenario in SCENARIOS[name].levels[:levels]:
         rung = scenario.rung
         assert rung is not None
         told = {key: value for key, value in rung._asdict().items() if key not in ("settings", "horizon")}

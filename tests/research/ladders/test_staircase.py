@@ -12,6 +12,7 @@ def _few_lakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "LAKES", 100)
 
 
+@pytest.mark.slow
 def test_players_are_at_their_levels() -> None:
     """Half of the headroom is kept between the levels beside it, on average over many episodes."""
     rng = np.random.default_rng(0)
@@ -23,6 +24,7 @@ def test_players_are_at_their_levels() -> None:
         assert all(share < 0.65 for share in above), (player.name, kept)
 
 
+@pytest.mark.slow
 def test_the_lakes_chances_give_what_slipping_costs() -> None:
     """At a level whose tolerance is the share of slips, half is kept."""
     (player,) = slipping((0.233,))  # that of level 4

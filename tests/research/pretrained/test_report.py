@@ -135,6 +135,7 @@ def test_an_empty_folder_has_no_figures(experiment: Pretrained, tmp_path: Path) 
     assert "Nothing was trained yet" in text
 
 
+@pytest.mark.slow
 def test_pictures_are_the_same_for_the_same_results(experiment: Pretrained, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     drawn = draw_plots(found(experiment), tmp_path)

@@ -22,6 +22,8 @@ from research.pretrained.settings import Pretrained, read_pretrained
 from research.pretrained.work import WORK, examples_for
 from tests.research.pretrained.helpers import make_model, write_recipe
 
+pytestmark = pytest.mark.slow  # all jobs are done, once
+
 MEASURED = ("seconds", "processor_seconds", "training_seconds", "training_processor_seconds", "play_processor_seconds")
 
 
@@ -186,8 +188,17 @@ def stop_at(error: type[BaseException], times: int) -> Callable[[float], None]:
     return report
 
 
-@pytest.mark.parametrize("name", ["start/few", "train/plain/0", "play/trained/0/frozen-lake"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, Killed])
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (KeyboardInterrupt, "start/few"),
+        (Killed, "train/plain/0"),
+        (Killed, "play/trained/0/frozen-lake"),
+        (Killed, "start/few"),
+        (KeyboardInterrupt, "train/plain/0"),
+        (KeyboardInterrupt, "play/trained/0/frozen-lake"),
+    ],
+)
 def test_a_stopped_job_ends_as_if_nothing_had_happened(
     name: str, error: type[BaseException], done: Done, again: PretrainedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def test_without_a_clone_it_is_one_sentence_how_to_get_one(
         assert "git clone https://github.com/textbench/textbench" in sentence
 
 
+@pytest.mark.slow
 def test_another_package_of_that_name_is_not_taken_for_it(tmp_path: Path) -> None:
     """One in the working folder, which Python looks at first."""
     (tmp_path / "research").mkdir()

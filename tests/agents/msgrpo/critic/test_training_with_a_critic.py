@@ -83,7 +83,8 @@ def test_while_the_critic_warms_up_the_policy_stays_as_it_is(make_trainer: Any) 
     assert not all(torch.equal(critic[name], each) for name, each in alone.critic.state_dict()["weights"].items())
 
 
-@pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("lora", [0, 4])
 def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
     config = replace(SHORT, critic_minibatches=2, critic_passes=2, lora_rank=lora, critic_warmup=1)
     whole = make_trainer(config)

@@ -42,7 +42,7 @@ GOOD = {
 def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_written(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--config", tiny_config(scenarios='["sliding-puzzle"]')]) == 2
+    assert main(["--config", tiny_config(scenarios='["sliding-puzzle"]', horizon="5")]) == 2
     error = capsys.readouterr().err
     assert "0.0% of" in error
     for way_out in (
@@ -104,6 +104,7 @@ def test_a_prompt_that_grows_while_a_game_is_played_is_found_before_the_training
     assert f"max_prompt_tokens is {len(first) + 20}: raise it" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_evaluation_says_what_blind_play_and_the_optimum_are(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

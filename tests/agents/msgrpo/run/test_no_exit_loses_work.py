@@ -161,8 +161,15 @@ def break_at(trainer: MSGRPOTrainer, iteration: int, error: Exception, *, step: 
     trainer.rollout = failing_rollout  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize("credit", ["msgrpo", "riskpo"])  # the second remembers, from one iteration to the next
-@pytest.mark.parametrize("step", [None, 1], ids=["in a rollout", "between two steps of an update"])
+@pytest.mark.parametrize(
+    ("step", "credit"),  # riskpo remembers, from one iteration to the next
+    [
+        pytest.param(None, "msgrpo", id="in a rollout, msgrpo", marks=pytest.mark.slow),
+        pytest.param(1, "riskpo", id="between two steps of an update, riskpo"),
+        pytest.param(None, "riskpo", id="in a rollout, riskpo", marks=pytest.mark.slow),
+        pytest.param(1, "msgrpo", id="between two steps of an update, msgrpo", marks=pytest.mark.slow),
+    ],
+)
 def test_after_any_error_the_resumed_run_equals_the_one_without_it(
     make_trainer: Any, tmp_path: Path, step: int | None, credit: str
 ) -> None:
@@ -184,7 +191,7 @@ def test_after_any_error_the_resumed_run_equals_the_one_without_it(
     assert all(torch.equal(*pair) for pair in zip(whole.model.parameters(), resumed.model.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("lora", [0, 4])
+@pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first(
     make_trainer: Any, tmp_path: Path, lora: int
 ) -> None:
@@ -247,7 +254,13 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("size", [15_000, 100_000], ids=["the weights don't fit", "the optimiser's state doesn't fit"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(15_000, id="the weights don't fit", marks=pytest.mark.slow),
+        pytest.param(100_000, id="the optimiser's state doesn't fit"),
+    ],
+)
 def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(
     make_trainer: Any, tmp_path: Path, size: int
 ) -> None:
@@ -274,6 +287,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_nothing_of_the_new_one(
     assert len(resumed.train()) == 5
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence_and_exit_code_2(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -333,7 +347,7 @@ def test_other_refusals_of_the_operating_system_are_sentences(
     assert main(["--config", str(tmp_path)]) == 2
     assert "can't read the config" in capsys.readouterr().err
     run = tmp_path / "run"
-    assert main(["--config", tiny_config(iterations="1"), "--quiet"]) == 0
+    assert main(["--config", tiny_config(iterations="1", preflight_episodes="0"), "--quiet"]) == 0
     (run / "last" / STATE).write_bytes(b"not a state")
     assert main(["--resume", str(run), "--quiet"]) == 2
     assert "can't read the training state" in capsys.readouterr().err

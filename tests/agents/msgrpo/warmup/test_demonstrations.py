@@ -101,7 +101,9 @@ def test_with_exploration_the_planner_answers_where_it_would_never_have_been() -
     assert off_the_way(0.5) > 3
 
 
-@pytest.mark.parametrize("scenario", ["frozen-lake", "snake", "frozen-lake-slippery"])
+@pytest.mark.parametrize(
+    "scenario", ["frozen-lake", pytest.param("snake", marks=pytest.mark.slow), "frozen-lake-slippery"]
+)
 def test_what_is_said_of_a_board_is_true_and_the_plan_begins_with_the_action(scenario: str) -> None:
     longest = 0
     for one in demonstrate([scenario], ["planner"], 40, THINK, explore=0.3):

@@ -72,7 +72,7 @@ def test_a_prefix_of_the_response_is_prompt_and_has_no_loss(tokenizer: Any, make
     assert with_prefix == pytest.approx(without, abs=1e-5)
 
 
-@pytest.mark.parametrize("rank", [0, 4])
+@pytest.mark.parametrize("rank", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(
     rank: int, tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -30,7 +30,10 @@ def made(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     return make
 
 
-@pytest.mark.parametrize(("rank", "weights"), [(4, "adapter_model.safetensors"), (0, "model.safetensors")])
+@pytest.mark.parametrize(
+    ("rank", "weights"),
+    [(4, "adapter_model.safetensors"), pytest.param(0, "model.safetensors", marks=pytest.mark.slow)],
+)
 def test_the_folder_plays_and_is_trained_further_with_the_prompts_that_it_learnt(
     rank: int, weights: str, made: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -102,6 +105,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(
     assert len(list(folder.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_draft_that_a_kill_left_stands_in_nobodys_way(
     made: Callable[..., dict[str, Any]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

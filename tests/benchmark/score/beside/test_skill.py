@@ -97,13 +97,15 @@ def test_every_share_is_that_of_a_count_by_hand(folder: Path) -> None:
         assert shares["decisions"] == pytest.approx(counted[kind] / counted["all"])
 
 
-def test_where_something_is_hidden_values_are_of_what_is_known(workplace: Path) -> None:
+@pytest.mark.parametrize(
+    "hidden", [("bandit", "guess-number"), pytest.param(("mastermind", "word-guess"), marks=pytest.mark.slow)]
+)
+def test_where_something_is_hidden_values_are_of_what_is_known(workplace: Path, hidden: tuple[str, ...]) -> None:
     """The planner plays these games as well as anybody can who doesn't know the secret, and so loses nothing."""
-    hidden = ("bandit", "guess-number", "mastermind", "word-guess")
     results = benchmark.evaluate({"random": "random", "planner": "planner"}, scenarios=hidden, episodes=4, quiet=True)
     rows = {(row["agent"], row["scenario"]): row for row in results.leaderboard().document["skill"]}
     assert set(rows) == {("random", name) for name in hidden}
-    for name in ("bandit", "guess-number"):
+    for name in hidden:
         scenario = SCENARIOS[name]._replace(protocol="random")
         game = scenario.game()
         lost = 0.0

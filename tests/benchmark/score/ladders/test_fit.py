@@ -37,7 +37,7 @@ def errors(found: list[Found], theta: float) -> np.ndarray:
     return np.array([one.level for one in found]) - theta
 
 
-@pytest.mark.parametrize(("theta", "spread"), [(5.3, 1.0), (2.4, 0.6)])
+@pytest.mark.parametrize(("theta", "spread"), [(5.3, 1.0), pytest.param(2.4, 0.6, marks=pytest.mark.slow)])
 def test_the_staircase_is_unbiased_and_its_interval_holds_the_level(theta: float, spread: float) -> None:
     rng = np.random.default_rng(3)
     found = [staircase(coin(theta, spread), 50, rng) for _ in range(40)]
@@ -48,6 +48,7 @@ def test_the_staircase_is_unbiased_and_its_interval_holds_the_level(theta: float
     assert np.sqrt((off**2).mean()) < 0.75
 
 
+@pytest.mark.slow
 def test_it_takes_fewer_episodes_than_playing_every_level() -> None:
     rng = np.random.default_rng(4)
     near = errors([staircase(coin(5.3, 0.6), 50, rng) for _ in range(40)], 5.3)

@@ -135,7 +135,7 @@ def test_no_fewer_than_the_least_seeds_say_that_a_gap_is_above_zero(seeds: int, 
     assert row["above_zero"] is told
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 5, 10, 50])
+@pytest.mark.parametrize("seeds", [2, 5, 50, *(pytest.param(each, marks=pytest.mark.slow) for each in (3, 10))])
 @pytest.mark.parametrize("success", [0.5, 0.9])
 def test_without_a_true_gap_hardly_any_run_says_that_there_is_one(seeds: int, success: float) -> None:
     """Who succeeds as often in the game as in both of its twins, whatever the seed."""
@@ -166,7 +166,7 @@ def test_three_seeds_say_that_a_gap_is_hardly_known(tmp_path: Path, scenario: st
 
 def test_what_was_lost_where_the_story_changed_a_move_is_told(workplace: Path) -> None:
     players = {"misled": Misled(), "memoriser": Memoriser(), "planner": "planner"}
-    scenarios = ["frozen-lake", "nim"]
+    scenarios = ["frozen-lake", "kuhn-poker"]
     results = benchmark.evaluate(players, scenarios=scenarios, episodes=12, twins=2, out="run", quiet=True)
     rows = results.document(max_episodes=0)["twin_gaps"]
     told = {row["agent"]: row for row in rows if row["scenario"] == "frozen-lake"}
@@ -181,7 +181,7 @@ def test_what_was_lost_where_the_story_changed_a_move_is_told(workplace: Path) -
         memoriser["by_changed_moves"]["value"] < memoriser["gap"]["value"]
     )  # most is lost where only the twin came to
     assert planner["moves_changed"] == planner["by_changed_moves"]["value"] == 0.0
-    assert {row["by_changed_moves"] for row in rows if row["scenario"] == "nim"} == {None}  # its players are two
+    assert {row["by_changed_moves"] for row in rows if row["scenario"] == "kuhn-poker"} == {None}  # its players are two
     assert "by changed moves" in str(results.leaderboard())
     again = benchmark.read_results("run", quiet=True).document(max_episodes=0)["twin_gaps"]
     assert again == rows  # what is kept of it, too

@@ -38,7 +38,9 @@ def drawn(rng: np.random.Generator, deviation: float, again: float) -> tuple[Pla
     return Plays(free, plain, wordings), true | {"wording": float(np.var(list(effects.values()), ddof=1))}
 
 
-@pytest.mark.parametrize(("deviation", "again"), [(0.4, 1.0), (0.4, 0.5), (0.0, 1.0)])
+@pytest.mark.parametrize(
+    ("deviation", "again"), [(0.4, 0.5), pytest.param(0.4, 1.0, marks=pytest.mark.slow), (0.0, 1.0)]
+)
 def test_all_four_parts_are_recovered_and_covered(deviation: float, again: float) -> None:
     rng = np.random.default_rng(0)
     errors: dict[str, list[float]] = {name: [] for name in (*DEVIATIONS, "wording")}
@@ -94,6 +96,7 @@ def test_other_samples_are_of_the_same_starts_and_chances(runs: list[Path]) -> N
     assert "resample" not in json.loads((first / "manifest.json").read_text())["settings"]
 
 
+@pytest.mark.slow
 def test_a_second_run_tells_starts_from_sampling(runs: list[Path]) -> None:
     rows = {
         (row["agent"], row["scenario"]): row

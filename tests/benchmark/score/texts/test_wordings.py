@@ -121,6 +121,7 @@ def faller(words: str) -> LanguageAgentPolicy:
     return LanguageAgentPolicy(ScriptedModel(answer), PromptMap("direct", texts=PromptTexts.from_file("all")))
 
 
+@pytest.mark.slow
 def test_a_run_in_all_wordings_shows_what_they_do(textbench):
     players = {"german": faller("Schreibe"), "markdown": faller("## Your answer"), "random": "random"}
     results = benchmark.evaluate(players, scenarios=["cliff-walking"], episodes=60, out="run", quiet=True)

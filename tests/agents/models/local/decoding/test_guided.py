@@ -60,9 +60,18 @@ def test_the_draw_is_that_of_the_softmax_over_what_is_allowed(temperature: float
     assert logprobs[0] == 0.0
 
 
-@pytest.mark.parametrize(("mode", "tokens"), [("direct", 40), pytest.param("think", 70, marks=pytest.mark.slow)])
-def test_an_untrained_model_gives_no_invalid_answer_in_any_game(player: Any, mode: str, tokens: int) -> None:
-    for game in GAMES:
+@pytest.mark.parametrize(
+    ("mode", "tokens", "games"),
+    [
+        ("direct", 40, GAMES[1::2]),
+        pytest.param("direct", 40, GAMES[::2], marks=pytest.mark.slow),
+        pytest.param("think", 70, GAMES, marks=pytest.mark.slow),
+    ],
+)
+def test_an_untrained_model_gives_no_invalid_answer_in_any_game(
+    player: Any, mode: str, tokens: int, games: tuple[str, ...]
+) -> None:
+    for game in games:
         (episode,) = rollout(player(mode, tokens), [EpisodeTask.of(game, 0)])
         assert episode.error is None
         steps = episode.steps
@@ -140,6 +149,10 @@ def test_decisions_that_list_no_actions_are_free(player: Any) -> None:
     assert talk.allowed is None
     assert len(talk.response_ids) == 40 or talk.finish_reason == "stop"
     assert vote.response == "<action>up</action>"
+
+
+@pytest.mark.slow
+def test_a_game_of_talk_and_votes_is_free_and_legal_in_turn(player: Any) -> None:
     (episode,) = rollout(player("direct", 40), [EpisodeTask.of("werewolf-5", 0)])
     assert {step.valid for step in episode.steps if step.turn.allowed is not None} == {True}
     assert any(step.turn.allowed is None for step in episode.steps)
