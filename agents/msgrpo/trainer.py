@@ -43,7 +43,8 @@ from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes, current_processes
-from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, make_reference, prepare_model, templated
+from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, prepare_model, templated
+from agents.msgrpo.learner.reference import make_reference
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer, token_metrics
 from agents.msgrpo.rollouts import Rollouts, completed
@@ -143,8 +144,7 @@ class MSGRPOTrainer:
         )
         packing = choose_ways(scorer, config.packing, longest=config.max_prompt_tokens + config.max_response_tokens)
         self.critic = make_critic(self.methods, self.model, config, self.processes, packing, autocast)
-        wanted = config.kl_coefficient or "reference" in self.methods.surrogate.needs
-        reference = make_reference(scorer, self.processes) if wanted else None
+        reference = make_reference(scorer, self.processes, config, self.methods.surrogate.needs)
         self.engine = make_engine(
             config, self.methods, self.model, self.tokenizer, self.processes, autocast, self._external
         )
@@ -359,8 +359,9 @@ class MSGRPOTrainer:
         self._seen_layouts = set(state["seen_layouts"])
         torch.set_rng_state(state["torch_rng"])
         self.methods.load_state_dict(state.get("methods", {}))
-        if self.critic is not None:
-            self.critic.load_state_dict(state.get("critic"))
+        for name, part in (("critic", self.critic), ("reference", self.learner.reference)):
+            if part is not None:
+                part.load_state_dict(state.get(name))
         self._resumed = True
         self.watch = Watch(self.config, self.history)
         self.keeper.resumed(folder)
@@ -395,5 +396,6 @@ class MSGRPOTrainer:
             "torch_rng": torch.get_rng_state(),
             "methods": self.methods.state_dict(),
             "critic": None if self.critic is None else self.critic.state_dict(),
+            "reference": None if self.learner.reference is None else self.learner.reference.state_dict(),
         }
         return RunState(self.iteration, training, self.processes.state_dict(self.model))

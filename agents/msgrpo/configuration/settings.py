@@ -143,6 +143,9 @@ class TrainingSettings:
     kl_coefficient: float = setting("loss", 0.0, ge=0)
     """beta of the KL term towards the reference model, the model as it was at the start; 0: no reference model is
     kept."""
+    reference_mixup: float = setting("loss", 0.0, ge=0, le=1)
+    """The share by which the reference model moves towards the policy after every update, as a moving average; 0: it
+    stays the model as it was at the start. In self-play such a reference is a magnet."""
     kl_estimator: Literal["k2", "k3"] = setting("loss", "k3")
     """Per-token estimate of KL(policy || reference): r - 1 - log r (k3) or (log r)^2 / 2 (k2, whose gradient is the
     exact one on policy), r = p_ref / p."""

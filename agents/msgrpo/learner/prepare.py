@@ -1,24 +1,19 @@
 """Making a model ready to be trained: checks, adapter, gradient checkpointing, reference model."""
 
-import copy
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from agents.models.local.forward.llama_forward import unwrap
 from agents.models.local.loading.load import fast_dtype, pick_device
 from agents.models.local.templates import with_arguments
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
-from agents.msgrpo.learner.adapter import begins_as_base, with_adapter
-from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.adapter import with_adapter
 from agents.msgrpo.learner.scoring import tree_attention
-from agents.msgrpo.learner.scoring.packing import MicroBatch
-from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 
 
 def prepare_model(model: Any, tokenizer: Any, config: MSGRPOConfig) -> nn.Module:
@@ -132,26 +127,6 @@ def _without_dropout(model: nn.Module) -> None:
         for name in ("attention_dropout", "dropout", "attn_dropout"):  # given to functional dropout
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, 0.0)
-
-
-def make_reference(scorer: TokenScorer, processes: Processes) -> Callable[[MicroBatch], Tensor]:
-    """Log-probabilities under the reference model, (tokens,) of a micro-batch's rows: the model as it begins.
-
-    Make it before the first update and before a checkpoint is loaded. With a fresh adapter it is the same model with
-    the adapter switched off; otherwise a frozen copy of what is trained, which shares the rest. Sharding takes the rest
-    apart, so there the copy is whole.
-    """
-    switch_off = getattr(scorer.model, "disable_adapter", None)
-    if switch_off is not None and begins_as_base(scorer.model):
-
-        def without_adapter(batch: MicroBatch) -> Tensor:
-            with switch_off():
-                return score_with(scorer, processes.forward, batch).logprobs
-
-        return without_adapter
-    shared = () if processes.sharded else (each for each in scorer.parameters() if not each.requires_grad)
-    frozen = copy.deepcopy(scorer, {id(each): each for each in shared}).requires_grad_(False).eval()
-    return lambda batch: frozen.score(batch).logprobs
 
 
 def load_weights(model: nn.Module, folder: Path) -> None:

@@ -17,6 +17,7 @@ from agents.msgrpo.credit.batch import Batch, Floats
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import importance_weights, loss_of, mismatch
+from agents.msgrpo.learner.reference import Reference
 from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
@@ -72,9 +73,8 @@ def minibatches(rows: Sequence[Any], count: int, rng: np.random.Generator) -> It
 class Learner:
     """The model that is trained, its reference, its optimiser, and the processes that share the work.
 
-    ``reference`` gives the reference model's log-probabilities of a micro-batch; it is ``None`` where neither the
-    KL term nor the surrogate needs it. ``importance_cap`` truncates the weights of tokens whose sampler isn't this
-    model; 0 where it is.
+    ``reference`` is ``None`` where neither the KL term nor the surrogate needs it. ``importance_cap`` truncates the
+    weights of tokens whose sampler isn't this model; 0 where it is.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Learner:
         processes: Processes,
         *,
         packing: str,
-        reference: Callable[[MicroBatch], Tensor] | None = None,
+        reference: Reference | None = None,
         surrogate: Surrogate | None = None,
         normalizer: Normalizer | None = None,
         importance_cap: float = 0.0,
@@ -130,7 +130,7 @@ class Learner:
         weights = None
         if self.importance_cap and not from_sampler:
             weights, stats.importance = importance_weights(old, sampled, self.importance_cap)
-        ref = self.logprobs(tokens, self.reference) if self.reference is not None else None
+        ref = self.logprobs(tokens, self.reference.score) if self.reference is not None else None
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         batch = Batch([]) if batch is None else batch
@@ -141,6 +141,8 @@ class Learner:
                 if looks_again:
                     data = self._data_of_part(rows, part, batch, old)
                 self._step(_Known(rows, old, ref, data, weights), part, stats)
+        if self.reference is not None:
+            self.reference.follow()
         return stats
 
     def _data_of_part(

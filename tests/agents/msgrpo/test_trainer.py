@@ -196,19 +196,21 @@ def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -
 
 
 @pytest.mark.parametrize(
-    ("lora", "credit"),
+    ("lora", "credit", "mixup"),
     [
-        (0, "msgrpo"),
-        pytest.param(4, "msgrpo", marks=pytest.mark.slow),
-        pytest.param(0, "riskpo", marks=pytest.mark.slow),  # remembers quantiles from one iteration to the next
+        (0, "msgrpo", 0.3),  # with a reference that moves
+        pytest.param(4, "msgrpo", 0.0, marks=pytest.mark.slow),
+        pytest.param(4, "msgrpo", 0.3, marks=pytest.mark.slow),
+        pytest.param(0, "riskpo", 0.0, marks=pytest.mark.slow),  # remembers quantiles from one iteration to the next
     ],
 )
 def test_resume_equals_the_uninterrupted_run_bit_for_bit(
-    make_trainer: Any, tmp_path: Path, lora: int, credit: str
+    make_trainer: Any, tmp_path: Path, lora: int, credit: str, mixup: float
 ) -> None:
     config = replace(
         SHORT, iterations=6, checkpoint_every=3, eval_every=2, eval_episodes=4, keep_checkpoints=9, schedule="cosine",
         kl_coefficient=0.05, minibatches=2, lora_rank=lora, learning_rate=1e-2, credit=credit, stop_after=0,
+        reference_mixup=mixup,
     )  # fmt: skip
     whole = make_trainer(replace(config, out=str(tmp_path / "whole")))
     whole.train()

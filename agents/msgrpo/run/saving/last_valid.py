@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-CHANGED_IN_PLACE = ("optimizer", "methods", "critic", "torch_rng")
+CHANGED_IN_PLACE = ("optimizer", "methods", "critic", "reference", "torch_rng")
 """The parts of the training state that are changed in place; the others are made anew whenever they are asked for."""
 
 

@@ -9,7 +9,7 @@ from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.prepare import make_reference
+from agents.msgrpo.learner.reference import make_reference
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, make_optimizer
 from agents.msgrpo.rows import TokenRow, TrainingRow
@@ -52,8 +52,7 @@ def make_learner(make_llama: Any, config: MSGRPOConfig, *, double: bool = True, 
     scorer = TokenScorer(model, temperature=config.temperature, chunk=3, autocast=None)
     packing = choose_ways(scorer, config.packing)
     processes, methods = Processes(), Methods.of(config)
-    wanted = config.kl_coefficient or "reference" in methods.surrogate.needs
-    reference = make_reference(scorer, processes) if wanted else None
+    reference = make_reference(scorer, processes, config, methods.surrogate.needs)
     if reference is not None:  # else the KL term is zero, and so is its gradient
         with torch.no_grad():
             for parameter in model.parameters():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.learner.prepare import checkpoint_layers
 from agents.msgrpo.learner.scoring import scorer
 from agents.msgrpo.learner.update import DivergenceError, Learner, learning_rate, make_optimizer, minibatches
@@ -202,3 +202,20 @@ def test_weight_decay_is_on_matrices_only(make_llama: Any) -> None:
     assert plain["weight_decay"] == 0.0
     assert all(p.dim() < 2 for p in plain["params"])
     assert len(plain["params"]) == 5
+
+
+@pytest.mark.parametrize("mixup", [0.0, 0.25, 1.0])
+def test_a_reference_follows_the_policy_by_its_share(make_llama: Any, mixup: float) -> None:
+    learner = make_learner(make_llama, MSGRPOConfig(kl_coefficient=0.1, reference_mixup=mixup))
+    reference = learner.reference
+    assert reference is not None
+    was = {name: each.clone() for name, each in reference._moving().items()}
+    reference.follow()
+    for name, policy in learner.scorer.named_parameters():
+        torch.testing.assert_close(reference._moving()[name], torch.lerp(was[name], policy, mixup))
+    assert bool(reference.state_dict()) is bool(mixup)
+
+
+def test_a_moving_reference_that_nothing_is_held_to_is_refused(make_llama: Any) -> None:
+    with pytest.raises(ConfigError, match=r"reference_mixup = 0\.1 .* set kl_coefficient above 0"):
+        make_learner(make_llama, MSGRPOConfig(reference_mixup=0.1))
