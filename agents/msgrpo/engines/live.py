@@ -44,6 +44,11 @@ class LiveEngine(InThisProcess):
         self.name = self._model.name
         self.version = 0
 
+    @property
+    def local_model(self) -> TransformersModel:
+        """The model that samples, for credit that scores responses under other prompts."""
+        return self._model
+
     def why_unconstrained(self, reasons: bool) -> None:
         """Nothing, since this engine can hold answers to legal ones."""
 

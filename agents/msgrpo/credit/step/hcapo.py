@@ -30,6 +30,7 @@ from agents.msgrpo.credit.batch import Batch, Credit, Floats
 from agents.msgrpo.credit.fresh import task_of
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import configured
+from agents.policy import LanguageAgentPolicy
 from agents.turn import request_in
 from textgames.tsmg import TSMG
 
@@ -84,6 +85,9 @@ def hindsight(batch: Batch) -> list[Floats]:
         ConfigError: the policy has no model in this process, or reads earlier turns.
     """
     policy: Any = None if batch.rollouts is None else batch.rollouts.policy
+    if isinstance(policy, LanguageAgentPolicy):  # an engine that samples here has its model inside
+        local = getattr(policy.model, "local_model", policy.model)
+        policy = LanguageAgentPolicy(local, policy.prompt_map, policy.decoding)
     if policy is None or not has_local_model(policy) or policy.history_turns:
         raise ConfigError(
             "credit = 'hcapo' scores responses under other prompts: it takes a model in this process (engine = 'live') "
