@@ -20,6 +20,7 @@ AGENTS = (
     "tiny-msgrpo-snake",
     "tiny-msgrpo-frozen-lake",
     "smollm2-lake",
+    "smollm2-snake",
     "tiny",
     "random",
 )

@@ -105,7 +105,7 @@ def test_the_stored_entries_are_within_two_deviations(textbench):
     entries = Path(__file__).parents[4] / "leaderboards"
     done = textbench("leaderboard", entries, "--json", "--quiet")
     found = [row["luck"]["z"] for row in json.loads(done.out)["scores"] if row["luck"]]
-    assert len(found) == 24  # eight agents in three scenarios with chance
+    assert len(found) == 27  # nine agents in three scenarios with chance
     assert all(abs(z) < 2 for z in found)
 
 
