@@ -35,3 +35,15 @@ def test_the_lake_is_crossed() -> None:
     episodes = list(rollout(load_agent("smollm2-lake"), tasks, max_concurrency=32))
     assert all(step.valid for episode in episodes for step in episode.steps)
     assert sum(episode.returns["player_0"] for episode in episodes) >= 45
+
+
+@pytest.mark.slow
+def test_snake_is_played_in_words() -> None:
+    """As the documents say: 1.19 on fresh episodes, where blind play gets -0.37."""
+    first = SCENARIOS["snake"].seed(2000)
+    tasks = [EpisodeTask.of("snake", first + k) for k in range(8)]
+    episodes = list(rollout(load_agent("smollm2-snake"), tasks, max_concurrency=16))
+    steps = [step for episode in episodes for step in episode.steps]
+    assert all(step.valid for step in steps)
+    assert all("<think>head (" in turn.response for step in steps for turn in step.turns)
+    assert sum(episode.returns["player_0"] for episode in episodes) / len(episodes) > 0.4
