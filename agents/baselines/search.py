@@ -210,7 +210,8 @@ class _SearchPolicy(ScriptedPlayer):
     def check_game(self, game: TSMG[Any]) -> None:
         search_player_of(game)
 
-    def _player(self, request: TurnRequest) -> SearchPlayer:
+    def searcher(self, request: TurnRequest) -> SearchPlayer:
+        """The search player of the request's game."""
         game = request.game
         if game is None:
             return search_player_of(game_of_observation(request.observation))
@@ -226,10 +227,10 @@ class GreedyPlayer(_SearchPolicy):
     name = "greedy"
 
     def choose(self, request: TurnRequest) -> Choice:
-        return self._player(request).greedy(request)
+        return self.searcher(request).greedy(request)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        return self._player(request).greedy_probabilities(request)
+        return self.searcher(request).greedy_probabilities(request)
 
 
 class PlannerPlayer(_SearchPolicy):
@@ -238,10 +239,10 @@ class PlannerPlayer(_SearchPolicy):
     name = "planner"
 
     def choose(self, request: TurnRequest) -> Choice:
-        return self._player(request).plan(request)
+        return self.searcher(request).plan(request)
 
     def choices(self, request: TurnRequest) -> Sequence[Choice]:
-        return self._player(request).plans(request)
+        return self.searcher(request).plans(request)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        return self._player(request).plan_probabilities(request)
+        return self.searcher(request).plan_probabilities(request)

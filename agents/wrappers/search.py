@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.baselines.search import search_player_of
+from agents.baselines.search import PlannerPlayer, search_player_of
 from agents.policy import as_request, as_requests, lists_actions
 from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest, Usage, check_game, is_served, request_in
 from textgames.names import did_you_mean
@@ -50,6 +50,7 @@ class SearchPolicy:
             raise ValueError(f"rank_by is one of {', '.join(RANKS)}, got {rank_by!r}{did_you_mean(rank_by, RANKS)}")
         self.inner, self.proposals, self.rank_by, self.rollouts = inner, proposals, rank_by, rollouts
         self.name = f"search({inner.name})"
+        self._planner = PlannerPlayer()  # keeps the search player of every game
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -112,13 +113,17 @@ class SearchPolicy:
         return [request, *(replace(request, seed=(*request.seed, at)) for at in range(1, self.proposals))]
 
     def _best(self, request: TurnRequest, turns: Sequence[Turn]) -> Turn:
-        failed = next((turn for turn in turns if turn.error is not None), None)
-        read = [(action, turn) for turn in turns if (action := _action(request, turn.response)) is not None]
-        chosen = turns[0] if failed is None else failed
-        if failed is None and read:
-            values = self._values(request, [action for action, _ in read])
-            chosen = max(read, key=lambda one: values[one[0]])[1]
+        failed = [turn for turn in turns if turn.error is not None]
+        chosen = failed[0] if failed else self._chosen(request, turns)
         return replace(chosen, usage=_sum(turns), seconds=max(turn.seconds for turn in turns))
+
+    def _chosen(self, request: TurnRequest, turns: Sequence[Turn]) -> Turn:
+        """The proposal of the largest value; the first of all where none can be read."""
+        read = [(action, turn) for turn in turns if (action := _action(request, turn.response)) is not None]
+        if not read:
+            return turns[0]
+        values = self._values(request, [action for action, _ in read])
+        return max(read, key=lambda one: values[one[0]])[1]
 
     def _values(self, request: TurnRequest, proposed: Sequence[str]) -> Mapping[str, float]:
         if callable(self.rank_by):
@@ -131,24 +136,30 @@ class SearchPolicy:
         game = request.game
         if game is None:
             raise ValueError(f"{self.name} ranks by {self.rank_by}, which takes the game: ask it with a TurnRequest")
+        searcher = self._planner.searcher(request)
         if self.rank_by == "exact":
-            return search_player_of(game).values(request)
-        state = search_player_of(game).state(request)
-        return {action: self._mean_return(game, state, request, action) for action in different}
+            return searcher.values(request)
+        state = searcher.state(request)
+        # the same draws follow every action, so that these are compared in pairs
+        return {
+            action: sum(
+                _random_return(game, state, request, action, np.random.default_rng([*request.seed, at]))
+                for at in range(self.rollouts)
+            )
+            / self.rollouts
+            for action in different
+        }
 
-    def _mean_return(self, game: TSMG[Any], state: Any, request: TurnRequest, action: str) -> float:
-        """Of random play after an action; the same draws follow every action, so that these are compared in pairs."""
-        total = 0.0
-        for at in range(self.rollouts):
-            rng, first = np.random.default_rng([*request.seed, at]), [action]
 
-            def choose(here: Any, player: str, rng: Any = rng, first: list[str] = first) -> str:
-                own = player == request.player and first
-                return first.pop() if own else game.sample_action(here, player, rng)
+def _random_return(game: TSMG[Any], state: Any, request: TurnRequest, action: str, rng: np.random.Generator) -> float:
+    """What the player gets who takes an action where everybody plays at random after it."""
+    first = [action]
 
-            played = rounds_of_play(game, state, request.steps_left, rng, choose)
-            total += sum(one.rewards.get(request.player, 0.0) for one in played)
-        return total / self.rollouts
+    def choose(here: Any, player: str) -> str:
+        return first.pop() if first and player == request.player else game.sample_action(here, player, rng)
+
+    played = rounds_of_play(game, state, request.steps_left, rng, choose)
+    return sum(one.rewards.get(request.player, 0.0) for one in played)
 
 
 def _action(request: TurnRequest, response: str) -> str | None:
