@@ -217,7 +217,7 @@ def test_every_scenario_is_a_task() -> None:
         ({"prompts": "nowhere.toml"}, "can't read the prompt file 'nowhere.toml'"),
         ({"protocol": "forfiet"}, "did you mean 'forfeit'"),
         ({"moves": "unlited"}, "did you mean 'unlisted'"),
-        ({"twin": "one"}, "twin"),
+        ({"twin": "one"}, "twin is a whole number of at least 0, got 'one'"),
     ],
 )
 def test_mistakes_are_one_sentence(options: dict[str, Any], message: str) -> None:

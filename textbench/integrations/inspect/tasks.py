@@ -47,7 +47,7 @@ def scenario_task(
     Raises:
         PrerequisiteError: a name or a value that isn't accepted; Inspect prints it as it is.
     """
-    for name, number, least in (("episodes", episodes, 1), ("seed_offset", seed_offset, 0)):
+    for name, number, least in (("episodes", episodes, 1), ("seed_offset", seed_offset, 0), ("twin", twin, 0)):
         if isinstance(number, bool) or not isinstance(number, int) or number < least:
             raise PrerequisiteError(f"{name} is a whole number of at least {least}, got {number!r}")
     try:
