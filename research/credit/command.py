@@ -44,8 +44,8 @@ def study_credit(study: Study, options: Options) -> int:
 
 def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
     """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
-    batches = {"measure": study.measurement.batches, "draws": study.draws.batches}
-    batches["think"] = study.thinking.batches if study.thinking else 0
+    sizes = {"measure": study.measurement, "draws": study.draws, "think": study.thinking}
+    batches = {kind: size.batches for kind, size in sizes.items() if size is not None}
     seconds = {}
     for job in jobs:
         if job.kind in ("stages", "tune", "train"):

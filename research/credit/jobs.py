@@ -71,11 +71,12 @@ def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
 
 def _measured(study: Study, run: int, stages: Sequence[str]) -> list[StudyJob]:
     """Everything that the instrument measures at some stages of a run of every game."""
-    kinds: tuple[Kind, ...] = ("draws", "measure")
+    sizes: dict[Kind, Any] = {"draws": study.draws, "measure": study.measurement}
     return [
         StudyJob(f"{kind}/{game}/{run}/{stage}", kind, (_source(game, run, stage),), game, run, stage)
         for stage in stages
-        for kind in kinds
+        for kind, size in sizes.items()
+        if size is not None
         for game, about in study.games.items()
         if kind == "measure" or about.draws
     ]

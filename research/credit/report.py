@@ -225,11 +225,12 @@ def _method(findings: Findings, facts: Facts) -> str:
         f"- arm {arm}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
         for arm, settings in study.arms.items()
     ]
-    for name, size in (("methods", study.measurement), ("draw rules", study.draws)):
-        lines.append(
-            f"- {name} are measured on {size.batches} batches of {size.groups} groups of {size.group_size} episodes, "
-            f"at temperature {study.temperature:g}, as in training"
-        )
+    lines += [
+        f"- {name} are measured on {size.batches} batches of {size.groups} groups of {size.group_size} episodes, "
+        f"at temperature {study.temperature:g}, as in training"
+        for name, size in (("methods", study.measurement), ("draw rules", study.draws))
+        if size is not None
+    ]
     for game, known in findings.bases.items():
         loss = known["losses"][-1] if known["losses"] else float("nan")
         about = study.games[game]

@@ -23,7 +23,13 @@ from research.jobs.recipes import (
 from research.reproduce.settings import recipe_of
 from textgames.scenarios import SCENARIOS, Scenario
 
-RECIPES = ("credit", "credit-quick", "credit-large", "credit-miniature")  # by name, in the folder recipes beside this
+RECIPES = (
+    "credit",
+    "credit-dose",
+    "credit-quick",
+    "credit-large",
+    "credit-miniature",
+)  # by name, in the folder recipes beside this
 KIND = "credit"  # what a recipe of this study says of itself, so that the command knows it from a reproduction's
 
 PROMPTS = "without-clock"
@@ -92,8 +98,8 @@ class Study(BaseModel):
     msgrpo: Table  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
     methods: tuple[str, ...] = ()  # of credit, to be measured; empty: all that are registered
     runs: PositiveCount = 3  # plain runs of each game, from bases of their own, whose stages are measured
-    measurement: Measurement
-    draws: DrawMeasurement
+    measurement: Measurement | None = None  # of methods; none: only training is compared
+    draws: DrawMeasurement | None = None  # of draw rules
     thinking: Thinking | None = None
     rates: tuple[Rate, ...]  # learning rates that every arm is tuned over
     tuning_share: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.5  # of a run's tokens, for each of those

@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import textgames
+from agents.analysis.action_probabilities import has_local_model
 from agents.episode import EpisodeTask
 from agents.msgrpo.credit.batch import Batch, FreshRollouts, Start, Trajectory
 from agents.msgrpo.errors import ConfigError
+from agents.policy import LanguageAgentPolicy
 from textgames.environments.parallel import TextParallelEnv
 
 
@@ -165,6 +167,19 @@ def rounds_before(trajectory: Trajectory, t: int) -> int:
     """The rounds that count as played before step t; 0 without a limit of steps, where they don't matter."""
     start = task_of(trajectory).start
     return 0 if trajectory.steps_left[t] is None else trajectory.rounds[t] + (start.elapsed_steps if start else 0)
+
+
+def local_policy(batch: Batch) -> LanguageAgentPolicy | None:
+    """The policy that played a batch, with the model that an engine in this process has inside.
+
+    ``None`` where it has no such model, or its prompts show earlier turns, so that states don't tell what it reads.
+    """
+    policy = None if batch.rollouts is None else batch.rollouts.policy
+    if not isinstance(policy, LanguageAgentPolicy) or policy.history_turns:
+        return None
+    model: Any = getattr(policy.model, "local_model", policy.model)
+    found = LanguageAgentPolicy(model, policy.prompt_map, policy.decoding)
+    return found if has_local_model(found) else None
 
 
 def task_of(trajectory: Trajectory) -> EpisodeTask:

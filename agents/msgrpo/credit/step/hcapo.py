@@ -24,13 +24,12 @@ import numpy as np
 from pydantic import Field
 
 import textgames
-from agents.analysis.action_probabilities import has_local_model, response_logprobs
+from agents.analysis.action_probabilities import response_logprobs
 from agents.msgrpo.credit.arithmetic import split_like, standardised, within_groups, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
-from agents.msgrpo.credit.fresh import task_of
+from agents.msgrpo.credit.fresh import local_policy, task_of
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import configured
-from agents.policy import LanguageAgentPolicy
 from agents.turn import request_in
 from textgames.tsmg import TSMG
 
@@ -84,11 +83,8 @@ def hindsight(batch: Batch) -> list[Floats]:
     Raises:
         ConfigError: the policy has no model in this process, or reads earlier turns.
     """
-    policy: Any = None if batch.rollouts is None else batch.rollouts.policy
-    if isinstance(policy, LanguageAgentPolicy):  # an engine that samples here has its model inside
-        local = getattr(policy.model, "local_model", policy.model)
-        policy = LanguageAgentPolicy(local, policy.prompt_map, policy.decoding)
-    if policy is None or not has_local_model(policy) or policy.history_turns:
+    policy = local_policy(batch)
+    if policy is None:
         raise ConfigError(
             "credit = 'hcapo' scores responses under other prompts: it takes a model in this process (engine = 'live') "
             "whose prompts show no earlier turns (history_turns = 0)"

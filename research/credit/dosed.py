@@ -1,0 +1,96 @@
+"""Credit of a known quality: the true advantage, mixed with something that is no credit, in a known dose.
+
+``A = share T + sqrt(1 - share^2) N`` with T the true advantage ``A^pi(s, a)``, computed from the rules in every
+iteration for the policy that plays, and N what spoils it; both have mean square 1 over the steps of the batch. So
+``share`` is the correlation with the truth, and neither the size of the credit nor that of the update differs between
+doses. Methods of credit differ in many things at once; here everything but the dose is equal.
+
+N is one of
+
+* ``step``: a normal number for every step, as the luck of one step's own estimate is;
+* ``episode``: one for all steps of an episode, as the luck of a return is;
+* ``action``: one for every action, the same wherever it is taken and throughout a run, which no number of episodes
+  averages out.
+"""
+
+from typing import ClassVar, Literal
+from zlib import crc32
+
+import numpy as np
+from pydantic import Field
+
+import textgames
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory
+from agents.msgrpo.credit.fresh import local_policy, task_of
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.plugins import configured
+from benchmark.credit.exact.truth import Truth
+
+
+@configured
+class Dosed:
+    """The true advantage in a known dose."""
+
+    share: float = Field(1.0, ge=0, le=1)
+    """The correlation with the true advantage that the credit has."""
+    noise: Literal["step", "episode", "action"] = "step"
+    """What the rest is."""
+    seed: int = 0
+    """Of the numbers of actions; the run's where it isn't given."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
+    shared: ClassVar[dict[str, str]] = {"seed": "seed"}
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        true, noise = _unit(true_advantages(batch)), _unit([self._noise(each, rng) for each in batch.trajectories])
+        rest = (1 - self.share**2) ** 0.5
+        mixed = [self.share * t + rest * n for t, n in zip(true, noise, strict=True)]
+        return Credit.of(mixed, metrics={"true_share": _correlation(mixed, true)})
+
+    def _noise(self, trajectory: Trajectory, rng: np.random.Generator) -> Floats:
+        if self.noise == "episode":
+            return np.full(len(trajectory), rng.standard_normal())
+        if self.noise == "step":
+            return rng.standard_normal(len(trajectory))
+        return np.array([_number_of(action, self.seed) for action in trajectory.actions])
+
+
+def true_advantages(batch: Batch) -> list[Floats]:
+    """(T_i,) ``A^pi(s, a)`` of every step under the policy that played the batch, all of one game.
+
+    Raises:
+        ConfigError: there is no model in this process, whose probabilities are known.
+        ValueError: the game is too large, or doesn't tell its outcomes.
+    """
+    policy = local_policy(batch)
+    if policy is None:
+        raise ConfigError("true advantages take a model in this process (engine = 'live')")
+    first = [batch.trajectories[members[0]] for members in batch.groups.values()]
+    task = task_of(first[0])
+    env = textgames.parallel_env(task.env_id, **task.kwargs)
+    truth = Truth.of(
+        policy,
+        env.game,
+        [each.states[0] for each in first],
+        first[0].steps_left[0] or 0,
+        format_penalty=env.rules.format_penalty,
+        invalid_action=env.rules.invalid_action,
+    )
+    return [truth.advantages(each) for each in batch.trajectories]
+
+
+def _unit(parts: list[Floats]) -> list[Floats]:
+    """The same with mean square 1 over all steps; zeros stay."""
+    size = float(np.sqrt(np.mean(np.concatenate(parts) ** 2)))
+    return [part / size for part in parts] if size > 0 else parts
+
+
+def _correlation(one: list[Floats], other: list[Floats]) -> float:
+    """Without taking means away, as an advantage of 0 means something."""
+    a, b = np.concatenate(one), np.concatenate(other)
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0 else 0.0
+
+
+def _number_of(action: str, seed: int) -> float:
+    return float(np.random.default_rng([seed, crc32(action.encode())]).standard_normal())
