@@ -23,7 +23,7 @@ from agents.models.provider import Provider, call_with, find_model, installed, p
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
-from agents.wrappers import WRAPPERS, innermost, wrapped_in, wrapper
+from agents.wrappers import WRAPPERS, form_of, innermost, own_options, wrapped_in, wrapper
 from textgames.names import did_you_mean
 from textgames.settings import taken_by
 
@@ -69,7 +69,7 @@ def load_agent(spec: str, **options: Any) -> Policy:
               a language model of a registered provider (:mod:`agents.models.provider`);
             - ``module:attr`` or ``path/to/file.py:attr``: your own policy, or a class or function that makes one;
             - a name that an installed package has registered under ``textbench.agents``;
-            - ``search(SPEC)``: another of these inside a wrapper (:mod:`agents.wrappers`).
+            - ``search(SPEC)``, ``router(SPEC, SPEC)``: others of these inside a wrapper (:mod:`agents.wrappers`).
         **options: those that don't concern the agent are ignored, and so are those that are ``None``.
 
             - of every language model: see :func:`language_agent`;
@@ -84,7 +84,8 @@ def load_agent(spec: str, **options: Any) -> Policy:
     """
     given = {name: value for name, value in options.items() if value is not None}
     if (wrapped := wrapped_in(spec)) is not None:
-        policy: Policy = call_with(wrapper(wrapped[0]), given, load_agent(wrapped[1], **options))
+        inside = [load_agent(one, **options) for one in wrapped.inside]
+        policy: Policy = call_with(wrapper(wrapped.name), given, *inside)
         return policy
     found = find_model(spec)
     if found is None:
@@ -106,8 +107,10 @@ def check_agent(spec: str, **options: Any) -> None:
     """
     if (wrapped := wrapped_in(spec)) is not None:
         given = {name: value for name, value in options.items() if value is not None}
-        call_with(wrapper(wrapped[0]), given, load_agent("random"))  # refuses a wrapper's own options
-        check_agent(wrapped[1], **options)
+        stand_ins = [load_agent("random") for _ in wrapped.inside]
+        call_with(wrapper(wrapped.name), given, *stand_ins)  # refuses a wrapper's own options
+        for one in wrapped.inside:
+            check_agent(one, **options)
         return
     found = find_model(spec)
     if found is None:
@@ -182,9 +185,10 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
         ValueError: no such agent; the message names what exists.
     """
     if (wrapped := wrapped_in(spec)) is not None:
-        options, takes_others = options_taken(wrapped[1])
-        own = wrapper(wrapped[0])
-        return {**options, **{name: _type_of(own, name) for name in taken_by(own, arguments=1).named}}, takes_others
+        inside, made = [options_taken(one) for one in wrapped.inside], wrapper(wrapped.name)
+        options = {name: kind for taken, _ in inside for name, kind in taken.items()}
+        options |= {name: _type_of(made, name) for name in own_options(wrapped.name)}
+        return options, any(others for _, others in inside)
     found = find_model(spec)
     if found is not None:
         takers: list[tuple[Callable[..., Any], int]] = [(language_agent, 1), (found[0].make, 1)]
@@ -215,7 +219,7 @@ def known_options() -> tuple[str, ...]:
     names = list(taken_by(language_agent, arguments=1).named)
     names += [name for provider in providers().values() for name in provider.options]
     names += [name for baseline in BASELINES.values() for name in baseline.options]
-    names += [name for one in WRAPPERS for name in taken_by(wrapper(one), arguments=1).named]
+    names += [name for one in WRAPPERS for name in own_options(one)]
     return tuple(dict.fromkeys(names))
 
 
@@ -251,9 +255,9 @@ def check_spec(spec: str) -> None:
     Raises:
         ValueError: no such agent; the message names what may have been meant.
     """
-    spec = innermost(spec)
-    if ":" not in spec and find_model(spec) is None and spec not in (*BASELINES, *registered_agents()):
-        raise ValueError(_unknown(spec))
+    for one in innermost(spec):
+        if ":" not in one and find_model(one) is None and one not in (*BASELINES, *registered_agents()):
+            raise ValueError(_unknown(one))
 
 
 def _unknown(spec: str) -> str:
@@ -264,7 +268,7 @@ def _unknown(spec: str) -> str:
     if len(several) > 1:
         return f"unknown agent {spec!r}: repeat --agent for each, as in --agent {' --agent '.join(several)}"
     near = did_you_mean(spec, names) or _as_a_model(spec)
-    others = ", ".join([*forms, "my_module:MyAgent", *(f"{name}(AGENT)" for name in WRAPPERS)])
+    others = ", ".join([*forms, "my_module:MyAgent", *map(form_of, WRAPPERS)])
     return f"unknown agent {spec!r}{near}; there are {', '.join(names)}, and {others}"
 
 

@@ -1,12 +1,11 @@
-"""Players around another player, written ``NAME(AGENT)`` where a player is named: ``search(smollm2-lake)``.
+"""Players around other players, written ``NAME(AGENT)`` where a player is named: ``search(smollm2-lake)``.
 
-A wrapper is a class whose first argument is the player that it asks; its other parameters are its options. It has an
-attribute ``inner``, and adds what its own questions cost to the turn that it answers with. One file a wrapper, and a
-line here.
+A wrapper is a class (:class:`agents.wrappers.around.Around`) whose first arguments are the players that it asks; its
+other parameters are its options. What its questions cost is part of the turn that it answers with. One file a
+wrapper, and a line here.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
@@ -15,41 +14,76 @@ from textgames.settings import taken_by
 
 
 class Wrapper(NamedTuple):
-    """A kind of player around another.
+    """A kind of player around others.
 
     Attributes:
         path: ``"module:Class"``; it is only imported to play.
         description: what it does, in one line.
-        asks: the option that says how often the player inside is asked for one decision; empty where it is once.
+        asks: the option that says how often the first player inside is asked for one decision; empty where it is once.
+        players: how many players are inside.
     """
 
     path: str
     description: str
     asks: str = ""
+    players: int = 1
 
 
 WRAPPERS = {
-    "search": Wrapper("agents.wrappers.search:SearchPolicy", "the best of an agent's proposals by a value", "proposals")
+    "search": Wrapper(
+        "agents.wrappers.search:SearchPolicy", "the best of an agent's proposals by a value", "proposals"
+    ),
+    "router": Wrapper("agents.wrappers.router:RouterPolicy", "one of two agents for each decision", "proposals", 2),
 }
 
-_WRAPPED = re.compile(rf"(?P<name>{'|'.join(WRAPPERS)})\((?P<inner>.+)\)", re.DOTALL)
+
+class Wrapped(NamedTuple):
+    """A spec of the form ``NAME(AGENT, ...)``: the wrapper's name, and the specs of the players inside."""
+
+    name: str
+    inside: tuple[str, ...]
 
 
-def wrapped_in(spec: str) -> tuple[str, str] | None:
-    """The wrapper of a spec and the spec of the player inside; ``None`` where no wrapper is named."""
-    match = _WRAPPED.fullmatch(spec)
-    return (match["name"], match["inner"]) if match else None
+def wrapped_in(spec: str) -> Wrapped | None:
+    """The wrapper that a spec names; ``None`` where it names none.
+
+    Raises:
+        ValueError: the wrapper takes another number of players.
+    """
+    name, opened, rest = spec.partition("(")
+    if name not in WRAPPERS or not opened or not rest.endswith(")"):
+        return None
+    inside = tuple(_split(rest[:-1]))
+    if len(inside) != WRAPPERS[name].players or not all(inside):
+        raise ValueError(f"{spec!r} is not of the form {form_of(name)}")
+    return Wrapped(name, inside)
 
 
-def innermost(spec: str) -> str:
-    """The spec of the player that is inside of all wrappers."""
-    found = wrapped_in(spec)
-    return spec if found is None else innermost(found[1])
+def form_of(name: str) -> str:
+    """How a wrapper is written: ``search(AGENT)``."""
+    return f"{name}({', '.join(['AGENT'] * WRAPPERS[name].players)})"
 
 
-def model_inside(spec: str) -> tuple[Provider, str] | None:
-    """The provider and the name of the language model that a spec ends in; ``None`` where it ends in another player."""
-    return find_model(innermost(spec))
+def _split(listed: str) -> Iterator[str]:
+    """The parts between commas that stand in no brackets."""
+    depth, start = 0, 0
+    for at, letter in enumerate(listed):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            yield listed[start:at].strip()
+            start = at + 1
+    yield listed[start:].strip()
+
+
+def innermost(spec: str) -> tuple[str, ...]:
+    """The specs of the players that are inside of all wrappers; the spec itself where it is no wrapper."""
+    wrapped = wrapped_in(spec)
+    return (spec,) if wrapped is None else tuple(one for inner in wrapped.inside for one in innermost(inner))
+
+
+def models_inside(spec: str) -> list[tuple[Provider, str]]:
+    """The provider and the name of every language model that a spec ends in; nothing for other players."""
+    return [found for one in innermost(spec) if (found := find_model(one)) is not None]
 
 
 def wrapper(name: str) -> Any:
@@ -57,11 +91,22 @@ def wrapper(name: str) -> Any:
     return resolve_name(WRAPPERS[name].path)
 
 
-def questions(spec: str, options: Mapping[str, Any]) -> int:
-    """How often the innermost player of a spec is asked for one decision, with these options."""
+def own_options(name: str) -> tuple[str, ...]:
+    """The options that a wrapper has besides those of the players inside."""
+    return tuple(taken_by(wrapper(name), arguments=WRAPPERS[name].players).named)
+
+
+def questions(spec: str, options: Mapping[str, Any]) -> dict[str, int]:
+    """How often each of the innermost players is asked for one decision at most: ``{spec: questions}``."""
     wrapped = wrapped_in(spec)
     if wrapped is None:
-        return 1
-    option = WRAPPERS[wrapped[0]].asks
-    default = taken_by(wrapper(wrapped[0]), arguments=1).named[option].default if option else 1
-    return int(options.get(option, default)) * questions(wrapped[1], options)
+        return {spec: 1}
+    about, found = WRAPPERS[wrapped.name], dict[str, int]()
+    for place, inner in enumerate(wrapped.inside):
+        times = 1
+        if place == 0 and about.asks:
+            default = taken_by(wrapper(wrapped.name), arguments=about.players).named[about.asks].default
+            times = int(options.get(about.asks, default))
+        for one, asked in questions(inner, options).items():
+            found[one] = found.get(one, 0) + times * asked
+    return found

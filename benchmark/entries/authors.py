@@ -14,10 +14,10 @@ from typing import Any
 
 from agents.common.refusals import shown
 from agents.models.embedded import EMBEDDED
-from agents.models.provider import providers
+from agents.models.provider import find_model, providers
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
-from agents.wrappers import model_inside
+from agents.wrappers import innermost
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import is_object
 from benchmark.play.agents.players import OWN_PLAYERS, AgentSpec, card_of, load_policy
@@ -49,7 +49,7 @@ def is_larger(spec: str) -> bool:
 
 def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
     """What contradicts itself in an agent's spec, its kind and its model."""
-    spec, kind, settings = card["spec"], card["kind"], card["settings"]
+    spec, kind, settings = innermost(card["spec"])[0], card["kind"], card["settings"]
     prefix, _, model = spec.partition(":")
     named = _provider_of(spec)
     possible = [prefix] if named else ["scripted"] if spec in OWN_PLAYERS else ["scripted", prefix]
@@ -66,13 +66,13 @@ def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
 
 def _provider_of(spec: str) -> bool:
     try:
-        return model_inside(spec) is not None
+        return find_model(spec) is not None
     except ValueError:  # a provider without a model
         return True
 
 
 def _model_of(spec: str) -> str:
-    found = model_inside(spec)
+    found = find_model(spec)
     return spec if found is None else found[1]
 
 

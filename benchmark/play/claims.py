@@ -13,7 +13,8 @@ from typing import Any
 from agents.common.approvals import Claim, approve, open_claims, refusal
 from agents.common.redaction import public_url
 from agents.load import BASELINES, registered_agents
-from agents.wrappers import model_inside
+from agents.models.provider import find_model
+from agents.wrappers import innermost
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import is_object
 from benchmark.play.agents.options import read_sets
@@ -62,10 +63,14 @@ def _own(name: str, options: Mapping[str, Any]) -> Iterator[Claim]:
 
 def names_code(spec: str) -> bool:
     """Whether an agent's spec is code to import that no installed package has registered: ``file.py:Agent``."""
-    if spec in BASELINES or is_object(spec) or spec in registered_agents():
+    return not is_object(spec) and any(map(_is_code, innermost(spec)))
+
+
+def _is_code(spec: str) -> bool:
+    if spec in BASELINES or spec in registered_agents():
         return False
     try:
-        return ":" in spec and model_inside(spec) is None
+        return ":" in spec and find_model(spec) is None
     except ValueError:  # a provider without a model, which is said when it is made
         return False
 

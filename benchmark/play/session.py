@@ -17,7 +17,7 @@ from agents.common.approvals import approve
 from agents.common.interrupt import kills_interrupt
 from agents.common.redaction import Redactor
 from agents.protocol import LEGAL_ONLY, UNLISTED
-from agents.wrappers import model_inside
+from agents.wrappers import models_inside
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
@@ -163,10 +163,11 @@ def check_unplayed(planned: PlannedRun) -> None:
     """
     options, players, *_ = planned
     players.check_unmade()
+    unmade = {name: spec.spec for name, spec in players.specs.items() if name not in players.policies}
+    models = {name: [model for _, model in models_inside(spec)] for name, spec in unmade.items()}
     cards = [
-        {"name": name, "spec": spec.spec, "settings": {"model": (model_inside(spec.spec) or (None, None))[1]}}
-        for name, spec in players.specs.items()
-        if name not in players.policies
+        {"name": name, "spec": spec, "settings": {"model": next(iter(models[name]), None)}}
+        for name, spec in unmade.items()
     ]
     agent_prices(cards, options, {})
 

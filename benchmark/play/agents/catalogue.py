@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from agents.baselines.search import find_search_player
 from agents.load import BASELINES, registered_agents
 from agents.models.provider import Provider, providers
-from agents.wrappers import WRAPPERS
+from agents.wrappers import WRAPPERS, form_of
 from benchmark.runs.plan import num_players, scenario_to_json
 from textgames.scenarios import ABOUT_SUITES, SCENARIOS, SUITES, Scenario
 from textgames.yardsticks import find_yardstick
@@ -24,7 +24,7 @@ def agent_kinds() -> list[AgentKind]:
     return [
         *(AgentKind(name, baseline.description) for name, baseline in BASELINES.items()),
         *(kind for name, provider in providers().items() for kind in _kinds_of(name, provider)),
-        *(AgentKind(f"{name}(AGENT)", one.description) for name, one in WRAPPERS.items()),
+        *(AgentKind(form_of(name), one.description) for name, one in WRAPPERS.items()),
         AgentKind("MODULE:ATTRIBUTE", "a policy of your own, importable from here"),
         *(AgentKind(name, f"from {entry.value}") for name, entry in registered_agents().items()),
     ]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from agents.load import check_spec
 from agents.policy import why_not_legal_only
 from agents.turn import Policy
-from agents.wrappers import model_inside
+from agents.wrappers import models_inside
 from benchmark.errors import UsageError
 from benchmark.play.agents.options import with_agent_options
 from benchmark.play.agents.players import (
@@ -211,7 +211,7 @@ def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) ->
     spec, policy = players.specs[agent].spec, players.policies.get(agent)
     if policy is None:
         try:
-            if model_inside(spec) is not None:  # a language model may be large, and what it plays is known without it
+            if models_inside(spec):  # a language model may be large, and what it plays is known without it
                 if not players.options.legal_only:
                     return {}
                 told = {name: why_not_legal_only(scenario.game()) for name, scenario in scenarios.items()}

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 from agents.models.base import LanguageModel
 from agents.protocol import LEGAL_ONLY
 from agents.turn import Policy, check_game, is_served
-from agents.wrappers import model_inside, wrapped_in
+from agents.wrappers import models_inside, wrapped_in
+from agents.wrappers.around import Around
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import NAME, code_of, is_object
 from benchmark.play.agents.options import with_agent_options
@@ -196,10 +197,11 @@ def not_read(specs: Iterable[AgentSpec], plan: Plan) -> list[str]:
     """A sentence for every agent that can't read some of its games, with what to play them with instead."""
     sentences = []
     for spec in specs:
-        found = None if is_object(spec.spec) else model_inside(spec.spec)
-        reads = None if found is None else found[0].reads(found[1])
+        inside = [] if is_object(spec.spec) else models_inside(spec.spec)
         names = [scenario.name for scenario in plan.scenarios_of(spec.name)]
-        if reads is not None and (strange := [name for name in names if name not in reads]):
+        for reads in filter(None, (provider.reads(model) for provider, model in inside)):
+            if not (strange := [name for name in names if name not in reads]):
+                continue
             sentences.append(
                 f"{spec.name} can't read {', '.join(strange)}: it has learnt {', '.join(reads)} alone, and nearly all "
                 f"of its answers elsewhere are invalid; {INSTEAD}"
@@ -209,12 +211,11 @@ def not_read(specs: Iterable[AgentSpec], plan: Plan) -> list[str]:
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
     """What results say about an agent: ``name spec kind settings``, a wrapper's beside those of who is inside."""
-    if (wrapped := wrapped_in(spec.spec)) is not None and (inner := getattr(policy, "inner", None)) is not None:
-        card = card_of(spec._replace(spec=wrapped[1]), inner)
-        return card | {
-            "spec": spec.spec,
-            "settings": card["settings"] | {wrapped[0]: _plain(getattr(policy, "settings", {}))},
-        }
+    if (wrapped := wrapped_in(spec.spec)) is not None and isinstance(policy, Around):
+        pairs = zip(wrapped.inside, policy.players, strict=True)
+        card, *others = [card_of(spec._replace(spec=inner), player) for inner, player in pairs]
+        own = _plain(policy.settings) | ({"others": [other["settings"] for other in others]} if others else {})
+        return card | {"spec": spec.spec, "settings": card["settings"] | {wrapped.name: own}}
     model = getattr(policy, "model", None)
     if model is None:
         settings = _plain(getattr(policy, "settings", {}))

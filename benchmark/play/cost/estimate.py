@@ -12,10 +12,11 @@ from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
 from agents.models.base import Decoding
+from agents.models.provider import find_model
 from agents.models.served.dialect import REASONING_TOKENS
 from agents.prompt import PromptMap
 from agents.protocol import answers_at_most
-from agents.wrappers import model_inside, questions
+from agents.wrappers import questions
 from benchmark.play.cost.forecast import LETTERS_PER_TOKEN, prompt_letters
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.options import RunOptions
@@ -57,8 +58,8 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     Raises:
         UsageError: the price file is wrong, or the money is limited and nobody knows an agent's price.
     """
-    found = {name: model_inside(spec) for name, spec in specs.items()}
-    models = {name: one[1] for name, one in found.items() if one is not None and one[0].paid}
+    asked = {name: _paid_questions(spec, options.by_agent.get(name, {})) for name, spec in specs.items()}
+    models = {name: next(iter(own)) for name, own in asked.items() if own}
     cards = [{"name": name, "spec": specs[name], "settings": {"model": model}} for name, model in models.items()]
     prices = agent_prices(cards, options, {})
     pilots: dict[tuple[str, tuple[Any, ...]], list[Seat]] = {}
@@ -77,13 +78,19 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
                     decisions += len(seeds) * seat.decisions
                     letters += len(seeds) * seat.prompt_letters
         price = prices.get(name)
-        asked = questions(specs[name], options.by_agent.get(name, {}))
-        answers = asked * decisions * answers_at_most(options.protocol)
-        tokens = round(asked * letters / LETTERS_PER_TOKEN), round(answers * _longest(name, options))
+        times = sum(asked[name].values())
+        answers = times * decisions * answers_at_most(options.protocol)
+        tokens = round(times * letters / LETTERS_PER_TOKEN), round(answers * _longest(name, options))
         dollars = None if price is None else (tokens[0] * price["input"] / 1e6, tokens[1] * price["output"] / 1e6)
         prompts, most = (None, None) if dollars is None else (dollars[0], sum(dollars))
         estimates.append(Estimate(name, round(decisions), *tokens, price, prompts, most))
     return estimates
+
+
+def _paid_questions(spec: str, own: Mapping[str, Any]) -> dict[str, int]:
+    """``{model: how often it is asked for one decision at most}`` of the models whose tokens may cost money."""
+    asked = [(find_model(one), times) for one, times in questions(spec, own).items()]
+    return {found[1]: times for found, times in asked if found is not None and found[0].paid}
 
 
 def _option(name: str, option: str, options: RunOptions) -> Any:

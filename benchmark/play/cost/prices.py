@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from agents.common.refusals import problem_of
 from agents.common.toml import read_toml
 from agents.models.provider import call_with
-from agents.wrappers import model_inside
+from agents.wrappers import models_inside
 from benchmark.errors import UsageError
 from benchmark.play.options import RunOptions
 from benchmark.runs.manifest import Price, PriceShape
@@ -42,7 +42,7 @@ def agent_prices(
     prices = dict(before)
     for card in cards:
         name, spec, model = card["name"], card["spec"], card["settings"].get("model")
-        if (kind := card["settings"].get("model_kind")) is not None and model_inside(spec) is None:
+        if (kind := card["settings"].get("model_kind")) is not None and not models_inside(spec):
             spec = f"{kind}:{model}"  # a policy that a program has made
         price = price_of(table, (name, card["spec"], model)) or prices.get(name) or list_price(name, spec, options)
         if price is not None:
@@ -56,20 +56,22 @@ def agent_prices(
 
 
 def list_price(name: str, spec: str, options: RunOptions) -> Price | None:
-    """What a provider's list says of an agent's model; ``None`` where it says nothing, or nothing is paid."""
-    found = model_inside(spec)
-    if found is None or not found[0].paid:
-        return None
-    provider, model = found
+    """What a provider's list says of an agent's model; ``None`` where it says nothing, or nothing is paid.
+
+    An agent with several models inside has no price unless it is the same for all that are paid: its tokens are counted
+    together.
+    """
     given = {"base_url": options.base_url, **options.by_agent.get(name, {})}
-    price = call_with(provider.price, {key: value for key, value in given.items() if value is not None}, model)
-    return None if price is None else dict(price)
+    given = {key: value for key, value in given.items() if value is not None}
+    found = [call_with(provider.price, given, model) for provider, model in models_inside(spec) if provider.paid]
+    if not found or found[0] is None or any(price != found[0] for price in found):
+        return None
+    return dict(found[0])
 
 
 def is_paid(spec: str) -> bool:
     """Whether the tokens of an agent may cost money."""
-    found = model_inside(spec)
-    return found is not None and found[0].paid
+    return any(provider.paid for provider, _ in models_inside(spec))
 
 
 def read_prices(file: str | Path) -> dict[str, Price]:

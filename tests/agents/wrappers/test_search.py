@@ -170,6 +170,6 @@ def test_what_is_inside_is_what_counts() -> None:
     assert not names_code("search(planner)")
     assert is_paid("search(openai:gpt-4o-mini)")
     assert not is_paid("search(tiny)")
-    assert questions("search(search(tiny))", {"proposals": 3}) == 9
-    assert questions("search(tiny)", {}) == 8
+    assert questions("search(search(tiny))", {"proposals": 3}) == {"tiny": 9}
+    assert questions("search(tiny)", {}) == {"tiny": 8}
     assert {"proposals", "rank_by", "temperature"} <= options_taken("search(tiny)")[0].keys()

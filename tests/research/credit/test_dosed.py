@@ -18,7 +18,7 @@ from textgames.scenarios import SCENARIOS
 
 @pytest.fixture(scope="module")
 def played() -> tuple[Batch, Truth]:
-    policy, setting = load_agent("tiny", mode="direct", temperature=1.0), Setting(SCENARIOS["frozen-lake"], 4, 32)
+    policy, setting = load_agent("tiny", mode="direct", temperature=1.0), Setting(SCENARIOS["frozen-lake"], 2, 64)
     truth = Truth.of(policy, setting.game(), setting.starts(), setting.rounds)
     return play(policy, setting, 0), truth
 

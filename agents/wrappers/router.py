@@ -1,0 +1,110 @@
+"""``router(CHEAP, STRONG)``: one of two players answers each decision, most often because the first is cheaper.
+
+What decides (``route_by``):
+
+* ``share``: a share of the decisions, drawn by chance, goes to the second. That is a fixed mixture, which any other
+  rule has to beat at an equal share;
+* ``agreement``: the first is asked several times, and the second only where fewer than a share ``least`` of those
+  proposals name one action (a cascade: FrugalGPT, arXiv 2305.05176; by self-consistency, arXiv 2310.03094);
+* ``loss``: the second is asked where the first's action loses more than ``least`` by the exact values, which is the
+  best that any rule could know.
+
+The turn says who answered (``served_by``), so the shares are in every run's results.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from agents.baselines.search import PlannerPlayer, search_player_of
+from agents.policy import lists_actions
+from agents.turn import Policy, Turn, TurnRequest
+from agents.wrappers.around import Around, Deciding, Question, action_named, proposals_of
+from textgames.names import did_you_mean
+from textgames.tsmg import TSMG
+
+RouteBy = Literal["share", "agreement", "loss"]
+RULES: tuple[str, ...] = get_args(RouteBy)
+_LEAST = {"agreement": 0.75, "loss": 0.0}
+
+
+class RouterPolicy(Around):
+    """Asks one of two players, by a rule.
+
+    Args:
+        first: the player that is asked unless the rule says otherwise.
+        second: the other one.
+        route_by: the rule, one of :data:`RULES`.
+        share: of the decisions that go to the second, where the rule is ``share``.
+        proposals: how often the first is asked, where the rule is ``agreement``.
+        least: where the rule is ``agreement``, the share of proposals that have to name one action (0.75); where it is
+            ``loss``, the loss from which on the second is asked (0: any loss).
+
+    Raises:
+        ValueError: an option that is out of range.
+    """
+
+    def __init__(
+        self,
+        first: Policy,
+        second: Policy,
+        *,
+        route_by: str = "agreement",
+        share: float = 0.5,
+        proposals: int = 4,
+        least: float | None = None,
+    ) -> None:
+        if route_by not in RULES:
+            raise ValueError(f"route_by is one of {', '.join(RULES)}, got {route_by!r}{did_you_mean(route_by, RULES)}")
+        if proposals < 1:
+            raise ValueError(f"proposals is a whole number of at least 1, got {proposals!r}")
+        if not 0 <= share <= 1:
+            raise ValueError(f"share is a number from 0 to 1, got {share!r}")
+        super().__init__("router", first, second)
+        self.route_by, self.share, self.proposals = route_by, share, proposals if route_by == "agreement" else 1
+        self.least = _LEAST.get(route_by, 0.0) if least is None else least
+        self._planner = PlannerPlayer()  # keeps the search player of every game
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        of_rule = {
+            "share": {"share": self.share},
+            "agreement": {"proposals": self.proposals, "least": self.least},
+            "loss": {"least": self.least},
+        }
+        return {"route_by": self.route_by, **of_rule[self.route_by]}
+
+    def check_game(self, game: TSMG[Any]) -> None:
+        """Raise a ValueError for a game that one of the players can't play, or in which the rule isn't known."""
+        super().check_game(game)
+        if self.route_by == "loss" and not (lists_actions(game) and search_player_of(game).exact):
+            raise ValueError(f"{type(game).__name__} has no exact values: route by agreement or by a share")
+
+    def decide(self, request: TurnRequest) -> Deciding:
+        """Ask the first, if the rule lets it, and then the second, if the rule says so."""
+        if self.route_by == "share":
+            to_second = np.random.default_rng([*request.seed, 1]).random() < self.share
+            (turn,) = yield [Question(request, int(to_second))]
+            return self._by(turn, int(to_second))
+        turns = yield [Question(one) for one in proposals_of(request, self.proposals)]
+        settled = self._settled(request, turns)
+        if settled is not None:
+            return self._by(settled, 0)
+        (turn,) = yield [Question(request, 1)]
+        return self._by(turn, 1)
+
+    def _by(self, turn: Turn, player: int) -> Turn:
+        return replace(turn, served_by=turn.served_by or self.players[player].name)
+
+    def _settled(self, request: TurnRequest, turns: list[Turn]) -> Turn | None:
+        """The first player's answer, if it is to be played."""
+        named = [action_named(request, turn.response) for turn in turns]
+        (action, count), *_ = Counter(named).most_common(1)
+        if action is None:
+            return None
+        if self.route_by == "agreement":
+            return turns[named.index(action)] if count >= self.least * len(turns) else None
+        values = self._planner.searcher(request).values(request)
+        return turns[0] if max(values.values()) - values[action] <= self.least else None
