@@ -33,6 +33,12 @@ WRAPPERS = {
     "search": Wrapper(
         "agents.wrappers.search:SearchPolicy", "the best of an agent's proposals by a value", "proposals"
     ),
+    "advised": Wrapper("agents.wrappers.advised:AdvisedPolicy", "an agent that reads another's advice", players=2),
+    "imagine": Wrapper(
+        "agents.wrappers.imagine:ImaginePolicy",
+        "an agent that sees what its answer leads to",
+        players=2,
+    ),
     "router": Wrapper("agents.wrappers.router:RouterPolicy", "one of two agents for each decision", "proposals", 2),
 }
 

@@ -8,6 +8,8 @@ examples:
   textbench inspect                                   tiny on frozen-lake's first episode
   textbench inspect tiny-msgrpo-snake --scenario snake --episode 3
   textbench inspect hf:./checkpoint --samples 64 --json
+  textbench inspect smollm2 --world-model --prompts world --mode direct
+                                                      how true is what it says will be shown next
 """
 
 from argparse import ArgumentParser, Namespace
@@ -18,6 +20,7 @@ from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
 if TYPE_CHECKING:
     from agents.analysis.inspection import InspectedStep, Inspection
+    from textgames.scenarios import Scenario
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -27,6 +30,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_number(parser, "--episode", 0, "number of the episode", metavar="K")
     add_number(parser, "--seed", None, "the episode's seed, in place of its number")
     add_number(parser, "--samples", 32, "fresh responses per step")
+    parser.add_argument(
+        "--world-model",
+        action="store_true",
+        help="ask it what every action leads to, and compare with the true chances",
+    )
+    add_number(parser, "--starts", 20, "with --world-model: episodes whose positions it is asked about", 2)
     add_options(parser, OF_ONE_AGENT)
     add_output_options(parser, "json")
 
@@ -41,6 +50,8 @@ def run(args: Namespace) -> int:
     from benchmark.runs.plan import find_scenario
 
     scenario = find_scenario(args.scenario, "inspect")
+    if args.world_model:
+        return _world_model(args, scenario)
     seed = scenario.seed(args.episode) if args.seed is None else args.seed
     policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT), scenario)
     try:
@@ -54,6 +65,42 @@ def run(args: Namespace) -> int:
     else:
         print_inspection(inspection, args.agent)
     return 0
+
+
+def _world_model(args: Namespace, scenario: "Scenario") -> int:
+    """Print how well the agent predicts what actions lead to."""
+    import json
+
+    from agents.analysis.world_model import world_fidelity
+    from benchmark.errors import BenchmarkError, UsageError
+    from benchmark.play.agents.players import load_one
+
+    policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT), scenario)
+    try:
+        found = world_fidelity(policy, scenario, starts=args.starts, samples=args.samples)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except RuntimeError as error:
+        raise BenchmarkError(str(error)) from None
+    if args.json:
+        data = {name: value._asdict() if isinstance(value, tuple) else value for name, value in found._asdict().items()}
+        print(json.dumps({"agent": args.agent, "scenario": scenario.name, **data}, indent=1))
+        return 0
+    print(
+        f"{args.agent} as a model of {scenario.name}: {found.pairs} pairs of a position and an action, "
+        f"{found.samples} predictions each"
+    )
+    for name, text in _OF_A_WORLD.items():
+        print(f"  {text:52}{getattr(found, name):z.3f}")
+    return 0
+
+
+_OF_A_WORLD = {
+    "possible": "predictions that can come about",
+    "probability": "true probability of what was predicted",
+    "attainable": "the most that this can be",
+    "distance": "distance of the predictions from the true chances",
+}
 
 
 def to_json(inspection: "Inspection", agent: str) -> dict[str, Any]:

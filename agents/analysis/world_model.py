@@ -1,0 +1,114 @@
+"""How well a player predicts what an action leads to, against the true chances.
+
+A world model is asked in positions of random play about every legal action. Its predictions are compared with all that
+may come of the action by the rules: whether they can come about, how probable that is, and whether repeated answers
+come as often as they should. No result of play is in these figures.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.common.intervals import Estimate, student
+from agents.turn import Policy, TurnRequest, request_in
+from agents.wrappers.imagine import asked_after
+from textgames.rounds import rounds_of_play
+from textgames.scenarios import Scenario
+from textgames.tsmg import TSMG
+
+
+class WorldFidelity(NamedTuple):
+    """What a world model's predictions are worth; means over pairs of a position and an action, with 95% intervals.
+
+    Intervals are Student's over the starts that positions come from.
+
+    Attributes:
+        possible: the share of predictions that may come about.
+        probability: the true probability of what was predicted.
+        attainable: the same of the likeliest outcome, which is the most that ``probability`` can be.
+        distance: the total variation between the predictions of a pair and the true chances, 0 where they are equal. A
+            perfect model isn't at 0 with few samples.
+        pairs: positions with an action that were asked about.
+        samples: predictions of each pair.
+    """
+
+    possible: Estimate
+    probability: Estimate
+    attainable: Estimate
+    distance: Estimate
+    pairs: int
+    samples: int
+
+
+def world_fidelity(
+    world: Policy, scenario: Scenario, *, starts: int = 20, positions: int = 3, samples: int = 1, seed: int = 0
+) -> WorldFidelity:
+    """Ask a world model about every legal action in some positions of random play.
+
+    Args:
+        world: the model of the world.
+        scenario: the game, of one player and with known chances.
+        starts: of how many episodes; their seeds are the scenario's own.
+        positions: of each episode at most, drawn among those that were played.
+        samples: predictions of each pair of a position and an action.
+        seed: of play and predictions.
+
+    Raises:
+        ValueError: a game of several players, or whose chances or actions aren't told.
+        RuntimeError: a provider's error.
+    """
+    game = scenario.game()
+    if len(game.players) > 1 or not game.has_outcomes:
+        raise ValueError(f"{scenario.name} can't be asked about: it takes a game of one player that tells its chances")
+    asked = [
+        (start, request, action, state)
+        for start in range(starts)
+        for request, state in _positions(game, scenario, start, positions, seed)
+        for action in request.legal_actions
+    ]
+    if not asked:
+        raise ValueError(f"{scenario.name} doesn't list its actions, which a world model would be asked about")
+    questions = [
+        replace(asked_after(request, action), seed=(seed, at, sample))
+        for at, (_, request, action, _) in enumerate(asked)
+        for sample in range(samples)
+    ]
+    turns = world.act(questions)
+    if failed := [turn.error for turn in turns if turn.error is not None]:
+        raise RuntimeError(failed[0])
+    figures: dict[int, list[tuple[float, float, float, float]]] = {}
+    for at, (start, request, action, state) in enumerate(asked):
+        said = [turn.response.strip() for turn in turns[at * samples : (at + 1) * samples]]
+        figures.setdefault(start, []).append(_compared(said, _chances(game, state, request.player, action)))
+    means = np.array([np.mean(own, axis=0) for own in figures.values()])
+    return WorldFidelity(*[student(column) for column in means.T], pairs=len(asked), samples=samples)
+
+
+def _compared(said: list[str], chances: dict[str, float]) -> tuple[float, float, float, float]:
+    true = [chances.get(text, 0.0) for text in said]
+    shares = {text: said.count(text) / len(said) for text in said}
+    apart = sum(abs(shares.get(text, 0.0) - chances.get(text, 0.0)) for text in {*shares, *chances}) / 2
+    return float(np.mean([p > 0 for p in true])), float(np.mean(true)), max(chances.values()), apart
+
+
+def _chances(game: TSMG[Any], state: Any, player: str, action: str) -> dict[str, float]:
+    """``{next observation: probability}``"""
+    found: dict[str, float] = {}
+    for chance, after, *_ in game.outcomes(state, {player: action}):
+        text = game.observe(after, player).strip()
+        found[text] = found.get(text, 0.0) + chance
+    return found
+
+
+def _positions(
+    game: TSMG[Any], scenario: Scenario, start: int, count: int, seed: int
+) -> Iterator[tuple[TurnRequest, Any]]:
+    """Different positions of one episode of random play."""
+    rng = np.random.default_rng([seed, start])
+    state = game.initial_state(np.random.default_rng(scenario.seed(start)))
+    states = list(dict.fromkeys(one.state for one in rounds_of_play(game, state, scenario.horizon, rng)))
+    for at in sorted(rng.permutation(len(states))[:count].tolist()):
+        if player := game.to_move(states[at]):
+            yield request_in(game, states[at], player[0]), states[at]
