@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from agents.common.intervals import student
+from research.credit.dose import curves_of, standings
 from research.credit.findings import Findings, draw_of, methods_of, value_of
 from research.credit.settings import STAGES
 from research.jobs.pictures import COLOURS, figure_of, save, style
@@ -43,6 +45,13 @@ def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
                 "intervals over batches"
             )
             drawn.append(("draws.svg", caption))
+        if any(curves_of(findings, game) for game in findings.study.trained):
+            save(_doses(findings), folder / "dose.svg")
+            caption = (
+                "Learning by the dose of true credit, with 95% intervals over seeds; stars: methods as they are, at "
+                "their measured correlation with the true advantage"
+            )
+            drawn.append(("dose.svg", caption))
         if findings.runs:
             save(_curves(findings), folder / "curves.svg")
             drawn.append(("curves.svg", "Exact expected return by tokens spent, mean over the seeds; bars: its range"))
@@ -84,7 +93,7 @@ def _draws(findings: Findings) -> Any:
             if document is None:
                 axis.set_visible(False)
                 continue
-            _draw_lines(axis, document, reference, findings.study.draws.sizes)
+            _draw_lines(axis, document, reference, findings.study.draw_sizes)
             axis.set_title(title, fontsize=8)
             axis.set_ylim(0, 1.03)
             axis.set_xscale("log")
@@ -108,6 +117,28 @@ def _draw_lines(axis: Any, document: Any, reference: str, sizes: Any) -> None:
         axis.errorbar(
             tokens, values, yerr=spread, color=colour, marker=marker, markersize=3, linewidth=1, capsize=2, label=rule
         )
+
+
+def _doses(findings: Findings) -> Any:
+    games = [game for game in findings.study.trained if curves_of(findings, game)]
+    figure, axes = figure_of(len(games), 1, 4.2 * len(games), 3.6)
+    for axis, game in zip(axes[0], games, strict=True):
+        for colour, (noise, own) in zip(COLOURS, curves_of(findings, game).items(), strict=False):
+            found = [student(np.array([*learnt.values()])) for learnt in own.values()]
+            means = np.array([each.value for each in found])
+            ends = np.array([[each.low for each in found], [each.high for each in found]])
+            spread = np.abs(np.nan_to_num(ends - means))
+            axis.errorbar([*own], means, yerr=spread, color=colour, marker="o", markersize=3, capsize=2, label=noise)
+        for row in standings(findings):
+            if row.game == game:
+                axis.plot(row.correlation, row.learning.value, "k*", markersize=5)
+                axis.annotate(row.arm, (row.correlation, row.learning.value), fontsize=6)
+        axis.set_title(game)
+        axis.set_xlabel("correlation with the true advantage")
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel("learning")
+    axes[0][0].legend(fontsize=7, title="noise by", title_fontsize=7)
+    return figure
 
 
 def _curves(findings: Findings) -> Any:

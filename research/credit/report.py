@@ -8,6 +8,7 @@ from typing import Any
 
 from agents.common.clock import duration
 from research.credit.advice import recommendation
+from research.credit.dose import curve_table, curves_of, dose_of, standings, standings_table
 from research.credit.findings import (
     Findings,
     arms_on,
@@ -71,6 +72,17 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             for (game, arm), runs in findings.runs.items()
             for run in runs
         ],
+        "doses": {
+            game: {
+                noise: {f"{share:g}": list(learnt.values()) for share, learnt in own.items()}
+                for noise, own in curves_of(findings, game).items()
+            }
+            for game in findings.study.trained
+        },
+        "standings": [
+            row._asdict() | {"learning": row.learning._asdict(), "difference": row.difference._asdict()}
+            for row in standings(findings)
+        ],
         "predictions": [
             row._asdict() | {"spearman": row.spearman._asdict()} for row in predictions(findings, PREDICTORS)
         ],
@@ -122,10 +134,15 @@ def report_markdown(
     if findings.measured:
         parts += ["## Methods under the instrument", _FIDELITY_LEGEND, ceilings(findings), fidelity_table(findings)]
         parts += [_refused(findings), pictures.get("fidelity.svg", ""), stages_table(findings)]
+    if any(curves_of(findings, game) for game in findings.study.trained):
+        parts += ["## Learning by the dose of true credit", _DOSE_LEGEND, curve_table(findings)]
+        parts += [pictures.get("dose.svg", ""), _STANDING_LEGEND, standings_table(findings)]
     if findings.runs:
         parts += ["## Training at equal tokens", _TRAINING_LEGEND]
         parts += [arms_table(findings), pictures.get("curves.svg", "")]
-        parts += ["## Fidelity and learning: this design can't tell", _PREDICTION_LEGEND, predictions_table(findings)]
+        if not any(map(dose_of, findings.study.arms.values())):
+            parts += ["## Fidelity and learning: this design can't tell", _PREDICTION_LEGEND]
+            parts += [predictions_table(findings)]
         parts += ["## Tuning", tuning_table(findings)]
     parts += ["## What this can't say", _caveats(findings.study), "## How it was done", _method(findings, facts)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -175,6 +192,19 @@ _FIDELITY_LEGEND = (
     "controls'. *oracle* is the true advantage itself, which tells the ceiling, *noise* knows nothing. "
     "Methods that need a critic are given the best value that the prompt allows, so this is what they could be. "
     "*Fresh* are response tokens of fresh rollouts for each response token of the batch."
+)
+
+_DOSE_LEGEND = (
+    "Mean of the exact expected return over the evaluations of a run, by the correlation of its credit with the true "
+    "advantage; all else is equal, the size of the credit too. The rest of the credit is drawn for every step, for "
+    "every episode, or once for every action. Student's intervals over seeds; all runs of a game begin at one base, so "
+    "they say nothing of other bases."
+)
+
+_STANDING_LEGEND = (
+    "Methods as they are, beside what the curve of noise by episode says at the correlation that the instrument "
+    "measures of them (the mean over three stages of a plain run). Differences are paired by seed, *p* is corrected by "
+    "Holm over the table."
 )
 
 _TRAINING_LEGEND = (

@@ -144,6 +144,11 @@ class Study(BaseModel):
         return [name for name, game in self.games.items() if game.trained]
 
     @property
+    def draw_sizes(self) -> tuple[int, ...]:
+        """How many episodes draw rules are measured with; nothing where they aren't."""
+        return () if self.draws is None else self.draws.sizes
+
+    @property
     def plain(self) -> str:
         """The arm that the stages of training come from."""
         return next(iter(self.arms))

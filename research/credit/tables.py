@@ -143,7 +143,7 @@ def draws_table(findings: Findings) -> str:
     for (game, run, stage), document in findings.drawn.items():
         (first, *_) = [each for each in document["methods"] if each["name"] == "msgrpo"]
         where, silent = f"{game} {run}, {stage}", first["without_signal"]
-        rows += [_draw_row(where, silent, document, m, "exact") for m in findings.study.draws.sizes]
+        rows += [_draw_row(where, silent, document, m, "exact") for m in findings.study.draw_sizes]
     return table(_DRAW_HEAD, rows)
 
 
@@ -208,7 +208,7 @@ def draw_gains(findings: Findings) -> list[DrawGain]:
     """
     rows, p_values = [], []
     for stage in STAGES:
-        for m in findings.study.draws.sizes:
+        for m in findings.study.draw_sizes:
             gains = by_game(
                 {
                     cell: draw["minus_uniform"]["value"]

@@ -1,0 +1,116 @@
+"""What a study with arms of a known dose of true credit says: the curve of learning against dose, and who stands on it.
+
+An arm whose credit is :class:`research.credit.dosed.Dosed` has a dose; methods as they are have a measured correlation
+with the true advantage, at which the curve predicts what they learn.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.common.intervals import Estimate, student
+from benchmark.score.statistics import holm, student_p_value
+from research.credit.findings import Findings, by_game, value_of
+from research.jobs.report import table
+
+DOSED = "research.credit.dosed:Dosed"
+PREDICTOR = "episode"
+"""The kind of noise whose curve the prediction is from: the luck of a return is shared by all steps of an episode."""
+
+
+class Dose(NamedTuple):
+    """The share of the true advantage in an arm's credit, and what the rest is."""
+
+    share: float
+    noise: str
+
+
+def dose_of(settings: Mapping[str, Any]) -> Dose | None:
+    """The dose of an arm, by its settings; ``None`` of a method as it is."""
+    if settings.get("credit") != DOSED:
+        return None
+    own = settings.get("methods", {}).get("method_settings", {}).get("credit", {}).get(DOSED, {})
+    return Dose(own.get("share", 1.0), own.get("noise", "step"))
+
+
+def curves_of(findings: Findings, game: str) -> dict[str, dict[float, dict[int, float]]]:
+    """``{noise: {share: {seed: learning}}}``; a share of 1 or 0 belongs to every kind of noise."""
+    doses = {arm: dose for arm, settings in findings.study.arms.items() if (dose := dose_of(settings)) is not None}
+    found: dict[str, dict[float, dict[int, float]]] = {}
+    for noise in dict.fromkeys(dose.noise for dose in doses.values()):
+        for arm, dose in sorted(doses.items(), key=lambda one: one[1].share):
+            runs = findings.runs.get((game, arm), ())
+            if runs and (dose.noise == noise or dose.share in (0.0, 1.0)):
+                found.setdefault(noise, {})[dose.share] = {run.seed: run.learning for run in runs}
+    return found
+
+
+class Standing(NamedTuple):
+    """A method as it is, beside what the curve says of its correlation."""
+
+    game: str
+    arm: str
+    correlation: float  # with the true advantage, the mean over the stages of a plain run
+    predicted: float  # learning, by the curve at that correlation
+    learning: Estimate
+    difference: Estimate  # learning less predicted, paired by seed, over seeds
+    p_holm: float
+
+
+def standings(findings: Findings) -> list[Standing]:
+    """Every method that was measured and trained, on every game with a curve."""
+    rows, p_values = [], []
+    for game in findings.study.trained:
+        curve = curves_of(findings, game).get(PREDICTOR, {})
+        for arm, settings in findings.study.arms.items():
+            correlation = _correlation(findings, game, str(settings.get("credit", "msgrpo")))
+            learnt = {run.seed: run.learning for run in findings.runs.get((game, arm), ())}
+            seeds = [seed for seed in learnt if all(seed in own for own in curve.values())]
+            if dose_of(settings) is not None or correlation is None or len(curve) < 2 or len(seeds) < 2:
+                continue
+            shares = sorted(curve)
+            said = np.array(
+                [np.interp(correlation, shares, [curve[share][seed] for share in shares]) for seed in seeds]
+            )
+            own = np.array([learnt[seed] for seed in seeds])
+            rows.append(Standing(game, arm, correlation, float(said.mean()), student(own), student(own - said), 1.0))
+            p_values.append(student_p_value(own - said))
+    return [row._replace(p_holm=p) for row, p in zip(rows, holm(p_values), strict=True)]
+
+
+def _correlation(findings: Findings, game: str, method: str) -> float | None:
+    known = {
+        cell: value
+        for cell, document in findings.measured.items()
+        if cell[0] == game and (value := value_of(document, method, "correlation")) is not None
+    }
+    return by_game(known).get(game)
+
+
+def curve_table(findings: Findings) -> str:
+    """Learning at every dose, for each game and kind of noise."""
+    curves = {game: curves_of(findings, game) for game in findings.study.trained}
+    shares = sorted({share for curve in curves.values() for own in curve.values() for share in own}, reverse=True)
+    rows = [
+        [
+            *(game, noise),
+            *(f"{student(np.array([*own[share].values()])):z.3f}" if share in own else "-" for share in shares),
+        ]
+        for game, curve in curves.items()
+        for noise, own in curve.items()
+    ]
+    return table(["game", "noise", *(f"{share:g}" for share in shares)], rows)
+
+
+def standings_table(findings: Findings) -> str:
+    """The table of :func:`standings`."""
+    rows = [
+        [
+            *(row.game, row.arm, f"{row.correlation:.2f}", f"{row.predicted:.3f}", f"{row.learning:z.3f}"),
+            *(f"{row.difference:z.3f}", f"{row.p_holm:.2f}"),
+        ]
+        for row in standings(findings)
+    ]
+    head = ["game", "method", "correlation", "learning, predicted", "learning", "difference", "p (Holm)"]
+    return table(head, rows) if rows else ""

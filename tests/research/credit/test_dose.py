@@ -1,0 +1,80 @@
+"""What a study of doses says: the curve, the methods on it, and its report, from runs written down by hand."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from research.credit.dose import Dose, curves_of, dose_of, standings
+from research.credit.findings import Findings, Run
+from research.credit.report import report_data, report_markdown
+from research.credit.settings import Study, read_study
+from research.jobs.report import clean
+
+GAME = "sliding-near"
+SEEDS = range(6)
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return read_study("credit-dose", {"seeds": len(SEEDS)})
+
+
+def run(seed: int, learning: float) -> Run:
+    points = np.array([0.1, learning, learning])
+    return Run(seed, 1e-3, np.arange(3.0), points, 2, 10, 20, 1.0)
+
+
+def findings(study: Study, **methods: float) -> Findings:
+    """Learning is the share itself, with a seed's own luck; methods' correlation is 0.5."""
+    luck = {seed: 0.01 * seed for seed in SEEDS}
+    learning = {arm: dose.share for arm, settings in study.arms.items() if (dose := dose_of(settings)) is not None}
+    runs = {(GAME, arm): [run(s, mean + luck[s]) for s in SEEDS] for arm, mean in learning.items()}
+    runs |= {(GAME, arm): [run(s, mean + 0.05 - luck[s]) for s in SEEDS] for arm, mean in methods.items()}
+    document: dict[str, Any] = {
+        "methods": [{"name": name, "correlation": {"value": 0.5}} for name in methods],
+        "skipped": {},
+        "truth": {"states": 7, "expected_return": 0.2},
+    }
+    measured = {(GAME, 0, stage): document for stage in ("base", "end")}
+    empty: dict[str, Any] = {"stages": {}, "bases": {}, "drawn": {}, "thinking": {}, "tuned": {}}
+    return Findings(study=study, measured=measured, runs=runs, missing=(), seconds={}, code=(), **empty)
+
+
+def test_the_arms_of_the_recipe_are_doses_and_methods(study: Study) -> None:
+    doses = {arm: dose_of(settings) for arm, settings in study.arms.items()}
+    assert doses["true"] == Dose(1.0, "step")
+    assert doses["none"] == Dose(0.0, "step")
+    assert doses["episode-025"] == Dose(0.25, "episode")
+    assert [arm for arm, dose in doses.items() if dose is None] == ["dr_grpo", "rtg", "gigpo", "g2po", "vine"]
+
+
+def test_every_kind_of_noise_has_a_curve_from_nothing_to_the_truth(study: Study) -> None:
+    curves = curves_of(findings(study), GAME)
+    assert list(curves) == ["step", "episode", "action"]
+    for own in curves.values():
+        assert list(own) == [0.0, 0.25, 0.5, 0.75, 1.0]
+        assert own[0.25][2] == pytest.approx(0.27)
+
+
+def test_a_method_that_learns_more_than_its_correlation_says_is_told_apart(study: Study) -> None:
+    rows = {row.arm: row for row in standings(findings(study, rtg=0.5, g2po=0.7))}
+    assert list(rows) == ["rtg", "g2po"]
+    assert rows["rtg"].predicted == pytest.approx(0.525)
+    assert rows["rtg"].difference.value == pytest.approx(0)
+    assert rows["g2po"].difference.value == pytest.approx(0.2)
+    assert rows["g2po"].p_holm < 0.01
+
+
+def test_the_report_has_the_curve_and_no_other_prediction(study: Study) -> None:
+    found = findings(study, rtg=0.5)
+    for document in found.measured.values():  # all that the report shows of a measurement
+        for method in document["methods"]:
+            method |= {"extra_tokens": 0, "seconds": 1.0}
+            method |= {name: {"value": 0.5, "low": 0.4, "high": 0.6} for name in ("gradient_cosine", "sign_agreement")}
+    data = report_data(found, {})
+    assert data["doses"][GAME]["action"]["0.5"] == pytest.approx([0.5 + 0.01 * seed for seed in SEEDS])
+    assert clean(data["standings"])[0]["arm"] == "rtg"
+    text = report_markdown(found, {"textbench": "1"})
+    assert "## Learning by the dose of true credit" in text
+    assert "this design can't tell" not in text
