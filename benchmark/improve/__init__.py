@@ -30,6 +30,7 @@ class Improver(NamedTuple):
 
 IMPROVERS = {
     "imitate": Improver("benchmark.improve.methods.imitate:improve", "imitate a cheap expert, such as planner"),
+    "offline": Improver("benchmark.improve.methods.offline:improve", "learn from play that is there, the best of it"),
 }
 
 

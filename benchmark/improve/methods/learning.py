@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agents.load import options_taken
+from agents.prompt import PromptMap
 from agents.wrappers import model_inside, wrapped_in
 from benchmark.errors import BenchmarkError, UsageError
 from benchmark.improve.budget import Spent
@@ -13,19 +14,23 @@ from benchmark.play.agents.objects import AgentTable
 
 if TYPE_CHECKING:
     from agents.msgrpo.configuration.config import MSGRPOConfig
-    from agents.prompt import PromptMap
 
 MODEL = "model"
 """The folder of the weights in the task's."""
 
 
-def prompt_map_of(task: ImprovementTask) -> "PromptMap":
-    """What the agent is asked with."""
-    from agents.load import load_agent
+def mode_of(task: ImprovementTask) -> str:
+    """The response mode that the agent's model plays in.
 
-    own = {option: value for option, value in task.agent.items() if option != "spec"}
-    prompt_map: PromptMap = load_agent(_local(task), **own).prompt_map  # type: ignore[attr-defined]
-    return prompt_map
+    Raises:
+        UsageError: it has no model whose weights can be trained here.
+    """
+    from agents.models.local.loading.card import read_card
+    from agents.models.provider import model_folder
+
+    with said_as_usage():
+        card = read_card(model_folder(_local(task)))
+    return str(task.agent.get("mode") or (card.mode if card else PromptMap.mode))
 
 
 def config_of(
@@ -36,12 +41,11 @@ def config_of(
     Raises:
         UsageError: the agent has no model whose weights can be trained here, or a setting that can't be used.
     """
-    from agents.models.local.loading.card import read_card
-    from agents.models.provider import model_folder
     from agents.msgrpo.warmup.start import warmup_config
 
     spec = _local(task)
     settings: dict[str, Any] = {
+        "response_mode": mode_of(task),
         "lora_rank": rank,
         "update_passes": passes,
         "seed": task.seed,
@@ -50,8 +54,6 @@ def config_of(
         "legal_only": bool(task.agent.get("legal_only")),
     }
     with said_as_usage():
-        card = read_card(model_folder(spec))
-        settings["response_mode"] = task.agent.get("mode") or (card.mode if card else "think")
         settings |= {} if learning_rate is None else {"learning_rate": learning_rate}
         if (longest := task.agent.get("max_tokens")) is not None:
             settings["max_response_tokens"] = longest
