@@ -31,6 +31,8 @@ class Improver(NamedTuple):
 IMPROVERS = {
     "imitate": Improver("benchmark.improve.methods.imitate:improve", "imitate a cheap expert, such as planner"),
     "offline": Improver("benchmark.improve.methods.offline:improve", "learn from play that is there, the best of it"),
+    "gepa": Improver("benchmark.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
+    "library": Improver("benchmark.improve.methods.library:improve", "collect lessons from failures that help"),
 }
 
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
 from benchmark.errors import UsageError
 from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.learning import config_of, learnt, mode_of, said_as_usage
-from benchmark.improve.prompts import write_prompts
+from benchmark.improve.prompts import prompt_map_of, with_texts
 from benchmark.play.agents.objects import AgentTable
 from benchmark.score.results import read_columns
 from benchmark.show.training_data import EVALUATED, RecordedDecision, Source
@@ -83,15 +83,17 @@ def improve(
     mode = mode_of(task)
     folders = [Path(each) for each in learn_from] if learn_from else _own_play(task, episodes, attempts)
     found = recorded(folders, task.scenarios, mode)
-    weights = {"filtered": lambda: _filtered(found, top), "weighted": lambda: _weighted(found, beta)}
-    chosen = weights.get(method, lambda: [1.0] * len(found))()
+    if method == "filtered":
+        chosen = _filtered(found, top)
+    else:
+        chosen = _weighted(found, beta) if method == "weighted" else [1.0] * len(found)
     told = _told(found) if method == "return" else [""] * len(found)
     if len({episode.result for episode in found}) == 1:
         task.say(f"all {len(found)} episodes have the same return, so nothing tells good play from bad")
         return task.agent
     count = sum(len(one.decisions) for one, weight in zip(found, chosen, strict=True) if weight and not _is_out(one))
     if method == "return":
-        task = replace(task, agent=_asked_for_the_best(task, mode))
+        task = replace(task, agent=_asked_for_the_best(task))
     config = config_of(task, count, rank=rank, learning_rate=learning_rate, passes=passes)
 
     def demonstrations(prompt_map: PromptMap) -> tuple[list["TaughtDecision"], list["TaughtDecision"]]:
@@ -206,15 +208,11 @@ def _saying(prompt_map: PromptMap, line: str) -> PromptMap:
     return PromptMap(prompt_map.mode, prompt_map.history_turns, texts)
 
 
-def _asked_for_the_best(task: ImprovementTask, mode: str) -> AgentTable:
-    """The agent with prompts that ask for the best result, in a file of the task's folder."""
-    from agents.load import load_agent
-
-    own = {option: value for option, value in task.agent.items() if option != "spec"}
-    texts: PromptTexts = load_agent(task.agent["spec"], **own).prompt_map.texts  # type: ignore[attr-defined]
-    file = task.out / "prompts.toml"
-    write_prompts(file, replace(texts, opening=f"{texts.opening}\n\n{_line(BEST)}"))
-    return {**task.agent, "prompts": str(file), "mode": mode}
+def _asked_for_the_best(task: ImprovementTask) -> AgentTable:
+    """The agent with prompts that ask for the best result."""
+    prompts = prompt_map_of(task.agent)
+    texts = replace(prompts.texts, opening=f"{prompts.texts.opening}\n\n{_line(BEST)}")
+    return with_texts(task.agent, texts, prompts.mode, task.out)
 
 
 def _taught(episode: RecordedEpisode, weight: float, prompt_map: PromptMap) -> list["TaughtDecision"]:
