@@ -33,6 +33,7 @@ IMPROVERS = {
     "offline": Improver("benchmark.improve.methods.offline:improve", "learn from play that is there, the best of it"),
     "gepa": Improver("benchmark.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
     "library": Improver("benchmark.improve.methods.library:improve", "collect lessons from failures that help"),
+    "preferences": Improver("benchmark.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
 }
 
 

@@ -20,9 +20,8 @@ import numpy as np
 
 from agents.prompt import PromptMap
 from benchmark.errors import UsageError
-from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.methods.learning import config_of, learnt, mode_of, said_as_usage
+from benchmark.improve.methods.learning import config_of, learnt, mode_of, own_play, said_as_usage
 from benchmark.improve.prompts import prompt_map_of, with_texts
 from benchmark.play.agents.objects import AgentTable
 from benchmark.score.results import read_columns
@@ -81,7 +80,7 @@ def improve(
     if not 0 < top <= 1 or beta <= 0:
         raise UsageError(f"top is above 0 and at most 1 and beta above 0, got top = {top:g} and beta = {beta:g}")
     mode = mode_of(task)
-    folders = [Path(each) for each in learn_from] if learn_from else _own_play(task, episodes, attempts)
+    folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
     found = recorded(folders, task.scenarios, mode)
     if method == "filtered":
         chosen = _filtered(found, top)
@@ -135,21 +134,6 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
             f"{EVALUATED})"
         )
     return list(found.values())
-
-
-def _own_play(task: ImprovementTask, episodes: int, attempts: int) -> list[Path]:
-    """The agent's own play, as far as the budget reaches."""
-    folders: list[Path] = []
-    try:
-        for attempt in range(1, attempts + 1):
-            play = task.play(task.agent, task.seeds(episodes), f"own-{attempt}", resample=attempt)
-            task.say(f"attempt {attempt} of {attempts}: mean return {play.mean:.3f} on {episodes} training seeds")
-            folders.append(play.folder)
-    except BudgetSpentError as spent:
-        task.say(str(spent))
-        if not folders:
-            raise UsageError(f"{spent}, and there is no play to learn from: give it more, or fewer episodes") from None
-    return folders
 
 
 def _is_out(episode: RecordedEpisode) -> bool:
