@@ -82,10 +82,10 @@ def improve(
 def _pairs(folders: Sequence[Path]) -> list[Pair]:
     """Every answer that is worth less than another to the same prompt, beside the best of these."""
     lines = preferences(Source(read_columns(folders)), own=True)
-    return [
+    return sorted(  # folders have episodes in the order in which they ended
         Pair(tuple(Message(**one) for one in line["prompt"]), *(line[name][0]["content"] for name in Pair._fields[1:]))
         for line in lines
-    ]
+    )
 
 
 def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: float, sft: float) -> None:
