@@ -187,7 +187,7 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
     if (wrapped := wrapped_in(spec)) is not None:
         inside, made = [options_taken(one) for one in wrapped.inside], wrapper(wrapped.name)
         options = {name: kind for taken, _ in inside for name, kind in taken.items()}
-        options |= {name: _type_of(made, name) for name in own_options(wrapped.name)}
+        options |= {name: type_of(made, name) for name in own_options(wrapped.name)}
         return options, any(others for _, others in inside)
     found = find_model(spec)
     if found is not None:
@@ -198,12 +198,12 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
     options, takes_others = {}, False
     for taker, arguments in takers:
         own = taken_by(taker, arguments=arguments)
-        options |= {name: _type_of(taker, name) for name in own.named}
+        options |= {name: type_of(taker, name) for name in own.named}
         takes_others |= own.others
     return options, takes_others
 
 
-def _type_of(taker: Callable[..., Any], name: str) -> Any:
+def type_of(taker: Callable[..., Any], name: str) -> Any:
     """The type of one parameter; ``Any`` where it has none, or one that is imported for type checkers alone."""
     function: Any = taker.__init__ if inspect.isclass(taker) else taker
     written = getattr(function, "__annotations__", {}).get(name, Any)

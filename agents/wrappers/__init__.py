@@ -5,7 +5,7 @@ other parameters are its options. What its questions cost is part of the turn th
 wrapper, and a line here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
@@ -85,6 +85,14 @@ def innermost(spec: str) -> tuple[str, ...]:
     """The specs of the players that are inside of all wrappers; the spec itself where it is no wrapper."""
     wrapped = wrapped_in(spec)
     return (spec,) if wrapped is None else tuple(one for inner in wrapped.inside for one in innermost(inner))
+
+
+def with_innermost(spec: str, of: Callable[[str], str]) -> str:
+    """The spec with another in the place of each of the innermost players."""
+    wrapped = wrapped_in(spec)
+    if wrapped is None:
+        return of(spec)
+    return f"{wrapped.name}({', '.join(with_innermost(inner, of) for inner in wrapped.inside)})"
 
 
 def models_inside(spec: str) -> list[tuple[Provider, str]]:
