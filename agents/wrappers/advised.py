@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from agents.turn import Policy, TurnRequest
-from agents.wrappers.around import Around, Deciding, Question, action_named
+from agents.wrappers.around import Around, Deciding, Question, action_named, check_reads_below
 
 
 class AdvisedPolicy(Around):
@@ -22,12 +22,13 @@ class AdvisedPolicy(Around):
         advice: the words below the observation, with ``{advice}`` in them.
 
     Raises:
-        ValueError: words without a place for the advice.
+        ValueError: words without a place for the advice, or a player that wouldn't read it.
     """
 
     def __init__(self, player: Policy, advisor: Policy, *, advice: str = "Advice: {advice}") -> None:
         if "{advice}" not in advice:
             raise ValueError(f"advice must have {{advice}} in it, where the advisor's words go; got {advice!r}")
+        check_reads_below(player)
         super().__init__("advised", player, advisor)
         self.advice = advice
 

@@ -135,6 +135,20 @@ def _sum(turns: Sequence[Turn]) -> Usage:
     )
 
 
+def check_reads_below(player: Policy) -> None:
+    """Refuse a player whose prompts end before what a wrapper writes below the observation.
+
+    Raises:
+        ValueError: its prompts show observations up to some text alone.
+    """
+    prompt_map = getattr(player, "prompt_map", None)
+    if prompt_map is not None and prompt_map.texts.cut_at:
+        raise ValueError(
+            f"{player.name} reads observations up to {prompt_map.texts.cut_at!r} alone, so it wouldn't see what is "
+            "written below them: give it other prompts, such as --prompts brief"
+        )
+
+
 def proposals_of(request: TurnRequest, count: int) -> list[TurnRequest]:
     """The request with other seeds; the first is the request itself: one proposal is the player's own answer."""
     return [request, *(replace(request, seed=(*request.seed, at)) for at in range(1, count))]

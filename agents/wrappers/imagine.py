@@ -15,7 +15,7 @@ import numpy as np
 from agents.baselines.search import PlannerPlayer
 from agents.policy import as_requests
 from agents.turn import Policy, Turn, TurnRequest
-from agents.wrappers.around import Around, Deciding, Question, action_named
+from agents.wrappers.around import Around, Deciding, Question, action_named, check_reads_below
 
 ASKED = "The player answers: {action}\nWhat is shown next?"
 """What stands below an observation where a world model is asked; see :func:`asked_after`."""
@@ -38,12 +38,13 @@ class ImaginePolicy(Around):
         revisions: how often the player may answer again; it is played as soon as it answers the same again.
 
     Raises:
-        ValueError: less than one revision.
+        ValueError: less than one revision, or a player that wouldn't read what is imagined.
     """
 
     def __init__(self, player: Policy, world: Policy, *, revisions: int = 1) -> None:
         if revisions < 1:
             raise ValueError(f"revisions is a whole number of at least 1, got {revisions!r}")
+        check_reads_below(player)
         super().__init__("imagine", player, world)
         self.revisions = revisions
 

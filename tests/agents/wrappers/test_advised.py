@@ -74,3 +74,9 @@ def test_an_error_of_the_advisor_is_the_decisions() -> None:
 def test_words_without_a_place_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must have \{advice\} in it"):
         check_agent("advised(random, planner)", advice="Listen!")
+
+
+@pytest.mark.parametrize("spec", ["advised(tiny, planner)", "imagine(tiny, planner)"])
+def test_a_player_that_would_not_read_it_is_refused(spec: str) -> None:
+    with pytest.raises(ValueError, match="reads observations up to .*Grid"):
+        load_agent(spec, prompts="brief-coordinates")
