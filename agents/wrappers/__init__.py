@@ -29,7 +29,10 @@ class Wrapper(NamedTuple):
 
 
 WRAPPERS = {
-    "search": Wrapper("agents.wrappers.search:SearchPolicy", "the best of an agent's proposals by a value", "proposals")
+    "masked": Wrapper("agents.wrappers.masked:MaskedPolicy", "an agent kept to what a program allows"),
+    "search": Wrapper(
+        "agents.wrappers.search:SearchPolicy", "the best of an agent's proposals by a value", "proposals"
+    ),
 }
 
 _WRAPPED = re.compile(rf"(?P<name>{'|'.join(WRAPPERS)})\((?P<inner>.+)\)", re.DOTALL)

@@ -17,10 +17,10 @@ import numpy as np
 
 from agents.baselines.search import PlannerPlayer, search_player_of
 from agents.policy import as_request, as_requests, lists_actions
-from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest, Usage, check_game, is_served, request_in
+from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest, Usage, request_in
+from agents.wrappers.around import PlayerAround, named_action
 from textgames.names import did_you_mean
 from textgames.rounds import rounds_of_play
-from textgames.texts.actions import ActionNames, Unreadable, action_content, parse_action
 from textgames.tsmg import TSMG
 
 Rank = Callable[[TurnRequest, Sequence[str]], Mapping[str, float]]
@@ -29,7 +29,7 @@ Rank = Callable[[TurnRequest, Sequence[str]], Mapping[str, float]]
 RANKS = ("votes", "rollouts", "exact")
 
 
-class SearchPolicy:
+class SearchPolicy(PlayerAround):
     """Plays the best of several proposals of another player.
 
     Args:
@@ -48,7 +48,8 @@ class SearchPolicy:
                 raise ValueError(f"{option} is a whole number of at least 1, got {number!r}")
         if isinstance(rank_by, str) and rank_by not in RANKS:
             raise ValueError(f"rank_by is one of {', '.join(RANKS)}, got {rank_by!r}{did_you_mean(rank_by, RANKS)}")
-        self.inner, self.proposals, self.rank_by, self.rollouts = inner, proposals, rank_by, rollouts
+        super().__init__(inner)
+        self.proposals, self.rank_by, self.rollouts = proposals, rank_by, rollouts
         self.name = f"search({inner.name})"
         self._planner = PlannerPlayer()  # keeps the search player of every game
 
@@ -59,20 +60,9 @@ class SearchPolicy:
             {"rollouts": self.rollouts} if rank_by == "rollouts" else {}
         )
 
-    @property
-    def served(self) -> bool:
-        """As the player inside."""
-        return is_served(self.inner)
-
-    @property
-    def history_turns(self) -> int | None:
-        """As the player inside."""
-        turns: int | None = getattr(self.inner, "history_turns", 0)
-        return turns
-
     def check_game(self, game: TSMG[Any]) -> None:
         """Raise a ValueError for a game whose actions can't be ranked so."""
-        check_game(self.inner, game)
+        super().check_game(game)
         if self.rank_by not in ("exact", "rollouts"):
             return
         name, instead = type(game).__name__, "rank proposals by votes"
@@ -103,11 +93,6 @@ class SearchPolicy:
         turns = await asyncio.gather(*map(self.inner.act_async, self._questions(asked)))
         return self._best(asked, turns)
 
-    async def aclose(self) -> None:
-        """Release the connections of the player inside."""
-        if (close := getattr(self.inner, "aclose", None)) is not None:
-            await close()
-
     def _questions(self, request: TurnRequest) -> list[TurnRequest]:
         """The first is the request itself, so that a single proposal is what the player inside would have played."""
         return [request, *(replace(request, seed=(*request.seed, at)) for at in range(1, self.proposals))]
@@ -119,7 +104,7 @@ class SearchPolicy:
 
     def _chosen(self, request: TurnRequest, turns: Sequence[Turn]) -> Turn:
         """The proposal of the largest value; the first of all where none can be read."""
-        read = [(action, turn) for turn in turns if (action := _action(request, turn.response)) is not None]
+        read = [(action, turn) for turn in turns if (action := named_action(request, turn.response)) is not None]
         if not read:
             return turns[0]
         values = self._values(request, [action for action, _ in read])
@@ -160,15 +145,6 @@ def _random_return(game: TSMG[Any], state: Any, request: TurnRequest, action: st
 
     played = rounds_of_play(game, state, request.steps_left, rng, choose)
     return sum(one.rewards.get(request.player, 0.0) for one in played)
-
-
-def _action(request: TurnRequest, response: str) -> str | None:
-    """The action that a response names; where none are listed, whatever stands in its action tag."""
-    if request.legal_actions:
-        named = parse_action(response, ActionNames(request.legal_actions))
-        return named if isinstance(named, str) else None
-    found = action_content(response)
-    return None if isinstance(found, Unreadable) else found[0].strip().casefold()
 
 
 def _sum(turns: Sequence[Turn]) -> Usage:

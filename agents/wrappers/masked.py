@@ -1,0 +1,77 @@
+"""``masked(AGENT)``: another player, kept to the actions that a program allows.
+
+The program is a file with ``allowed(observation, legal_actions) -> list of actions``, which a model may have written.
+An answer that names none of them, or can't be read, is replaced by the first of them: nothing is asked again, so that
+a decision costs what it costs without the program. (AutoHarness, Lou et al. 2026, arXiv 2603.03329, writes such
+programs by a model.)
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from agents.policy import as_request, as_requests
+from agents.programs.players import digest, opened, read_program, turn_of_answer, without_tags
+from agents.programs.sandbox import Answer, Call
+from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest
+from agents.wrappers.around import PlayerAround, named_action
+
+FUNCTION = "allowed(observation, legal_actions)"
+
+
+class MaskedPolicy(PlayerAround):
+    """Plays what another player answers where a program allows it, else the first action that the program allows.
+
+    Where the program fails, so does the answer, which can't be read then and says why.
+
+    Args:
+        inner: the player that is asked.
+        program: the file with the function ``allowed``.
+        seconds: of processor time for one call of it.
+        memory_mb: megabytes of memory for it.
+
+    Raises:
+        ValueError: there is no such file or function.
+        NoSandboxError: programs can't be held on this machine.
+    """
+
+    def __init__(self, inner: Policy, *, program: str = "", seconds: float = 1.0, memory_mb: int = 256) -> None:
+        if not program:
+            raise ValueError("masked(AGENT) needs a program that says what is allowed: --set NAME.program=FILE")
+        super().__init__(inner)
+        source = read_program(program)
+        self.name = f"masked({inner.name})"
+        self.settings: dict[str, Any] = {"sha256": digest(source)}
+        self._sandbox = opened(program, source, (FUNCTION,), seconds=seconds, memory_mb=memory_mb)
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        """Answer every request with what is allowed; the player inside sees all of them as one batch."""
+        asked = as_requests(requests)
+        return self._kept(asked, self.inner.act(asked))
+
+    async def act_async(self, request: TurnRequest | str) -> Turn:
+        """The same for one request to a player behind a server."""
+        asked = as_request(request)
+        if not isinstance(self.inner, AsyncPolicy):
+            return (await asyncio.to_thread(self.act, [asked]))[0]
+        return self._kept([asked], [await self.inner.act_async(asked)])[0]
+
+    def _kept(self, requests: Sequence[TurnRequest], turns: Sequence[Turn]) -> list[Turn]:
+        calls = [Call("allowed", (one.observation, list(one.legal_actions)), one.seed) for one in requests]
+        answers = self._sandbox.calls(calls)
+        return [_kept(*each) for each in zip(requests, turns, answers, strict=True)]
+
+
+def _kept(request: TurnRequest, turn: Turn, answer: Answer) -> Turn:
+    allowed = answer.value
+    if turn.error is not None:
+        return turn
+    if not allowed or not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
+        told = answer if answer.error else Answer(error=f"{FUNCTION} returned {allowed!r:.80}, which names no actions")
+        response = turn_of_answer(told, FUNCTION).response
+    elif named_action(request, turn.response) in allowed:
+        return turn
+    else:  # what was said stays in the record
+        response = f"<think>{without_tags(turn.response)}</think><action>{allowed[0]}</action>"
+    return replace(turn, response=response, response_ids=None, logprobs=None, allowed=None)
