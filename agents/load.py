@@ -203,7 +203,7 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
     if (wrapped := wrapped_in(spec)) is not None:
         options, takes_others = options_taken(wrapped[1])
         own = wrapper(wrapped[0])
-        return {**options, **{name: _type_of(own, name) for name in taken_by(own, arguments=1).named}}, takes_others
+        return {**options, **{name: type_of(own, name) for name in taken_by(own, arguments=1).named}}, takes_others
     found = find_model(spec)
     if found is not None:
         takers: list[tuple[Callable[..., Any], int]] = [(language_agent, 1), (found[0].make, 1)]
@@ -213,12 +213,12 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
     options, takes_others = {}, False
     for taker, arguments in takers:
         own = taken_by(taker, arguments=arguments)
-        options |= {name: _type_of(taker, name) for name in own.named}
+        options |= {name: type_of(taker, name) for name in own.named}
         takes_others |= own.others
     return options, takes_others
 
 
-def _type_of(taker: Callable[..., Any], name: str) -> Any:
+def type_of(taker: Callable[..., Any], name: str) -> Any:
     """The type of one parameter; ``Any`` where it has none, or one that is imported for type checkers alone."""
     function: Any = taker.__init__ if inspect.isclass(taker) else taker
     written = getattr(function, "__annotations__", {}).get(name, Any)

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -54,3 +54,13 @@ def _toml_value(text: str) -> Any:
     value = tomllib.loads(f"value = {text}")["value"]
     json.dumps(value)  # raises a TypeError for a date, which no setting takes: it stays the text that it is
     return value
+
+
+def to_toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {to_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    # JSON's plain values are TOML's as well, but for one control character in strings
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -35,6 +35,7 @@ COMMANDS = {
 
 LAB = {
     "warmup": "let a model imitate a player before it is fine-tuned",
+    "improve": "make a player better, by one of several methods and within a budget",
     "credit": "measure methods of credit against the true advantage",
     "inspect": "show what a model wants to do at each step, against the solver",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",

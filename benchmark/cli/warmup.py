@@ -12,7 +12,6 @@ examples:
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,6 @@ from benchmark.cli.arguments import add_number, add_output_options, real_number
 if TYPE_CHECKING:
     from agents.msgrpo.configuration.config import MSGRPOConfig
     from benchmark.cli.output import Output
-    from benchmark.score.document import ScoreView
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -119,10 +117,8 @@ def _config(args: Namespace) -> "MSGRPOConfig":
 def _evaluated(args: Namespace, config: "MSGRPOConfig", output: "Output") -> int:
     """Play the scenarios' own episodes, which nothing is trained on, with the model as it was and as it is."""
     from agents.load import check_spec
-    from benchmark.cli.output import report
-    from benchmark.play.agents.choice import plan_run
-    from benchmark.play.options import RunOptions, checked_options
-    from benchmark.play.session import open_session
+    from agents.msgrpo.warmup.start import add_scores
+    from benchmark.cli.before_after import play_both
 
     base = config.model
     try:
@@ -141,35 +137,4 @@ def _evaluated(args: Namespace, config: "MSGRPOConfig", output: "Output") -> int
         values["legal_only"] = True
     if config.prompt_file:
         values["prompts"] = config.prompt_file
-    options = RunOptions(**checked_options(values, {}), given=frozenset(values))
-    ending = open_session(plan_run(options, output.say)).play(quiet=output.quiet)
-    return report(ending, output, keep=lambda scores: _keep(scores, Path(config.out), output))
-
-
-KEPT = (
-    *("scenario", "episodes", "protocol", "mean_return", "normalized", "normalized_by", "above_blind"),
-    *("success_rate", "invalid_rate", "blind", "reference"),
-)
-"""What ``warmup.json`` keeps of a score, as ``run --json`` has it."""
-
-
-def _keep(scores: "Sequence[ScoreView]", out: Path, output: "Output") -> None:
-    """Put the scores before and after into the folder, and say what the warm start has brought."""
-    from agents.msgrpo.warmup.start import add_scores
-    from benchmark.show.columns import estimate_figure
-
-    plain: list[dict[str, Any]] = [{**score} for score in scores]
-    before, after = ([score for score in plain if score["agent"] == agent] for agent in ("base", "warm"))
-    add_scores(out, *([{key: score[key] for key in KEPT} for score in own] for own in (before, after)))
-
-    def shown(score: dict[str, Any], key: str, form: str) -> str:
-        figure = estimate_figure(score[key], form)
-        return f"{figure.text or 'unknown'} {figure.interval}".strip()
-
-    for old in before:
-        new = next(score for score in after if score["scenario"] == old["scenario"])
-        told = [
-            f"{called} {shown(old, key, form)} before, {shown(new, key, form)} after"
-            for called, key, form in (("score", "normalized", ".2f"), ("success", "success_rate", ".0%"))
-        ]
-        output.say(f"{old['scenario']}, {old['episodes']} episodes each: {'; '.join(told)}")
+    return play_both(values, ("base", "warm"), output, lambda *scores: add_scores(Path(config.out), *scores))

@@ -19,8 +19,8 @@ from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
 from agents.wrappers import model_inside
 from benchmark.errors import UsageError
-from benchmark.play.agents.objects import is_object
-from benchmark.play.agents.players import OWN_PLAYERS, AgentSpec, card_of, load_policy
+from benchmark.play.agents.objects import AgentSpec, is_object
+from benchmark.play.agents.players import OWN_PLAYERS, card_of, load_policy
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME

@@ -21,7 +21,7 @@ from benchmark.entries.authors import author_problems, is_larger, is_shipped, ki
 from benchmark.entries.entry import Terms, name_problem, open_terms
 from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError
-from benchmark.play.agents.players import AgentSpec
+from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.options import ADDED, COUNTING, checked_options
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json

@@ -15,9 +15,8 @@ from agents.common.redaction import public_url
 from agents.load import BASELINES, registered_agents
 from agents.wrappers import model_inside
 from benchmark.errors import UsageError
-from benchmark.play.agents.objects import is_object
+from benchmark.play.agents.objects import AgentSpec, is_object
 from benchmark.play.agents.options import read_sets
-from benchmark.play.agents.players import AgentSpec
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import resume_command
 from benchmark.runs.plan import unknown_module

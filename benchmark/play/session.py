@@ -20,8 +20,9 @@ from agents.protocol import LEGAL_ONLY, UNLISTED
 from agents.wrappers import model_inside
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
+from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
-from benchmark.play.agents.players import AgentSpec, Players, not_read
+from benchmark.play.agents.players import Players, not_read
 from benchmark.play.claims import check_claims, claims_of
 from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.cost.prices import agent_prices

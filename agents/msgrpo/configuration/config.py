@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from agents.common.refusals import accepted, refusals
-from agents.common.toml import read_setting, read_toml
+from agents.common.toml import read_setting, read_toml, to_toml
 from agents.msgrpo.configuration.fields import POINTS
 from agents.msgrpo.configuration.presets import layered, preset
 from agents.msgrpo.configuration.recipes import no_such_recipe, recipe_path
@@ -120,11 +120,11 @@ class MSGRPOConfig(TrainingSettings):
             for name, about in _properties().items():
                 if about["section"] == section:
                     lines += [f"# {describe(name)}"] if documented else []
-                    lines.append(f"{name} = {_toml(getattr(self, name))}")
+                    lines.append(f"{name} = {to_toml(getattr(self, name))}")
         for point, methods in self.method_settings.items():
             for name, own in methods.items():
                 lines += ["", f"[{point}.{json.dumps(name)}]"]
-                lines += [f"{setting} = {_toml(value)}" for setting, value in own.items()]
+                lines += [f"{setting} = {to_toml(value)}" for setting, value in own.items()]
         return "\n".join(lines[1:]) + "\n"
 
     def differences(self, other: "MSGRPOConfig") -> dict[str, tuple[Any, Any]]:
@@ -155,16 +155,6 @@ def describe(name: str) -> str:
 def _has_null(value: Any) -> bool:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return value is None or any(map(_has_null, parts))
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML writes it."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    # JSON's plain values are TOML's as well, but for one control character in strings
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 def _properties() -> dict[str, dict[str, Any]]:

@@ -43,10 +43,12 @@ class TaughtDecision(NamedTuple):
     Attributes:
         prompt: what the model is asked; a last message of the assistant's is what its response begins with.
         response: the whole response.
+        weight: what its loss is multiplied by; nothing of a response is learnt with 0.
     """
 
     prompt: Prompt
     response: str
+    weight: float = 1.0
 
 
 class Progress(NamedTuple):
@@ -116,10 +118,11 @@ def imitate(
     model = prepare_model(model, tokenizer, config)
     work = _Work(model, tokenizer, config)
     rows, kept_out = work.rows(decisions), work.rows(held_out)
-    trained = _Trained(work, make_optimizer(model, config), config, checkpoint, _digest(config, rows))
+    weights = [decision.weight for decision in decisions]
+    trained = _Trained(work, make_optimizer(model, config), config, checkpoint, _digest(config, rows, weights))
     if not trained.losses:
         trained.held_out_before = work.loss(kept_out)
-    trained.run(rows, on_progress)
+    trained.run(rows, weights, on_progress)
     seen = config.update_passes * len(rows)
     return Imitation(
         model.eval(),
@@ -193,7 +196,7 @@ class _Trained:
         self.tokens, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
         self._restore()
 
-    def run(self, rows: Sequence[TokenRow], on_progress: Callable[[Progress], None]) -> None:
+    def run(self, rows: Sequence[TokenRow], weights: Sequence[float], on_progress: Callable[[Progress], None]) -> None:
         """All optimiser steps that are left."""
         steps, kept = self.config.iterations, time.perf_counter()
         try:
@@ -202,7 +205,8 @@ class _Trained:
                     continue
                 started, cpu = time.perf_counter(), time.process_time()
                 with uninterrupted():
-                    self._step([rows[index] for index in part], learning_rate(self.config, number))
+                    chosen = [rows[index] for index in part], [weights[index] for index in part]
+                    self._step(*chosen, learning_rate(self.config, number))
                     self.seconds += time.perf_counter() - started
                     self.cpu_seconds += time.process_time() - cpu
                 on_progress(Progress(len(self.losses), steps, self.losses[-1], self.seconds))
@@ -218,12 +222,14 @@ class _Trained:
             rng = np.random.default_rng([self.config.seed, number])
             yield from minibatches(rows, self.config.minibatches, rng)
 
-    def _step(self, rows: Sequence[TokenRow], rate: float) -> None:
+    def _step(self, rows: Sequence[TokenRow], weights: Sequence[float], rate: float) -> None:
         count = sum(len(row.response) for row in rows)
         total = 0.0
         self.optimizer.zero_grad(set_to_none=True)
         for batch in self.work.pack(rows):
-            loss = -self.work.scorer.score(batch).logprobs.sum() / count
+            scores = self.work.scorer.score(batch)
+            each = [weights[row] for row in scores.rows for _ in rows[row].response]  # (n,), as the log-probabilities
+            loss = -(scores.logprobs * scores.logprobs.new_tensor(each)).sum() / count
             torch.autograd.backward(loss)
             total += loss.item()
             self.tokens += batch.input_ids.numel()
@@ -270,6 +276,6 @@ class _Trained:
 _KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_seconds")
 
 
-def _digest(config: MSGRPOConfig, rows: Sequence[TokenRow]) -> str:
+def _digest(config: MSGRPOConfig, rows: Sequence[TokenRow], weights: Sequence[float]) -> str:
     """What an imitation is known by: its settings and what it learns from."""
-    return hashlib.sha256(repr((replace(config, out=""), rows)).encode()).hexdigest()
+    return hashlib.sha256(repr((replace(config, out=""), rows, weights)).encode()).hexdigest()

@@ -14,7 +14,8 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.saving.keeper import save_model
 from agents.msgrpo.trajectories import prompts_of
 from agents.msgrpo.warmup.demonstrations import demonstrate
-from agents.msgrpo.warmup.imitation import Progress, imitate
+from agents.msgrpo.warmup.imitation import Progress, TaughtDecision, imitate
+from agents.prompt import PromptMap
 
 ABOUT, CHECKPOINT = "warmup.json", "warmup.checkpoint"
 """What is written beside the model: how it was made, and, until it is, the state of its making."""
@@ -62,10 +63,43 @@ def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settin
     return MSGRPOConfig(**({"warmup": max(1, steps // 20)} | given))
 
 
+Demonstrations = tuple[Sequence[TaughtDecision], Sequence[TaughtDecision]]
+"""What is learnt from, and what is held out."""
+
+
 def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], None]) -> dict[str, Any]:
+    """Make the folder ``config.out`` from what teachers show on training seeds; as :func:`taught` otherwise."""
+
+    def demonstrations(prompt_map: PromptMap) -> Demonstrations:
+        counts = teaching.decisions, max(_HELD_OUT_LEAST, round(_HELD_OUT * teaching.decisions))
+        decisions, kept_out = (
+            demonstrate(
+                config.scenarios, teaching.teachers, count, prompt_map,
+                explore=teaching.explore, seed=config.seed, part=part,
+            )
+            for part, count in enumerate(counts)
+        )  # fmt: skip
+        say(f"{len(decisions):,} decisions of {' and '.join(teaching.teachers)}, and {len(kept_out)} held out")
+        return decisions, kept_out
+
+    return taught(config, teaching._asdict(), demonstrations, say)
+
+
+def taught(
+    config: MSGRPOConfig,
+    source: Mapping[str, Any],
+    demonstrations: Callable[[PromptMap], Demonstrations],
+    say: Callable[[str], None],
+) -> dict[str, Any]:
     """Make the folder ``config.out``, which plays as ``hf:DIR`` and is trained as ``model = "DIR"``.
 
     The same call goes on where it was stopped, and does nothing where everything is done.
+
+    Args:
+        config: the settings of the imitation, ``model`` and ``out`` included.
+        source: says where the decisions are from, as plain data: the same call has the same.
+        demonstrations: makes them, for the prompts that the model will be asked with.
+        say: is told how it goes.
 
     Returns:
         How it was made: settings, losses and times, as ``warmup.json`` in the folder has it. The command adds what the
@@ -82,7 +116,7 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
     from agents.msgrpo.__main__ import load
 
     out = Path(config.out)
-    asked = {"settings": json.loads(json.dumps(_settings(config))), **json.loads(json.dumps(teaching._asdict()))}
+    asked = {"settings": json.loads(json.dumps(_settings(config))), **json.loads(json.dumps(source))}
     if (made := _made(out, asked)) is not None:
         say(f"{out} holds this warm start already")
         return made
@@ -92,15 +126,7 @@ def warm_start(config: MSGRPOConfig, teaching: Teaching, say: Callable[[str], No
     card = card_of(model)
     asked_before = card is not None and config.response_mode in card.modes and not config.prompt_file
     prompt_map = prompts_of(config, card if asked_before else None)  # what else it is asked, it learns here
-    held_out = max(_HELD_OUT_LEAST, round(_HELD_OUT * teaching.decisions))
-    decisions, kept_out = (
-        demonstrate(
-            config.scenarios, teaching.teachers, count, prompt_map,
-            explore=teaching.explore, seed=config.seed, part=part,
-        )
-        for part, count in enumerate((teaching.decisions, held_out))
-    )  # fmt: skip
-    say(f"{len(decisions):,} decisions of {' and '.join(teaching.teachers)}, and {len(kept_out)} held out")
+    decisions, kept_out = demonstrations(prompt_map)
     checkpoint = out / CHECKPOINT
     with kills_interrupt():
         made_model = imitate(

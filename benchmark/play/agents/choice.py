@@ -12,15 +12,10 @@ from agents.policy import why_not_legal_only
 from agents.turn import Policy
 from agents.wrappers import model_inside
 from benchmark.errors import UsageError
+from benchmark.play.agents.agent_folder import with_agent_folders
+from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.options import with_agent_options
-from benchmark.play.agents.players import (
-    AgentSpec,
-    Players,
-    embedded_models,
-    load_policy,
-    missing_models,
-    why_not_played,
-)
+from benchmark.play.agents.players import Players, embedded_models, load_policy, missing_models, why_not_played
 from benchmark.play.levels import levels_in
 from benchmark.play.options import RunOptions
 from benchmark.play.until import first_plan
@@ -55,7 +50,7 @@ def plan_run(
     agents = options.agents or tuple(default_agents(choice.scenarios.values()))
     if not options.agents and (missing := missing_models()) is not None:
         say(missing)
-    options = replace(options, agents=agents, scenarios=tuple(choice.scenarios))
+    options = with_agent_folders(replace(options, agents=agents, scenarios=tuple(choice.scenarios)))
     if options.until is not None and "episodes" not in options.given:
         options = replace(options, episodes=MOST)
     specs = [AgentSpec.parse(text) for text in options.agents]

@@ -20,13 +20,31 @@ from benchmark.errors import UsageError
 OBJECT = "python"  # what stands before the colon in the spec of a policy that a Python program has made
 NAME = r"[\w.+@-]+"  # what an agent may be called: a pattern
 
+_NAMED = re.compile(rf"^(?P<name>{NAME})=(?P<spec>.+)$", re.DOTALL)
+
 OWN_PACKAGES = ("textgames", "agents", "benchmark")  # their version stands in the manifest
+
+AgentTable = dict[str, Any]
+"""``{"spec": ..., option: value}``, as a table ``[agents.NAME]`` of a configuration file has it."""
 
 Agent = str | Policy | Mapping[str, Any]
 """A spec, a policy, or a table as ``[agents.NAME]`` of a configuration file has it: ``spec``, and options."""
 
 Agents = str | Policy | Mapping[str, Agent] | Iterable[str | Policy]
 """What :func:`benchmark.evaluate` takes for its agents."""
+
+
+class AgentSpec(NamedTuple):
+    """An agent as ``--agent`` names it: what results call it, and what it is made from."""
+
+    name: str  # what results call it: what stands before ``=``, else the spec itself
+    spec: str  # what :func:`agents.load_agent` takes
+
+    @classmethod
+    def parse(cls, text: str) -> "AgentSpec":
+        """Read what ``--agent`` was given: ``"base=hf:./checkpoint"`` has a name of its own, ``"planner"`` none."""
+        match = _NAMED.match(text)
+        return cls(match["name"], match["spec"]) if match else cls(text, text)
 
 
 class GivenAgents(NamedTuple):

@@ -129,12 +129,21 @@ def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
         _refuse_secret(name, option, value)
         if option not in known and not takes_others:
             raise unknown_name(f"option of the agent {name!r} ({spec})", option, known - {"api_key"})
-        checked[option] = _typed(f"the option {option} of the agent {name!r}", value, taken.get(option, Any))
+        checked[option] = typed_option(f"the option {option} of the agent {name!r}", value, taken.get(option, Any))
     return checked
 
 
-def _typed(place: str, value: Any, hint: Any) -> Any:
-    """The value as what the option takes; lists may be written with commas, numbers as texts."""
+def typed_option(place: str, value: Any, hint: Any) -> Any:
+    """The value as what the option takes; lists may be written with commas, numbers as texts.
+
+    Args:
+        place: what to call the option in an error.
+        value: as it was written.
+        hint: the type of the parameter that the option is.
+
+    Raises:
+        UsageError: the value isn't accepted; says what would be.
+    """
     from pydantic import ConfigDict, TypeAdapter, ValidationError
 
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

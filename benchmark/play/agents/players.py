@@ -3,17 +3,17 @@
 ``"NAME=SPEC" -> AgentSpec -> load_agent -> policy -> card``.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import asdict, is_dataclass, replace
+from typing import Any, TypeVar
 
 from agents.models.base import LanguageModel
 from agents.protocol import LEGAL_ONLY
 from agents.turn import Policy, check_game, is_served
 from agents.wrappers import model_inside, wrapped_in
 from benchmark.errors import UsageError
-from benchmark.play.agents.objects import NAME, code_of, is_object
+from benchmark.play.agents.agent_folder import with_agent_folders
+from benchmark.play.agents.objects import AgentSpec, code_of, is_object
 from benchmark.play.agents.options import with_agent_options
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
@@ -25,21 +25,6 @@ T = TypeVar("T")
 
 OWN_PLAYERS = ("random", "blind", "greedy", "planner")
 """The project's scripted players, whose every response follows from the seed."""
-
-_NAMED = re.compile(rf"^(?P<name>{NAME})=(?P<spec>.+)$", re.DOTALL)
-
-
-class AgentSpec(NamedTuple):
-    """An agent as ``--agent`` names it: what results call it, and what it is made from."""
-
-    name: str  # what results call it: what stands before ``=``, else the spec itself
-    spec: str  # what :func:`agents.load_agent` takes
-
-    @classmethod
-    def parse(cls, text: str) -> "AgentSpec":
-        """Read what ``--agent`` was given: ``"base=hf:./checkpoint"`` has a name of its own, ``"planner"`` none."""
-        match = _NAMED.match(text)
-        return cls(match["name"], match["spec"]) if match else cls(text, text)
 
 
 class Players:
@@ -165,7 +150,8 @@ def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Poli
     Raises:
         UsageError: as :func:`load_policy`, an option that the agent doesn't have, or a scenario that it can't play.
     """
-    agent = AgentSpec.parse(text)
+    options = with_agent_folders(replace(options, agents=(text,)))
+    agent = AgentSpec.parse(options.agents[0])
     options = with_agent_options(options, {agent.name: agent.spec})
     policy = load_policy(agent.spec, options, agent.name)
     check_plays(text, policy, scenarios)

@@ -7,7 +7,8 @@ import pytest
 
 from agents.models.embedded import READS, embedded_agents
 from benchmark.play.agents.catalogue import agent_kinds
-from benchmark.play.agents.players import AgentSpec, not_read
+from benchmark.play.agents.objects import AgentSpec
+from benchmark.play.agents.players import not_read
 from benchmark.runs.plan import Plan, find_scenarios
 
 pytest.importorskip("torch")

@@ -1,0 +1,120 @@
+"""Make a player better within a budget, and score it as it was and as it is.
+
+The folder that comes of it is an agent: textbench run --agent DIR. Its agent.toml has what a table [agents.NAME] of a
+configuration file has, and everything that was played or asked on the way lies beside it. Methods play training seeds;
+the scores before and after are of the scenario's own episodes, which nothing is learnt from. The same command goes on
+where it was stopped, and what was played and asked is not paid for again.
+
+examples:
+  textbench improve imitate --agent tiny --scenario frozen-lake
+  textbench improve imitate --agent smollm2 --mode direct --scenario snake --set examples=4000 --budget-seconds 600
+"""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from benchmark.cli.arguments import add_number, add_output_options, real_number
+from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
+
+if TYPE_CHECKING:
+    from benchmark.cli.output import Output
+    from benchmark.improve.keeping import Improvement
+    from benchmark.play.agents.objects import AgentTable
+
+OF_THE_AGENT = tuple(name for name in OF_ONE_AGENT if name != "sets")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the method, the agent, what it is to play better, and the budget."""
+    parser.add_argument("method", metavar="METHOD", help="how: imitate")
+    parser.add_argument("--agent", required=True, metavar="SPEC", help="who: any agent that the method can change")
+    parser.add_argument("--scenario", nargs="+", required=True, metavar="S", help="what it is to play better")
+    add_number(parser, "--budget-tokens", None, "tokens that may be spent (default: no limit)", 1)
+    add_number(parser, "--budget-calls", None, "answers of models that may be asked for (default: no limit)", 1)
+    parser.add_argument(
+        "--budget-seconds",
+        type=real_number(0),
+        metavar="S",
+        help="seconds of play, questions and training (default: no limit)",
+    )
+    add_number(parser, "--seed", 0, "of training seeds, order and everything that is random")
+    add_number(parser, "--eval-episodes", 50, "episodes of each scenario for the scores before and after")
+    parser.add_argument("--out", metavar="DIR", help="the agent's folder (default runs/METHOD-SCENARIO)")
+    parser.add_argument(
+        "--set",
+        dest="method_options",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE",
+        help="the method's own",
+    )
+    add_options(parser, OF_THE_AGENT)
+    add_output_options(parser, "json", "quiet", json="print the evaluation as one JSON document")
+
+
+def run(args: Namespace) -> int:
+    """Improve the agent, and score it before and after."""
+    from pathlib import Path
+
+    from agents.common.toml import read_setting
+    from benchmark.cli.output import Output
+    from benchmark.errors import UsageError
+    from benchmark.improve import checked
+    from benchmark.improve.budget import Budget
+    from benchmark.improve.keeping import Improvement
+    from benchmark.runs.plan import find_scenarios
+
+    output = Output(args.json, args.quiet)
+    options = checked(args.method, dict(read_setting(text, "OPTION=VALUE", UsageError) for text in args.method_options))
+    scenarios = tuple(find_scenarios(args.scenario))
+    improvement = Improvement(
+        args.method,
+        options,
+        _agent(args),
+        scenarios,
+        Budget(args.budget_tokens, args.budget_calls, args.budget_seconds),
+        args.seed,
+        Path(args.out or f"runs/{args.method}-{'-'.join(scenarios)}"),
+    )
+    try:
+        improvement.make(output.say, quiet=output.quiet)
+        output.say(f"to play it: textbench run --agent {improvement.out}")
+        return _evaluated(args, improvement, output) if args.eval_episodes else 0
+    except KeyboardInterrupt:
+        output.say("the same command goes on where this one was stopped")
+        raise
+
+
+def _agent(args: Namespace) -> "AgentTable":
+    """The agent with the options that were given for it, as a table has them."""
+    from dataclasses import replace
+
+    from benchmark.play.agents.agent_folder import with_agent_folders
+    from benchmark.play.agents.objects import AgentSpec
+    from benchmark.play.agents.options import with_agent_options
+    from benchmark.play.agents.players import Players
+
+    given = read_options(args, names=OF_THE_AGENT)
+    values: dict[str, Any] = {name: getattr(given, name) for name in given.given if name in OF_THE_AGENT}
+    options = with_agent_folders(replace(given, agents=(args.agent,)))
+    agent = AgentSpec.parse(options.agents[0])
+    own = {**options.by_agent.get(agent.name, {}), **values}
+    named = replace(options, agent_options={agent.name: own} if own else None)
+    checked = with_agent_options(named, {agent.name: agent.spec})
+    Players([agent], checked).check_unmade()
+    return {"spec": agent.spec, **checked.by_agent.get(agent.name, {})}
+
+
+def _evaluated(args: Namespace, improvement: "Improvement", output: "Output") -> int:
+    from benchmark.cli.before_after import play_both
+
+    own = {name: value for name, value in improvement.agent.items() if name != "spec"}
+    values = {
+        "agents": (f"before={improvement.agent['spec']}", f"after={improvement.out}"),
+        "agent_options": {"before": own} if own else None,
+        "scenarios": improvement.scenarios,
+        "episodes": args.eval_episodes,
+        "out": str(improvement.out / "evaluation"),
+    }
+    given = {name: value for name, value in values.items() if value is not None}
+    return play_both(given, ("before", "after"), output, improvement.add_scores)

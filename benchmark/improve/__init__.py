@@ -1,0 +1,66 @@
+"""Ways to make a player better: ``improve(agent, scenarios, budget) -> agent``, kept like a run.
+
+An improver is a function ``improve(task, **options)`` that returns an agent: its parameters after the task are its
+options. One file an improver, and a line here. What it may use is :class:`benchmark.improve.improver.ImprovementTask`:
+play on training seeds and questions to other models, both recorded and paid from the budget.
+"""
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+from agents.load import type_of
+from benchmark.errors import UsageError, unknown_name
+from benchmark.play.agents.options import typed_option
+from textgames.settings import taken_by
+
+
+class Improver(NamedTuple):
+    """One way to make a player better.
+
+    Attributes:
+        path: ``"module:function"``; it is only imported to improve.
+        description: what it does, in one line.
+    """
+
+    path: str
+    description: str
+
+
+IMPROVERS = {
+    "imitate": Improver("benchmark.improve.methods.imitate:improve", "imitate a cheap expert, such as planner"),
+    "offline": Improver("benchmark.improve.methods.offline:improve", "learn from play that is there, the best of it"),
+}
+
+
+def find_improver(name: str) -> Callable[..., dict[str, Any]]:
+    """The function of an improver.
+
+    Raises:
+        UsageError: there is none of that name; says which there are.
+    """
+    if name not in IMPROVERS:
+        raise unknown_name("improver", name, IMPROVERS)
+    function: Callable[..., dict[str, Any]] = resolve_name(IMPROVERS[name].path)
+    return function
+
+
+def checked(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of an improver: as they were given, and the defaults of the others.
+
+    Raises:
+        UsageError: one that it doesn't have, one that it needs and nobody gave, or a value that isn't accepted.
+    """
+    function = find_improver(name)
+    known = taken_by(function, arguments=1).named
+    for option in given:
+        if option not in known:
+            raise unknown_name(f"option of {name}", option, known)
+    if missing := [option for option in known if known[option].default is Parameter.empty and option not in given]:
+        raise UsageError(f"{name} needs --set {missing[0]}=..., see {IMPROVERS[name].path.partition(':')[0]}")
+    own = {
+        option: typed_option(f"the option {option} of {name}", value, type_of(function, option))
+        for option, value in given.items()
+    }
+    return {option: own.get(option, known[option].default) for option in known}

@@ -1,0 +1,71 @@
+"""What an improver is given: an agent, scenarios, a budget, and a folder in which everything is kept.
+
+``improve(task: ImprovementTask, **options) -> AgentTable``: the agent that it hands back is written to
+``task.out/agent.toml`` and may name files that the improver has put into ``task.out``. It hands back the one that it
+was given where it found no better one. What it does follows from the task and from what is recorded, so that the same
+call goes on where it was stopped.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmark.improve.budget import SpendingMeter
+from benchmark.improve.plays import Play, play
+from benchmark.improve.questions import CALLS_NAME, Questions
+from benchmark.play.agents.objects import AgentTable
+from textgames.scenarios import TRAINING_SEEDS
+
+_STREAM = 0x1A9E0  # keeps the order of the seeds apart from everything else that is drawn with a task's seed
+
+
+@dataclass(frozen=True)
+class ImprovementTask:
+    """One player to make better.
+
+    Attributes:
+        agent: who it is: ``spec`` and options, as a table ``[agents.NAME]`` has them.
+        scenarios: what it is to play better.
+        meter: the budget, and what of it is spent. Play and questions are charged by themselves; what else takes time,
+            an improver puts into ``meter.timed`` and charges.
+        seed: of everything that is random.
+        out: the folder.
+        say: takes a line for the user.
+        quiet: show no progress of play.
+    """
+
+    agent: AgentTable
+    scenarios: tuple[str, ...]
+    meter: SpendingMeter
+    seed: int
+    out: Path
+    say: Callable[[str], None]
+    quiet: bool = False
+
+    def seeds(self, count: int, after: int = 0) -> list[int]:
+        """Training seeds, in an order that the task's seed decides: ``count`` of them, after the first ``after``."""
+        order = np.random.default_rng([_STREAM, self.seed]).permutation(len(TRAINING_SEEDS))
+        return [TRAINING_SEEDS[place] for place in order[after : after + count].tolist()]
+
+    def play(
+        self, agent: AgentTable, seeds: Sequence[int], label: str = "play", *, resample: int | None = None
+    ) -> Play:
+        """The episodes of an agent on these training seeds of all scenarios, in a run folder below ``out/plays``.
+
+        Raises:
+            BudgetSpentError: the budget was spent before, or its seconds are.
+            BenchmarkError: the agent can't play them.
+        """
+        folder = self.out / "plays" / label
+        what = folder, agent, self.scenarios, seeds, self.meter, self.say
+        return play(*what, resample=resample, quiet=self.quiet)
+
+    def questions(self, spec: str) -> Questions:
+        """Another agent's language model, to be asked anything.
+
+        Raises:
+            UsageError: there is no such agent, or it has no language model.
+        """
+        return Questions(spec, self.out / CALLS_NAME, self.meter)

@@ -1,0 +1,112 @@
+"""One improvement, from settings to the agent's folder: ``improvement.json`` says what was asked and what came of it.
+
+``method, agent, scenarios, budget -> ImprovementTask -> improver -> agent.toml``.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agents.common.files import check_writable, replacing
+from agents.common.interrupt import kills_interrupt
+from benchmark.errors import UsageError
+from benchmark.improve import find_improver
+from benchmark.improve.budget import Budget, SpendingMeter
+from benchmark.improve.improver import ImprovementTask
+from benchmark.play.agents.agent_folder import AGENT_NAME, write_agent_folder
+from benchmark.play.agents.objects import AgentTable
+from benchmark.play.manifest import innermost
+
+ABOUT, SECONDS = "improvement.json", "seconds.json"
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """What is asked for.
+
+    Attributes:
+        method: a name of :data:`benchmark.improve.IMPROVERS`.
+        options: all of its options.
+        agent: the player's table.
+        scenarios: names.
+        budget: what may be spent.
+        seed: of everything that is random.
+        out: the folder, which becomes the agent's.
+    """
+
+    method: str
+    options: Mapping[str, Any]
+    agent: AgentTable
+    scenarios: tuple[str, ...]
+    budget: Budget
+    seed: int
+    out: Path
+
+    def make(self, say: Callable[[str], None], *, quiet: bool = False) -> None:
+        """Make the agent's folder; the same call goes on where it was stopped, and does nothing where it is made.
+
+        Raises:
+            UsageError: the folder is another improvement's or holds something else, or what the improver refuses.
+        """
+        asked = self._asked()
+        check_writable(self.out)
+        self._take(asked)
+        if (self.out / AGENT_NAME).exists():
+            say(f"{self.out} holds this improvement already")
+            return
+        meter = SpendingMeter(self.budget, self.out / SECONDS)
+        task = ImprovementTask(self.agent, self.scenarios, meter, self.seed, self.out, say, quiet)
+        try:
+            with kills_interrupt():
+                made = find_improver(self.method)(task, **self.options)
+        except UsageError:
+            if [path.name for path in self.out.iterdir()] == [ABOUT]:  # nothing was begun: the folder stays free
+                (self.out / ABOUT).unlink()
+            raise
+        self._write({"improvement": asked, "spent": asdict(meter.spent), "changed": made != self.agent})
+        write_agent_folder(self.out, made)
+        spent = meter.spent
+        say(f"{self.out}: {spent.tokens:,} tokens, {spent.calls:,} calls and {spent.seconds:.0f} s were spent")
+        if made == self.agent:
+            say("no better agent was found: it is the same one")
+
+    def add_scores(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what the agent scored before and after, a row a scenario."""
+        self._write({**self._about(), "before": before, "after": after})
+
+    def _asked(self) -> dict[str, Any]:
+        """What decides the improvement, as plain data."""
+        settings = asdict(self)
+        settings["out"] = None  # where it is written doesn't count
+        plain: dict[str, Any] = json.loads(json.dumps(settings))
+        return {name: value for name, value in plain.items() if name != "out"}
+
+    def _take(self, asked: Mapping[str, Any]) -> None:
+        """Make the folder, or find it as a call with equal settings left it."""
+        file = self.out / ABOUT
+        if not file.exists():
+            self.out.mkdir(parents=True, exist_ok=True)
+            if strangers := sorted(path.name for path in self.out.iterdir() if not path.name.startswith(f".{ABOUT}.")):
+                raise UsageError(f"{self.out} isn't empty (it holds {strangers[0]!r}): choose another --out")
+            self._write({"improvement": asked})
+            return
+        before = self._about()["improvement"]
+        for name, value in asked.items():
+            if before.get(name) != value:
+                title, old, new = innermost(name, before.get(name), value)
+                raise UsageError(f"{self.out} was made with {title} = {old!r}, now it is {new!r}: choose another --out")
+
+    def _about(self) -> dict[str, Any]:
+        file = self.out / ABOUT
+        try:
+            about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            about["improvement"].keys()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UsageError(f"{file} doesn't say what was improved: {error!r}; choose another --out") from None
+        return about
+
+    def _write(self, about: Mapping[str, Any]) -> None:
+        with replacing(self.out / ABOUT) as stream:
+            stream.write(json.dumps(about, indent=1) + "\n")

@@ -1,0 +1,40 @@
+"""Imitation of a cheap expert: it plays training seeds, and the model learns what it does there.
+
+The first stage of SCOUT (arXiv 2601.21754), where a small player that is strong in the game explores in the language
+model's place, and the model learns the game from it by supervised fine-tuning before any reinforcement learning.
+It is what ``textbench warmup`` does, as an improvement with a budget.
+"""
+
+from benchmark.improve.improver import ImprovementTask
+from benchmark.improve.methods.learning import config_of, learnt, said_as_usage
+from benchmark.play.agents.objects import AgentTable
+
+
+def improve(
+    task: ImprovementTask,
+    *,
+    teacher: str = "planner",
+    examples: int = 2000,
+    explore: float = 0.5,
+    rank: int = 16,
+    learning_rate: float | None = None,
+    passes: int = 1,
+) -> AgentTable:
+    """Train the agent's model on a teacher's decisions.
+
+    Args:
+        task: the agent has a local model.
+        teacher: who is imitated; an agent without a language model, since its answers cost nothing.
+        examples: decisions to learn from.
+        explore: share of moves that the random player takes, after which the teacher still says what it would do.
+        rank: of the LoRA adapter; 0 trains all weights.
+        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
+        passes: how often the model goes through the decisions.
+    """
+    from agents.msgrpo.warmup.start import Teaching, warm_start
+
+    task.meter.check()
+    config = config_of(task, examples, rank=rank, learning_rate=learning_rate, passes=passes)
+    with said_as_usage():
+        made = warm_start(config, Teaching((teacher,), examples, explore), task.say)
+    return learnt(task, made["seconds"])

@@ -1,0 +1,106 @@
+"""What the improvers share that train a local model's weights: its settings, and the agent that comes of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from agents.load import options_taken
+from agents.prompt import PromptMap
+from agents.wrappers import model_inside, wrapped_in
+from benchmark.errors import BenchmarkError, UsageError
+from benchmark.improve.budget import Spent
+from benchmark.improve.improver import ImprovementTask
+from benchmark.play.agents.objects import AgentTable
+
+if TYPE_CHECKING:
+    from agents.msgrpo.configuration.config import MSGRPOConfig
+
+MODEL = "model"
+"""The folder of the weights in the task's."""
+
+
+def mode_of(task: ImprovementTask) -> str:
+    """The response mode that the agent's model plays in.
+
+    Raises:
+        UsageError: it has no model whose weights can be trained here.
+    """
+    from agents.models.local.loading.card import read_card
+    from agents.models.provider import model_folder
+
+    with said_as_usage():
+        card = read_card(model_folder(_local(task)))
+    return str(task.agent.get("mode") or (card.mode if card else PromptMap.mode))
+
+
+def config_of(
+    task: ImprovementTask, decisions: int, *, rank: int, learning_rate: float | None, passes: int
+) -> "MSGRPOConfig":
+    """The settings with which an agent's model learns so many decisions, as ``textbench warmup`` has them.
+
+    Raises:
+        UsageError: the agent has no model whose weights can be trained here, or a setting that can't be used.
+    """
+    from agents.msgrpo.warmup.start import warmup_config
+
+    spec = _local(task)
+    settings: dict[str, Any] = {
+        "response_mode": mode_of(task),
+        "lora_rank": rank,
+        "update_passes": passes,
+        "seed": task.seed,
+        "out": str(task.out / MODEL),
+        "prompt_file": task.agent.get("prompts") or "",
+        "legal_only": bool(task.agent.get("legal_only")),
+    }
+    with said_as_usage():
+        settings |= {} if learning_rate is None else {"learning_rate": learning_rate}
+        if (longest := task.agent.get("max_tokens")) is not None:
+            settings["max_response_tokens"] = longest
+        return warmup_config(spec.removeprefix("hf:"), task.scenarios, decisions, **settings)
+
+
+def learnt(task: ImprovementTask, seconds: float) -> AgentTable:
+    """The agent with the weights of ``task.out``, after so many seconds of training, which are charged.
+
+    The model's folder knows its mode and its prompts.
+    """
+    task.meter.charge(Spent(seconds=seconds))
+    taken = options_taken(f"hf:{MODEL}")[0].keys() - {"mode", "prompts", "adapter", "revision"}
+    own = {option: value for option, value in task.agent.items() if option in taken}
+    return {"spec": f"hf:{MODEL}", **own}
+
+
+@contextmanager
+def said_as_usage() -> Iterator[None]:
+    """Say what the trainer refuses as a command does."""
+    from agents.msgrpo.errors import ConfigError, DivergenceError, UnusableModelError
+
+    try:
+        yield
+    except (ConfigError, UnusableModelError, ModuleNotFoundError, ValueError) as error:
+        raise UsageError(" ".join(str(error).split())) from error
+    except DivergenceError as error:
+        raise BenchmarkError(str(error)) from error
+
+
+def _local(task: ImprovementTask) -> str:
+    """The spec of the agent's model, whose weights are trained.
+
+    Raises:
+        UsageError: there are none here.
+    """
+    spec = str(task.agent["spec"])
+    found = None if wrapped_in(spec) else model_inside(spec)
+    if found is None or found[0].folder is None or task.agent.get("adapter"):
+        raise UsageError(
+            f"the weights of {spec!r} can't be trained here: name a model of this machine without an adapter option, "
+            "such as tiny, smollm2 or hf:PATH"
+        )
+    from agents.msgrpo.__main__ import check_packages
+
+    try:
+        check_packages(spec, adapter=True)
+    except ModuleNotFoundError as error:
+        raise UsageError(str(error)) from error
+    return spec

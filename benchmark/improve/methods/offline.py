@@ -1,0 +1,223 @@
+"""Learning from play that is there, without playing on: better play is imitated more than worse.
+
+``run folders -> decisions, returns -> weights -> imitation``. Three ways, by ``method``:
+
+- ``filtered``: the episodes of the highest returns are imitated, the others not at all (filtered behavioural cloning;
+  the %BC of Chen et al., Decision Transformer, arXiv 2106.01345, section 4).
+- ``weighted``: every decision is imitated with the weight ``exp(A / beta)``, at most 20, where the advantage ``A`` is
+  the episode's return less the mean of its seed, in standard deviations (advantage-weighted regression, Peng et al.,
+  arXiv 1910.00177, equation 11, with the mean of the same start in the place of a learnt baseline).
+- ``return``: all are imitated, each with a line in its prompt that says how the episode ended; the player is then asked
+  for the best end (Decision Transformer, with the return in words).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from agents.prompt import PromptMap, PromptTexts
+from benchmark.errors import UsageError
+from benchmark.improve.budget import BudgetSpentError
+from benchmark.improve.improver import ImprovementTask
+from benchmark.improve.methods.learning import config_of, learnt, mode_of, said_as_usage
+from benchmark.improve.prompts import write_prompts
+from benchmark.play.agents.objects import AgentTable
+from benchmark.score.results import read_columns
+from benchmark.show.training_data import EVALUATED, RecordedDecision, Source
+
+if TYPE_CHECKING:
+    from agents.msgrpo.warmup.imitation import TaughtDecision
+
+Method = Literal["filtered", "weighted", "return"]
+HELD_OUT = 10
+"""Every so manieth seed is held out, to see what imitation learns."""
+
+MOST_WEIGHT = 20.0
+BEST = 10
+"""How a return is called in prompts: from 0, the lowest of its scenario, to this."""
+
+
+class RecordedEpisode(NamedTuple):
+    """One player's part of an episode."""
+
+    scenario: str
+    seed: int
+    result: float  # its return
+    decisions: list[RecordedDecision]  # that were valid
+
+
+def improve(
+    task: ImprovementTask,
+    *,
+    method: Method = "filtered",
+    learn_from: list[str] | None = None,
+    episodes: int = 200,
+    attempts: int = 4,
+    top: float = 0.25,
+    beta: float = 1.0,
+    rank: int = 16,
+    learning_rate: float | None = None,
+    passes: int = 1,
+) -> AgentTable:
+    """Train the agent's model on recorded play, its own or that of others.
+
+    Args:
+        task: the agent has a local model.
+        method: ``filtered``, ``weighted`` or ``return``.
+        learn_from: run folders; without any the agent plays itself first.
+        episodes: training seeds that it then plays, of each scenario.
+        attempts: how often it plays each of them, with other samples.
+        top: of ``filtered``: the share of a scenario's episodes that is imitated; equal returns go together.
+        beta: of ``weighted``: how many standard deviations of the return are a factor of ``e``.
+        rank: of the LoRA adapter; 0 trains all weights.
+        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
+        passes: how often the model goes through the decisions.
+    """
+    from agents.msgrpo.warmup.start import taught
+
+    if not 0 < top <= 1 or beta <= 0:
+        raise UsageError(f"top is above 0 and at most 1 and beta above 0, got top = {top:g} and beta = {beta:g}")
+    mode = mode_of(task)
+    folders = [Path(each) for each in learn_from] if learn_from else _own_play(task, episodes, attempts)
+    found = recorded(folders, task.scenarios, mode)
+    weights = {"filtered": lambda: _filtered(found, top), "weighted": lambda: _weighted(found, beta)}
+    chosen = weights.get(method, lambda: [1.0] * len(found))()
+    told = _told(found) if method == "return" else [""] * len(found)
+    if len({episode.result for episode in found}) == 1:
+        task.say(f"all {len(found)} episodes have the same return, so nothing tells good play from bad")
+        return task.agent
+    count = sum(len(one.decisions) for one, weight in zip(found, chosen, strict=True) if weight and not _is_out(one))
+    if method == "return":
+        task = replace(task, agent=_asked_for_the_best(task, mode))
+    config = config_of(task, count, rank=rank, learning_rate=learning_rate, passes=passes)
+
+    def demonstrations(prompt_map: PromptMap) -> tuple[list["TaughtDecision"], list["TaughtDecision"]]:
+        parts: tuple[list[TaughtDecision], list[TaughtDecision]] = ([], [])
+        for episode, weight, line in zip(found, chosen, told, strict=True):
+            if weight:
+                parts[_is_out(episode)].extend(_taught(episode, weight, _saying(prompt_map, line)))
+        task.say(f"{len(parts[0]):,} decisions of {len(found)} episodes, and {len(parts[1])} held out")
+        return parts
+
+    source = {"method": method, "learn_from": [str(folder) for folder in folders], "top": top, "beta": beta}
+    with said_as_usage():
+        made = taught(config, source, demonstrations, task.say)
+    return learnt(task, made["seconds"])
+
+
+def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> list[RecordedEpisode]:
+    """The episodes of run folders with responses in a mode; without those that a scenario's scores are of.
+
+    Raises:
+        UsageError: there is none, or a response lacks the reasoning that the mode asks for.
+    """
+    found: dict[tuple[object, ...], RecordedEpisode] = {}
+    for folder in folders:
+        results = read_columns([folder])
+        for decision in Source(results, mode).decisions():
+            told = decision.origin
+            scenario = results.scenarios[told["scenario"]]
+            scored = 0 <= told["seed"] - scenario.first_seed < EVALUATED
+            if scored or told["scenario"] not in scenarios:
+                continue
+            place = folder, *(told[name] for name in ("scenario", "seed", "player", "agent"))
+            episode = RecordedEpisode(told["scenario"], told["seed"], decision.result, [])
+            found.setdefault(place, episode).decisions.append(decision)
+    if not found:
+        raise UsageError(
+            f"there is nothing to learn from for {', '.join(scenarios)} in {', '.join(map(str, folders))}: the first "
+            f"{EVALUATED} episodes of a scenario are left out, since scores are of them (play others: --seed-offset "
+            f"{EVALUATED})"
+        )
+    return list(found.values())
+
+
+def _own_play(task: ImprovementTask, episodes: int, attempts: int) -> list[Path]:
+    """The agent's own play, as far as the budget reaches."""
+    folders: list[Path] = []
+    try:
+        for attempt in range(1, attempts + 1):
+            play = task.play(task.agent, task.seeds(episodes), f"own-{attempt}", resample=attempt)
+            task.say(f"attempt {attempt} of {attempts}: mean return {play.mean:.3f} on {episodes} training seeds")
+            folders.append(play.folder)
+    except BudgetSpentError as spent:
+        task.say(str(spent))
+        if not folders:
+            raise UsageError(f"{spent}, and there is no play to learn from: give it more, or fewer episodes") from None
+    return folders
+
+
+def _is_out(episode: RecordedEpisode) -> bool:
+    return episode.seed % HELD_OUT == 0
+
+
+def _by_scenario(episodes: Sequence[RecordedEpisode]) -> Mapping[str, "np.ndarray[tuple[int], np.dtype[np.float64]]"]:
+    names = dict.fromkeys(episode.scenario for episode in episodes)
+    return {name: np.array([one.result for one in episodes if one.scenario == name]) for name in names}
+
+
+def _filtered(episodes: Sequence[RecordedEpisode], top: float) -> list[float]:
+    """1 for the episodes of the highest returns of their scenario, else 0; never for those of the lowest return."""
+    returns = _by_scenario(episodes)
+    least = {name: np.quantile(own, 1 - top, method="higher") for name, own in returns.items()}
+    lowest = {name: own.min() for name, own in returns.items()}
+    return [float(one.result >= least[one.scenario] and one.result > lowest[one.scenario]) for one in episodes]
+
+
+def _weighted(episodes: Sequence[RecordedEpisode], beta: float) -> list[float]:
+    """``exp(A / beta)``, at most 20, of mean 1 over the decisions."""
+    spread = {name: float(own.std()) or 1.0 for name, own in _by_scenario(episodes).items()}
+    of_seed: dict[tuple[str, int], list[float]] = {}
+    for one in episodes:
+        of_seed.setdefault((one.scenario, one.seed), []).append(one.result)
+    means = {name: float(own.mean()) for name, own in _by_scenario(episodes).items()}
+    weights = []
+    for one in episodes:
+        others = of_seed[one.scenario, one.seed]
+        baseline = float(np.mean(others)) if len(others) > 1 else means[one.scenario]
+        advantage = (one.result - baseline) / spread[one.scenario]
+        weights.append(min(MOST_WEIGHT, float(np.exp(advantage / beta))))
+    mean = np.average(weights, weights=[len(one.decisions) for one in episodes])
+    return [weight / float(mean) for weight in weights]
+
+
+def _told(episodes: Sequence[RecordedEpisode]) -> list[str]:
+    """The line of every episode that says how it ended."""
+    ends = {name: (float(own.min()), float(own.max())) for name, own in _by_scenario(episodes).items()}
+    lines = []
+    for one in episodes:
+        low, high = ends[one.scenario]
+        lines.append(_line(round(BEST * (one.result - low) / (high - low)) if high > low else BEST))
+    return lines
+
+
+def _line(result: int) -> str:
+    return f"Your result: {result} of {BEST}."
+
+
+def _saying(prompt_map: PromptMap, line: str) -> PromptMap:
+    """The prompts with this line in the place of the one that asks for the best."""
+    if not line:
+        return prompt_map
+    texts = replace(prompt_map.texts, opening=prompt_map.texts.opening.replace(_line(BEST), line))
+    return PromptMap(prompt_map.mode, prompt_map.history_turns, texts)
+
+
+def _asked_for_the_best(task: ImprovementTask, mode: str) -> AgentTable:
+    """The agent with prompts that ask for the best result, in a file of the task's folder."""
+    from agents.load import load_agent
+
+    own = {option: value for option, value in task.agent.items() if option != "spec"}
+    texts: PromptTexts = load_agent(task.agent["spec"], **own).prompt_map.texts  # type: ignore[attr-defined]
+    file = task.out / "prompts.toml"
+    write_prompts(file, replace(texts, opening=f"{texts.opening}\n\n{_line(BEST)}"))
+    return {**task.agent, "prompts": str(file), "mode": mode}
+
+
+def _taught(episode: RecordedEpisode, weight: float, prompt_map: PromptMap) -> list["TaughtDecision"]:
+    from agents.msgrpo.warmup.imitation import TaughtDecision
+
+    return [TaughtDecision(prompt_map(one.request), one.response, weight) for one in episode.decisions]

@@ -1,0 +1,150 @@
+"""Play on training seeds: an agent's episodes in a run folder, which every command reads and a second call finds done.
+
+``agent, seeds -> plan -> Session -> Play``. What is played is in the folder's name, so that equal plays are one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmark.errors import BenchmarkError
+from benchmark.improve.budget import BudgetSpentError, SpendingMeter, Spent
+from benchmark.play.agents.choice import PlannedRun, plan_run
+from benchmark.play.agents.objects import AgentTable
+from benchmark.play.options import RunOptions, checked_options
+from benchmark.play.session import open_session
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.manifest import MANIFEST_NAME
+from benchmark.runs.plan import Plan
+from benchmark.runs.provenance import data_digest
+from benchmark.runs.record import Record, answers_of, paid_tokens
+from textgames.scenarios import Scenario
+
+PLAYER = "agent"
+"""What the player is called in these folders."""
+
+
+class Play(NamedTuple):
+    """Episodes of an agent on training seeds.
+
+    Attributes:
+        folder: the run folder.
+        scenarios: by name.
+        records: of every scored episode, in the order of scenarios and seeds.
+    """
+
+    folder: Path
+    scenarios: dict[str, Scenario]
+    records: tuple[Record, ...]
+
+    @property
+    def returns(self) -> dict[tuple[str, int], float]:
+        """``{(scenario, seed): return}``, the mean over the players where several play."""
+        means = [float(np.mean([*record["returns"].values()])) for record in self.records]
+        places = [(record["scenario"], record["seed"]) for record in self.records]
+        return dict(zip(places, means, strict=True))
+
+    @property
+    def mean(self) -> float:
+        """The mean return over scenarios and seeds."""
+        return float(np.mean([*self.returns.values()]))
+
+
+def play(
+    folder: Path,
+    agent: AgentTable,
+    scenarios: Sequence[str],
+    seeds: Sequence[int],
+    meter: SpendingMeter,
+    say: Callable[[str], None],
+    *,
+    resample: int | None = None,
+    quiet: bool = False,
+) -> Play:
+    """Play an agent's episodes, and charge what they cost.
+
+    Args:
+        folder: the run folder; what is played is added to its name.
+        agent: the player's table.
+        scenarios: their names.
+        seeds: of the episodes, the same in every scenario.
+        meter: is charged.
+        say: is told who can't play what.
+        resample: draws the player's samples anew, as the option of a run.
+        quiet: show no progress.
+
+    Raises:
+        BudgetSpentError: before it, or in it, where the seconds are up.
+        BenchmarkError: the episodes can't be played.
+    """
+    meter.check()
+    folder = folder.with_name(f"{folder.name}-{data_digest([agent, scenarios, seeds, resample])[:8]}")
+    planned = _planned(folder, agent, scenarios, seeds, resample, say)
+    if not _is_played(folder):
+        _go_on(folder, planned, meter, quiet)
+    found = RunFolder.open(folder)
+    meter.charge(_cost(found) + Spent(seconds=meter.seconds_of(folder.name)))
+    if not _is_played(folder):
+        meter.check()
+        raise BudgetSpentError(f"the budget is spent: its seconds were up in {folder}")
+    scored = [record for record in found.records() if record["error"] is None]
+    if not scored:
+        raise BenchmarkError(f"none of the episodes in {folder} could be played to its end")
+    scored.sort(key=lambda record: (record["scenario"], record["seed"]))
+    return Play(folder, dict(planned.plan.scenarios), tuple(scored))
+
+
+def _planned(
+    folder: Path,
+    agent: AgentTable,
+    scenarios: Sequence[str],
+    seeds: Sequence[int],
+    resample: int | None,
+    say: Callable[[str], None],
+) -> PlannedRun:
+    """A run of these episodes; a plan of training seeds is the only thing in it that no option could say."""
+    own = {option: value for option, value in agent.items() if option != "spec"}
+    values: dict[str, Any] = {
+        "agents": (f"{PLAYER}={agent['spec']}",),
+        "agent_options": {PLAYER: own} if own else None,
+        "scenarios": tuple(scenarios),
+        "episodes": len(seeds),
+        "resample": resample,
+        "out": str(folder),
+    }
+    values = {name: value for name, value in values.items() if value is not None}
+    planned = plan_run(RunOptions(**checked_options(values, {}), given=frozenset(values)), say)
+    chosen = {matchup: sorted(seeds) for matchup in planned.plan.seeds}
+    return planned._replace(plan=Plan(planned.plan.scenarios, chosen))
+
+
+def _go_on(folder: Path, planned: PlannedRun, meter: SpendingMeter, quiet: bool) -> None:
+    left = meter.seconds_left(folder.name)
+    if left is not None and left <= 0:
+        return
+    with meter.timed(folder.name):
+        ending = open_session(planned._replace(options=replace(planned.options, run_timeout=left))).play(quiet=quiet)
+    if ending.error is not None:
+        raise ending.error
+    if ending.stopped is not None and left is None:
+        raise BenchmarkError(f"{ending.stopped}; {ending.done} of {ending.total} episodes are kept in {folder}")
+
+
+def _is_played(folder: Path) -> bool:
+    """Whether every episode has a record; one that a provider broke off isn't played again."""
+    if not (folder / MANIFEST_NAME).exists():
+        return False
+    found = RunFolder.open(folder)
+    return len(found.index()) == Plan.from_manifest(found.manifest).total
+
+
+def _cost(folder: RunFolder) -> Spent:
+    """The tokens and calls of all of a folder's records, superseded ones included."""
+    cost = Spent()
+    for _, record in folder.numbered_records():
+        tokens = sum(prompt + completion for prompt, completion, _ in paid_tokens(record).values())
+        cost += Spent(tokens, sum(len(answers_of(step)) for step in record["steps"]))
+    return cost
