@@ -152,10 +152,8 @@ def actions_in(rules: Any, state: Any) -> list[str]:
 
 def outcomes_of(rules: Any, state: Any, action: str) -> list[tuple[float, Any, float, bool]]:
     """What may come of an action by the rules, checked."""
-    told, form = (
-        rules.outcomes(state, action),
-        "outcomes(state, action) is a list of (probability, state, reward, done)",
-    )
+    told = rules.outcomes(state, action)
+    form = "outcomes(state, action) is a list of (probability, next_state, reward, done)"
     try:
         found = [(float(chance), after, float(reward), bool(done)) for chance, after, reward, done in told]
     except (TypeError, ValueError):
