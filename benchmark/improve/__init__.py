@@ -30,6 +30,10 @@ class Improver(NamedTuple):
 
 IMPROVERS = {
     "imitate": Improver("benchmark.improve.methods.imitate:improve", "imitate a cheap expert, such as planner"),
+    "program": Improver("benchmark.improve.methods.program:improve", "let a language model write a program that plays"),
+    "code-model": Improver(
+        "benchmark.improve.methods.code_model:improve", "let a language model write the rules that a planner plays by"
+    ),
     "offline": Improver("benchmark.improve.methods.offline:improve", "learn from play that is there, the best of it"),
 }
 
