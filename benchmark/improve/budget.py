@@ -58,10 +58,14 @@ class SpendingMeter:
 
     def __init__(self, budget: Budget, file: Path) -> None:
         self.budget, self.spent, self._file = budget, Spent(), file
+        self._charged: set[str] = set()
         self._seconds: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
-    def charge(self, cost: Spent) -> None:
-        self.spent += cost
+    def charge(self, cost: Spent, name: str = "") -> None:
+        """Count a cost; of something with a name once, however often it is used."""
+        if name not in self._charged:
+            self.spent += cost
+            self._charged |= {name} - {""}
 
     def seconds_of(self, name: str) -> float:
         """What something has taken so far, in all processes that worked on it."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.prompt import prompt_path
 from benchmark.errors import BenchmarkError
 from benchmark.improve.budget import BudgetSpentError, SpendingMeter, Spent
 from benchmark.play.agents.choice import PlannedRun, plan_run
@@ -19,7 +20,7 @@ from benchmark.play.session import open_session
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.runs.plan import Plan
-from benchmark.runs.provenance import data_digest
+from benchmark.runs.provenance import data_digest, file_digest
 from benchmark.runs.record import Record, answers_of, paid_tokens
 from textgames.scenarios import Scenario
 
@@ -81,12 +82,14 @@ def play(
         BenchmarkError: the episodes can't be played.
     """
     meter.check()
-    folder = folder.with_name(f"{folder.name}-{data_digest([agent, scenarios, seeds, resample])[:8]}")
+    # texts are known by what they say, wherever they lie
+    who = {name: file_digest(str(prompt_path(value))) if name == "prompts" else value for name, value in agent.items()}
+    folder = folder.with_name(f"{folder.name}-{data_digest([who, scenarios, seeds, resample])[:8]}")
     planned = _planned(folder, agent, scenarios, seeds, resample, say)
     if not _is_played(folder):
         _go_on(folder, planned, meter, quiet)
     found = RunFolder.open(folder)
-    meter.charge(_cost(found) + Spent(seconds=meter.seconds_of(folder.name)))
+    meter.charge(_cost(found) + Spent(seconds=meter.seconds_of(folder.name)), folder.name)
     if not _is_played(folder):
         meter.check()
         raise BudgetSpentError(f"the budget is spent: its seconds were up in {folder}")

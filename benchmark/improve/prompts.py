@@ -1,10 +1,54 @@
-"""Prompts that an improver wrote, as a file of the agent's folder."""
+"""Prompts that an improver writes: what an agent is asked with, and the agent that is asked otherwise.
+
+``agent -> PromptTexts -> changed texts -> prompts/DIGEST.toml -> agent``.
+"""
 
 from pathlib import Path
+from typing import Any
 
 from agents.common.files import replacing
 from agents.common.toml import to_toml
-from agents.prompt import PromptTexts
+from agents.policy import LanguageAgentPolicy
+from agents.prompt import PromptMap, PromptTexts
+from benchmark.errors import UsageError
+from benchmark.play.agents.objects import AgentTable
+from benchmark.play.agents.players import load_policy
+from benchmark.play.options import RunOptions
+from benchmark.runs.provenance import data_digest
+
+PROMPTS = "prompts"
+"""The folder of all texts that were tried."""
+
+
+def prompt_map_of(agent: AgentTable) -> PromptMap:
+    """What an agent is asked with.
+
+    Raises:
+        UsageError: it has no language model, or can't be made.
+    """
+    own = {option: value for option, value in agent.items() if option != "spec"}
+    policy: Any = load_policy(agent["spec"], RunOptions(agent_options={"agent": own}), "agent")
+    if not isinstance(policy, LanguageAgentPolicy):
+        raise UsageError(f"{agent['spec']!r} is asked with no prompts, so none can be improved: name a language model")
+    return policy.prompt_map
+
+
+def with_texts(agent: AgentTable, texts: PromptTexts, mode: str, folder: Path) -> AgentTable:
+    """The agent with other texts, which are written to a file below ``folder`` that is named after them.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    file = folder / PROMPTS / f"{data_digest(texts.as_data())[:12]}.toml"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_prompts(file, texts)
+    return {**{name: value for name, value in agent.items() if name != "system"}, "prompts": str(file), "mode": mode}
+
+
+def in_folder(agent: AgentTable, folder: Path) -> AgentTable:
+    """The agent as its folder names it, whose prompts lie there."""
+    return {**agent, "prompts": str(Path(agent["prompts"]).relative_to(folder))}
 
 
 def write_prompts(file: Path, texts: PromptTexts) -> None:

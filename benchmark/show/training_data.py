@@ -211,10 +211,11 @@ def demonstrations(source: Source, keep: Kept = "all") -> Iterator[Line]:
         }
 
 
-def preferences(source: Source) -> Iterator[Line]:
+def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
     """Lines for preference optimisation: at one prompt, a response whose action is worth more than that of another.
 
     The better response is the best that the runs have there; where the planner knows a better one, it is the planner's.
+    With ``own`` it is the runs' even so, and a player learns from its own responses alone.
 
     Raises:
         UsageError: no scenario has action values; or as :meth:`Source.decisions`.
@@ -235,7 +236,7 @@ def preferences(source: Source) -> Iterator[Line]:
         known = [decision for decision in given.values() if decision.action in values]
         if not known:
             continue
-        best, action = _best(known, values, planner)
+        best, action = _best(known, values, None if own else planner)
         for decision in known:
             if values[decision.action] < values[action] - TIE:
                 yield {
@@ -250,10 +251,12 @@ def preferences(source: Source) -> Iterator[Line]:
                 }
 
 
-def _best(known: Sequence[RecordedDecision], values: Mapping[str, float], planner: PlannerPlayer) -> tuple[str, str]:
+def _best(
+    known: Sequence[RecordedDecision], values: Mapping[str, float], planner: PlannerPlayer | None
+) -> tuple[str, str]:
     """The response of the largest value and its action: that of the runs, or the planner's if that is worth more."""
     best = max(known, key=lambda decision: values[decision.action])
-    if values[best.action] >= max(values.values()) - TIE:
+    if planner is None or values[best.action] >= max(values.values()) - TIE:
         return best.response, best.action
     action = planner.choose(best.request).action
     if values[action] <= values[best.action] + TIE:

@@ -123,9 +123,7 @@ def taught(
     out.mkdir(parents=True, exist_ok=True)
     model, tokenizer = load(config)
     disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
-    card = card_of(model)
-    asked_before = card is not None and config.response_mode in card.modes and not config.prompt_file
-    prompt_map = prompts_of(config, card if asked_before else None)  # what else it is asked, it learns here
+    prompt_map = prompts_taught(config, model)
     decisions, kept_out = demonstrations(prompt_map)
     checkpoint = out / CHECKPOINT
     with kills_interrupt():
@@ -139,6 +137,13 @@ def taught(
         stream.write(json.dumps(about, indent=1) + "\n")
     checkpoint.unlink()
     return about
+
+
+def prompts_taught(config: MSGRPOConfig, model: Any) -> PromptMap:
+    """The prompts that a loaded model is taught: its own, where it knows the mode and nobody asks for others."""
+    card = card_of(model)
+    asked_before = card is not None and config.response_mode in card.modes and not config.prompt_file
+    return prompts_of(config, card if asked_before else None)  # what else it is asked, it learns here
 
 
 def add_scores(out: Path, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> None:

@@ -5,9 +5,15 @@ model's place, and the model learns the game from it by supervised fine-tuning b
 It is what ``textbench warmup`` does, as an improvement with a budget.
 """
 
+from shlex import quote
+
+from agents.load import check_spec
+from agents.wrappers import model_inside
+from benchmark.errors import UsageError
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.learning import config_of, learnt, said_as_usage
 from benchmark.play.agents.objects import AgentTable
+from benchmark.show.training_data import EVALUATED
 
 
 def improve(
@@ -24,7 +30,7 @@ def improve(
 
     Args:
         task: the agent has a local model.
-        teacher: who is imitated; an agent without a language model, since its answers cost nothing.
+        teacher: who is imitated: planner, greedy, random or a player of your own, whose answers cost nothing.
         examples: decisions to learn from.
         explore: share of moves that the random player takes, after which the teacher still says what it would do.
         rank: of the LoRA adapter; 0 trains all weights.
@@ -34,7 +40,22 @@ def improve(
     from agents.msgrpo.warmup.start import Teaching, warm_start
 
     task.meter.check()
+    _check_teacher(teacher)
     config = config_of(task, examples, rank=rank, learning_rate=learning_rate, passes=passes)
     with said_as_usage():
         made = warm_start(config, Teaching((teacher,), examples, explore), task.say)
     return learnt(task, made["seconds"])
+
+
+def _check_teacher(teacher: str) -> None:
+    """Refuse a teacher that there isn't, or that costs what nobody would record."""
+    try:
+        if model_inside(teacher) is None:
+            return check_spec(teacher)
+    except ValueError as error:
+        raise UsageError(f"the teacher: {error}") from None
+    raise UsageError(
+        f"the teacher {teacher!r} is a language model, whose answers would be on no record: play it, textbench run "
+        f"--agent {quote(teacher)} --seed-offset {EVALUATED}, and learn from that: textbench improve offline --set "
+        "learn_from=DIR"
+    )

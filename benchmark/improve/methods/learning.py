@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.load import options_taken
 from agents.prompt import PromptMap
 from agents.wrappers import model_inside, wrapped_in
 from benchmark.errors import BenchmarkError, UsageError
-from benchmark.improve.budget import Spent
+from benchmark.improve.budget import BudgetSpentError, Spent
 from benchmark.improve.improver import ImprovementTask
 from benchmark.play.agents.objects import AgentTable
 
@@ -58,6 +59,27 @@ def config_of(
         if (longest := task.agent.get("max_tokens")) is not None:
             settings["max_response_tokens"] = longest
         return warmup_config(spec.removeprefix("hf:"), task.scenarios, decisions, **settings)
+
+
+def own_play(task: ImprovementTask, agent: AgentTable, episodes: int, attempts: int) -> list[Path]:
+    """Run folders of an agent's play on as many training seeds, ``attempts`` times with other samples.
+
+    They are as many as the budget reaches for.
+
+    Raises:
+        UsageError: it reaches for none.
+    """
+    folders: list[Path] = []
+    try:
+        for attempt in range(1, attempts + 1):
+            play = task.play(agent, task.seeds(episodes), f"own-{attempt}", resample=attempt)
+            task.say(f"attempt {attempt} of {attempts}: mean return {play.mean:.3f} on {episodes} training seeds")
+            folders.append(play.folder)
+    except BudgetSpentError as spent:
+        task.say(str(spent))
+        if not folders:
+            raise UsageError(f"{spent}, and there is no play to learn from: give it more, or fewer episodes") from None
+    return folders
 
 
 def learnt(task: ImprovementTask, seconds: float) -> AgentTable:

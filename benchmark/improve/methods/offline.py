@@ -13,17 +13,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
 from benchmark.errors import UsageError
-from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.methods.learning import config_of, learnt, mode_of, said_as_usage
-from benchmark.improve.prompts import write_prompts
+from benchmark.improve.methods.learning import config_of, learnt, mode_of, own_play, said_as_usage
+from benchmark.improve.prompts import prompt_map_of, with_texts
 from benchmark.play.agents.objects import AgentTable
 from benchmark.score.results import read_columns
 from benchmark.show.training_data import EVALUATED, RecordedDecision, Source
@@ -81,26 +81,22 @@ def improve(
     if not 0 < top <= 1 or beta <= 0:
         raise UsageError(f"top is above 0 and at most 1 and beta above 0, got top = {top:g} and beta = {beta:g}")
     mode = mode_of(task)
-    folders = [Path(each) for each in learn_from] if learn_from else _own_play(task, episodes, attempts)
-    found = recorded(folders, task.scenarios, mode)
-    weights = {"filtered": lambda: _filtered(found, top), "weighted": lambda: _weighted(found, beta)}
-    chosen = weights.get(method, lambda: [1.0] * len(found))()
-    told = _told(found) if method == "return" else [""] * len(found)
-    if len({episode.result for episode in found}) == 1:
-        task.say(f"all {len(found)} episodes have the same return, so nothing tells good play from bad")
+    folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
+    shown = _shown(recorded(folders, task.scenarios, mode), method, top, beta)
+    learnt_from = [one for one in shown if one.episode.seed % HELD_OUT]
+    if not learnt_from:
+        task.say("all episodes have the same return, so nothing tells good play from bad")
         return task.agent
-    count = sum(len(one.decisions) for one, weight in zip(found, chosen, strict=True) if weight and not _is_out(one))
     if method == "return":
-        task = replace(task, agent=_asked_for_the_best(task, mode))
-    config = config_of(task, count, rank=rank, learning_rate=learning_rate, passes=passes)
+        task = replace(task, agent=_asked_for_the_best(task))
+    decisions = sum(len(one.episode.decisions) for one in learnt_from)
+    config = config_of(task, decisions, rank=rank, learning_rate=learning_rate, passes=passes)
 
     def demonstrations(prompt_map: PromptMap) -> tuple[list["TaughtDecision"], list["TaughtDecision"]]:
-        parts: tuple[list[TaughtDecision], list[TaughtDecision]] = ([], [])
-        for episode, weight, line in zip(found, chosen, told, strict=True):
-            if weight:
-                parts[_is_out(episode)].extend(_taught(episode, weight, _saying(prompt_map, line)))
-        task.say(f"{len(parts[0]):,} decisions of {len(found)} episodes, and {len(parts[1])} held out")
-        return parts
+        kept_out = [one for one in shown if one.episode.seed % HELD_OUT == 0]
+        told = f"{decisions:,} decisions of {len(learnt_from)} episodes, and those of {len(kept_out)} held out"
+        task.say(told)
+        return _taught(learnt_from, prompt_map), _taught(kept_out, prompt_map)
 
     source = {"method": method, "learn_from": [str(folder) for folder in folders], "top": top, "beta": beta}
     with said_as_usage():
@@ -114,7 +110,7 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
     Raises:
         UsageError: there is none, or a response lacks the reasoning that the mode asks for.
     """
-    found: dict[tuple[object, ...], RecordedEpisode] = {}
+    found: dict[tuple[Any, ...], RecordedEpisode] = {}
     for folder in folders:
         results = read_columns([folder])
         for decision in Source(results, mode).decisions():
@@ -132,26 +128,26 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
             f"{EVALUATED} episodes of a scenario are left out, since scores are of them (play others: --seed-offset "
             f"{EVALUATED})"
         )
-    return list(found.values())
+    return [found[place] for place in sorted(found)]  # folders have them in the order in which they ended
 
 
-def _own_play(task: ImprovementTask, episodes: int, attempts: int) -> list[Path]:
-    """The agent's own play, as far as the budget reaches."""
-    folders: list[Path] = []
-    try:
-        for attempt in range(1, attempts + 1):
-            play = task.play(task.agent, task.seeds(episodes), f"own-{attempt}", resample=attempt)
-            task.say(f"attempt {attempt} of {attempts}: mean return {play.mean:.3f} on {episodes} training seeds")
-            folders.append(play.folder)
-    except BudgetSpentError as spent:
-        task.say(str(spent))
-        if not folders:
-            raise UsageError(f"{spent}, and there is no play to learn from: give it more, or fewer episodes") from None
-    return folders
+class Shown(NamedTuple):
+    """An episode as it is imitated: with which weight, and which line in its prompts."""
+
+    episode: RecordedEpisode
+    weight: float = 1.0
+    line: str = ""
 
 
-def _is_out(episode: RecordedEpisode) -> bool:
-    return episode.seed % HELD_OUT == 0
+def _shown(episodes: Sequence[RecordedEpisode], method: Method, top: float, beta: float) -> list[Shown]:
+    """What is imitated of recorded play; nothing where all returns are equal."""
+    if all(len(set(returns)) == 1 for returns in _by_scenario(episodes).values()):
+        return []
+    if method == "filtered":
+        return [Shown(one) for one, kept in zip(episodes, _filtered(episodes, top), strict=True) if kept]
+    if method == "weighted":
+        return [Shown(one, weight) for one, weight in zip(episodes, _weighted(episodes, beta), strict=True)]
+    return [Shown(one, line=line) for one, line in zip(episodes, _told(episodes), strict=True)]
 
 
 def _by_scenario(episodes: Sequence[RecordedEpisode]) -> Mapping[str, "np.ndarray[tuple[int], np.dtype[np.float64]]"]:
@@ -159,12 +155,12 @@ def _by_scenario(episodes: Sequence[RecordedEpisode]) -> Mapping[str, "np.ndarra
     return {name: np.array([one.result for one in episodes if one.scenario == name]) for name in names}
 
 
-def _filtered(episodes: Sequence[RecordedEpisode], top: float) -> list[float]:
-    """1 for the episodes of the highest returns of their scenario, else 0; never for those of the lowest return."""
+def _filtered(episodes: Sequence[RecordedEpisode], top: float) -> list[bool]:
+    """Which episodes have the highest returns of their scenario; never those of the lowest return."""
     returns = _by_scenario(episodes)
     least = {name: np.quantile(own, 1 - top, method="higher") for name, own in returns.items()}
     lowest = {name: own.min() for name, own in returns.items()}
-    return [float(one.result >= least[one.scenario] and one.result > lowest[one.scenario]) for one in episodes]
+    return [one.result >= least[one.scenario] and one.result > lowest[one.scenario] for one in episodes]
 
 
 def _weighted(episodes: Sequence[RecordedEpisode], beta: float) -> list[float]:
@@ -179,7 +175,7 @@ def _weighted(episodes: Sequence[RecordedEpisode], beta: float) -> list[float]:
         others = of_seed[one.scenario, one.seed]
         baseline = float(np.mean(others)) if len(others) > 1 else means[one.scenario]
         advantage = (one.result - baseline) / spread[one.scenario]
-        weights.append(min(MOST_WEIGHT, float(np.exp(advantage / beta))))
+        weights.append(exp(min(log(MOST_WEIGHT), advantage / beta)))
     mean = np.average(weights, weights=[len(one.decisions) for one in episodes])
     return [weight / float(mean) for weight in weights]
 
@@ -206,18 +202,18 @@ def _saying(prompt_map: PromptMap, line: str) -> PromptMap:
     return PromptMap(prompt_map.mode, prompt_map.history_turns, texts)
 
 
-def _asked_for_the_best(task: ImprovementTask, mode: str) -> AgentTable:
-    """The agent with prompts that ask for the best result, in a file of the task's folder."""
-    from agents.load import load_agent
-
-    own = {option: value for option, value in task.agent.items() if option != "spec"}
-    texts: PromptTexts = load_agent(task.agent["spec"], **own).prompt_map.texts  # type: ignore[attr-defined]
-    file = task.out / "prompts.toml"
-    write_prompts(file, replace(texts, opening=f"{texts.opening}\n\n{_line(BEST)}"))
-    return {**task.agent, "prompts": str(file), "mode": mode}
+def _asked_for_the_best(task: ImprovementTask) -> AgentTable:
+    """The agent with prompts that ask for the best result."""
+    prompts = prompt_map_of(task.agent)
+    texts = replace(prompts.texts, opening=f"{prompts.texts.opening}\n\n{_line(BEST)}")
+    return with_texts(task.agent, texts, prompts.mode, task.out)
 
 
-def _taught(episode: RecordedEpisode, weight: float, prompt_map: PromptMap) -> list["TaughtDecision"]:
+def _taught(shown: Sequence[Shown], prompt_map: PromptMap) -> list["TaughtDecision"]:
     from agents.msgrpo.warmup.imitation import TaughtDecision
 
-    return [TaughtDecision(prompt_map(one.request), one.response, weight) for one in episode.decisions]
+    found = []
+    for one in shown:
+        asked = _saying(prompt_map, one.line)
+        found += [TaughtDecision(asked(each.request), each.response, one.weight) for each in one.episode.decisions]
+    return found

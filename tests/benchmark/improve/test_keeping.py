@@ -1,0 +1,151 @@
+"""An improvement is kept like a run: it goes on where it was stopped, costs what it cost, and leaves others alone."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmark.errors import UsageError
+from benchmark.improve import IMPROVERS, checked
+from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
+from benchmark.improve.improver import ImprovementTask
+from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
+
+NO_LIMIT = Budget()
+ROOT = Path(__file__).parents[3]
+LIBRARY = (
+    *("improve", "library", "--agent", "heeding", "--set", "reflect=wise", "--set", "seeds=8", "--seed", "2"),
+    *("--scenario", "frozen-lake", "--eval-episodes", "3", "--quiet"),
+)
+
+
+def task(out: Path, *, budget: Budget = NO_LIMIT, scenarios: tuple[str, ...] = ("frozen-lake",)) -> ImprovementTask:
+    out.mkdir(exist_ok=True)
+    meter = SpendingMeter(budget, out / "seconds.json")
+    return ImprovementTask({"spec": "random"}, scenarios, meter, 3, out, lambda message: None, quiet=True)
+
+
+def test_only_training_seeds_are_played_and_the_same_play_is_played_and_charged_once(workplace):
+    one = task(workplace / "out", scenarios=("frozen-lake", "frozen-lake-slippery"))
+    seeds = one.seeds(5)
+    assert set(seeds) <= set(TRAINING_SEEDS)
+    assert not set(seeds) & set(one.seeds(5, after=5))
+    play = one.play(one.agent, seeds)
+    assert play.returns.keys() == {(name, seed) for name in one.scenarios for seed in seeds}
+    assert play.mean == pytest.approx(sum(play.returns.values()) / 10)
+    lines = (play.folder / "episodes.jsonl").read_bytes()
+    spent = one.meter.spent
+    assert spent.calls == sum(len(record["steps"]) for record in play.records)
+    assert one.play(one.agent, seeds) == play
+    assert one.meter.spent == spent
+    again = task(workplace / "out", scenarios=one.scenarios)
+    assert again.play(again.agent, seeds) == play
+    assert again.meter.spent == spent  # as dear as the first time, since it takes the same decisions by it
+    assert (play.folder / "episodes.jsonl").read_bytes() == lines
+    assert again.play({"spec": "random", "seed": 1}, seeds).folder != play.folder
+    assert again.play(again.agent, seeds, resample=1).folder != play.folder
+
+
+def test_a_limit_is_said_before_anything_new_is_begun(workplace):
+    one = task(workplace / "out", budget=Budget(calls=3))
+    one.play(one.agent, one.seeds(2))  # begun below the limit, and played to its end
+    with pytest.raises(BudgetSpentError, match=r"the budget is spent: \d+ of 3 calls"):
+        one.play(one.agent, one.seeds(2, after=2))
+    two = task(workplace / "two", budget=Budget(seconds=0.001))
+    with pytest.raises(BudgetSpentError, match="seconds"):
+        two.play(two.agent, two.seeds(200))
+    meter = SpendingMeter(Budget(tokens=10), workplace / "seconds.json")
+    meter.charge(Spent(tokens=9), "a")
+    meter.charge(Spent(tokens=9), "a")
+    meter.check()
+    meter.charge(Spent(tokens=1))
+    with pytest.raises(BudgetSpentError, match="10 of 10 tokens"):
+        meter.check()
+
+
+def test_options_are_those_of_the_function_with_its_types():
+    assert checked("offline", {"learn_from": "a,b", "top": "0.5"})["learn_from"] == ["a", "b"]
+    with pytest.raises(UsageError, match="must be a whole number, got 'x'"):
+        checked("imitate", {"examples": "x"})
+    with pytest.raises(UsageError, match="no option of offline named 'methd'; did you mean 'method'"):
+        checked("offline", {"methd": "filtered"})
+    with pytest.raises(UsageError, match="the option method of offline must be one of"):
+        checked("offline", {"method": "best"})
+    with pytest.raises(UsageError, match="library needs --set reflect="):
+        checked("library", {})
+    with pytest.raises(UsageError, match="no improver named 'imitat'; did you mean 'imitate'"):
+        checked("imitat", {})
+
+
+@pytest.mark.parametrize("name", IMPROVERS)
+def test_every_improver_has_options_with_types_and_a_description_of_each(name):
+    from benchmark.improve import find_improver
+
+    function = find_improver(name)
+    for option in list(checked(name, {"reflect": "x"} if "reflect" in function.__annotations__ else {})):
+        assert f"\n        {option}: " in function.__doc__
+    assert "arXiv" in sys.modules[function.__module__].__doc__
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--agent", "planner"), "the weights of 'planner' can't be trained here"),
+        (("--agent", "tiny", "--mode", "dirct"), "did you mean 'direct'"),
+        (("--agent", "tiny", "--set", "teacher=planer"), "did you mean 'planner'"),
+        (("--agent", "tiny", "--set", "teacher=tiny"), "the teacher 'tiny' is a language model"),
+        (("--agent", "tiny", "--set", "examples"), "--set takes OPTION=VALUE, got 'examples'"),
+    ],
+)
+def test_what_can_not_be_done_is_one_sentence_and_leaves_the_folder_free(textbench, workplace, more, said):
+    pytest.importorskip("torch")
+    done = textbench("improve", "imitate", "--scenario", "frozen-lake", "--out", "o", "--quiet", *more)
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert not Path("o/improvement.json").exists()
+
+
+def test_a_folder_of_another_improvement_or_of_somebody_else_is_left_alone(textbench, server):
+    assert textbench(*LIBRARY, "--set", "tries=0", "--out", "o").code == 0
+    done = textbench(*LIBRARY, "--set", "tries=1", "--out", "o")
+    assert (done.code, done.err) == (
+        2, "textbench: o was made with options, tries = 0, now it is 1: choose another --out\n"
+    )  # fmt: skip
+    Path("mine").mkdir()
+    Path("mine/diary.txt").write_text("dear diary")
+    assert "mine isn't empty (it holds 'diary.txt')" in textbench(*LIBRARY, "--out", "mine").err
+
+
+def files(out: Path) -> dict[str, bytes]:
+    """What has to be the same, whatever stopped it."""
+    found = {name: (out / name).read_bytes() for name in ("agent.toml",)}
+    about = json.loads((out / "improvement.json").read_text())
+    about["spent"].pop("seconds")
+    calls = [json.loads(line) for line in (out / "calls.jsonl").read_text().splitlines()]
+    told = [[call["question"], call["answer"], call["tokens"]] for call in calls]
+    plays = sorted(folder.name for folder in (out / "plays").iterdir())
+    return found | {"about": json.dumps([about, told, plays]).encode()}
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_goes_on_and_ends_as_if_nothing_had_happened(textbench, server):
+    assert textbench(*LIBRARY, "--out", "whole").code == 0
+    command = [sys.executable, "-m", "benchmark.cli", *LIBRARY, "--out", "killed"]
+    hits = 0
+    for until in ("plays/*/episodes.jsonl", "calls.jsonl", "plays/library*/episodes.jsonl"):
+        process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        while process.poll() is None and not list(Path("killed").glob(until)):
+            time.sleep(0.001)
+        time.sleep(0.05)
+        hits += process.poll() is None
+        process.kill()
+        process.wait()
+    assert hits == 3
+    assert textbench(*LIBRARY, "--out", "killed").code == 0
+    assert files(Path("killed")) == files(Path("whole"))
+    assert SCENARIOS["frozen-lake"].first_seed > max(TRAINING_SEEDS)

@@ -1,0 +1,117 @@
+"""Recorded play: which of it is imitated and how much, and what a model gains by it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.prompt import PromptMap, PromptTexts
+from benchmark.errors import UsageError
+from benchmark.improve.methods.offline import MOST_WEIGHT, RecordedEpisode, Shown, _saying, _shown, recorded
+from textgames.scenarios import SCENARIOS
+
+SEEDED = (*("run", "--agent", "random", "--scenario", "frozen-lake", "--mode", "direct", "--quiet", "--json"),)
+
+
+def episodes(*returns: Sequence[float], decisions: int = 1) -> list[RecordedEpisode]:
+    """A seed a list of returns."""
+    return [
+        RecordedEpisode("lake", seed, result, [None] * decisions)  # type: ignore[list-item]
+        for seed, results in enumerate(returns)
+        for result in results
+    ]
+
+
+def shown(found: list[RecordedEpisode], method: str, top: float = 0.25, beta: float = 1.0) -> list[Shown]:
+    return _shown(found, method, top, beta)  # type: ignore[arg-type]
+
+
+def test_filtered_imitates_the_best_share_of_each_scenario_and_never_the_lowest():
+    found = episodes([0.0, 3.0, 1.0, 2.0])
+    other = [one._replace(scenario="snake", result=10 * one.result) for one in found]
+    assert [one.episode.result for one in shown([*found, *other], "filtered", 0.25)] == [3, 30]
+    assert [one.episode.result for one in shown(found, "filtered", 0.5)] == [3, 2]
+    assert [one.episode.result for one in shown(found, "filtered", 1.0)] == [3, 1, 2]
+    # a tie goes together: four of ten succeeded, and a tenth was asked for
+    assert len(shown(episodes([1.0] * 4 + [0.0] * 6), "filtered", 0.1)) == 4
+
+
+@pytest.mark.parametrize("method", ["filtered", "weighted", "return"])
+def test_equal_returns_tell_nothing(method):
+    assert shown(episodes([1.0, 1.0], [1.0]), method) == []
+
+
+def test_weighted_is_the_exponential_of_the_advantage_over_the_same_start():
+    found = episodes([1.0, 0.0], [1.0, 1.0], [0.0, 0.0])
+    spread = np.std([1, 0, 1, 1, 0, 0])
+    # where the start decided the end, nothing was done well or badly
+    expected = np.exp(np.array([0.5, -0.5, 0, 0, 0, 0]) / spread / 2.0)
+    weights = [one.weight for one in shown(found, "weighted", beta=2.0)]
+    assert weights == pytest.approx(expected / expected.mean())
+    # seeds that were played once are compared with their scenario
+    alone = [one.weight for one in shown(episodes([0.0], [1.0]), "weighted")]
+    assert alone[1] / alone[0] == pytest.approx(np.exp(2.0))
+    steep = [one.weight for one in shown(found, "weighted", beta=1e-3)]
+    assert steep[0] / steep[2] == pytest.approx(MOST_WEIGHT)
+
+
+def test_return_tells_how_an_episode_ended_in_the_place_of_the_best():
+    found = shown(episodes([-1.0, 0.0, 4.0]), "return")
+    assert [one.line for one in found] == [f"Your result: {number} of 10." for number in (0, 2, 10)]
+    texts = replace(PromptTexts.default(), opening="$instructions\n\nYour result: 10 of 10.")
+    assert (
+        _saying(PromptMap("direct", 0, texts), found[1].line).texts.opening == "$instructions\n\nYour result: 2 of 10."
+    )
+
+
+def test_scored_episodes_are_never_learnt_from(textbench):
+    first = SCENARIOS["frozen-lake"].first_seed
+    assert textbench(*SEEDED, "--episodes", 3, "--out", "scored").code == 0
+    with pytest.raises(UsageError, match=r"there is nothing to learn from for frozen-lake in scored: .*--seed-offset"):
+        recorded([Path("scored")], ["frozen-lake"], "direct")
+    assert textbench(*SEEDED, "--episodes", 3, "--seed-offset", 1000, "--out", "free").code == 0
+    found = recorded([Path("scored"), Path("free")], ["frozen-lake"], "direct")
+    assert [one.seed for one in found] == [first + 1000 + number for number in range(3)]
+    assert all(one.decisions for one in found)
+    with pytest.raises(UsageError, match="nothing to learn from for snake"):
+        recorded([Path("free")], ["snake"], "direct")
+
+
+def improved(textbench, *more):
+    """Success before and after, of 60 episodes each."""
+    done = textbench(
+        *("improve", *more, "--agent", "tiny", "--scenario", "frozen-lake", "--eval-episodes", 60, "--out", "o"),
+        "--quiet",
+    )
+    assert done.code == 0, done.err
+    about = json.loads(Path("o/improvement.json").read_text())
+    return [about[when][0]["success_rate"]["value"] for when in ("before", "after")]
+
+
+@pytest.mark.slow
+def test_a_model_plays_better_by_the_best_of_its_own_play(textbench):
+    pytest.importorskip("torch")
+    before, after = improved(textbench, "offline", "--set", "episodes=250")
+    assert after > before + 0.15
+
+
+@pytest.mark.slow
+def test_a_model_does_not_play_better_by_all_of_its_own_play(textbench):
+    pytest.importorskip("torch")
+    flat = ("--set", "method=weighted", "--set", "beta=1e6", "--set", "episodes=60")
+    before, after = improved(textbench, "offline", *flat)
+    assert abs(after - before) < 0.2  # three standard errors of the difference of 60 paired episodes, about
+
+
+@pytest.mark.slow
+def test_a_model_plays_better_by_a_planner_and_not_by_a_random_player(textbench):
+    pytest.importorskip("torch")
+    direct = ("--mode", "direct", "--set", "rank=0", "--set", "examples=4000", "--set", "explore=0.5")
+    _, after = improved(textbench, "imitate", *direct)
+    assert after > 0.35
+    Path("o").rename("planner")
+    _, after = improved(textbench, "imitate", *direct, "--set", "teacher=random")
+    assert after < 0.25

@@ -1,0 +1,72 @@
+"""Preferences between the agent's own answers: they are ranked by exact values, and a model gains by them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agents.baselines.search import find_search_player
+from agents.turn import TurnRequest
+from benchmark.improve.methods.preferences import _pairs
+from benchmark.runs.folder import RunFolder
+from benchmark.score.results import read_columns
+from benchmark.show.training_data import Source, preferences
+from textgames.scenarios import SCENARIOS
+from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
+
+GAME = SCENARIOS["frozen-lake"].game()
+SOLVER = find_search_player(GAME)
+
+
+def values_at(prompt):
+    text = prompt[-1].content
+    board = text[text.index("Board: ") :].partition("\n\n")[0]
+    left = int(text.partition("this one included: ")[2].partition(".")[0])
+    return SOLVER.values(TurnRequest(board, legal_actions=GAME.actions, steps_left=left, game=GAME))
+
+
+def test_the_better_of_two_own_answers_to_one_prompt_has_the_larger_exact_value(textbench):
+    assert SOLVER.exact
+    folders = []
+    for sample in (1, 2, 3):
+        folders.append(Path(f"sample-{sample}"))
+        done = textbench(
+            *("run", "--agent", "random", "--mode", "direct", "--scenario", "frozen-lake", "--episodes", 20),
+            *("--seed-offset", 2000, "--resample", sample, "--out", folders[-1], "--quiet", "--json"),
+        )
+        assert done.code == 0
+    pairs = _pairs(folders)
+    assert len(pairs) > 5
+    for pair in pairs:
+        values = values_at(pair.prompt)
+        better, worse = (
+            values[said.rpartition(OPEN_TAG)[2].removesuffix(CLOSE_TAG)] for said in (pair.chosen, pair.rejected)
+        )
+        assert better > worse
+    said = {step["response"] for folder in folders for one in RunFolder.open(folder).records() for step in one["steps"]}
+    assert {pair.chosen for pair in pairs} <= said  # none of the planner's, which preferences have otherwise
+    others = preferences(Source(read_columns(folders)))
+    assert not {line["chosen"][0]["content"] for line in others} <= said
+
+
+def improve(textbench, *more):
+    pytest.importorskip("trl")
+    return textbench("improve", "preferences", "--agent", "tiny", "--scenario", "frozen-lake", "--out", "o", *more)
+
+
+def test_where_all_answers_are_worth_the_same_the_agent_stays_as_it_is(textbench):
+    done = improve(textbench, "--set", "episodes=4", "--set", "attempts=1", "--eval-episodes", 0)
+    assert done.code == 0, done.err
+    assert "there is nothing to prefer" in done.err
+    assert Path("o/agent.toml").read_text() == 'spec = "tiny"\n'
+
+
+@pytest.mark.slow
+def test_a_model_plays_better_by_its_preferences_and_tells_nothing_else(textbench):
+    more = ("--set", "episodes=150", "--set", "passes=3", "--set", "sft=1", "--eval-episodes", 60, "--json", "--quiet")
+    done = improve(textbench, *more)
+    assert done.code == 0, done.err
+    json.loads(done.out)
+    about = json.loads(Path("o/improvement.json").read_text())
+    before, after = (about[when][0]["success_rate"]["value"] for when in ("before", "after"))
+    assert after > before + 0.1

@@ -1,0 +1,82 @@
+"""``gepa`` and ``library``: a gain with a perfect helper, none with a useless one. All answers are written by hand."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agents.prompt import PromptTexts
+from tests.benchmark.improve.heeding_server import ADVICE
+
+GEPA = ("gepa", "--set", "seeds=6", "--set", "batch=2", "--set", "rounds=3", "--set", "parts=opening")
+LIBRARY = ("library", "--set", "seeds=6", "--set", "tries=3", "--set", "lessons=2")
+
+
+@pytest.fixture
+def improve(server, textbench):
+    def run(method, helper, *more, episodes=0):
+        if method is GEPA:
+            pytest.importorskip("gepa")
+        return textbench(
+            *("improve", *method, "--agent", "heeding", "--set", f"reflect={helper}", "--out", "better"),
+            *("--scenario", "frozen-lake", "--eval-episodes", episodes, *more),
+        )
+
+    return run
+
+
+def about():
+    return json.loads(Path("better/improvement.json").read_text())
+
+
+@pytest.mark.parametrize("method", [GEPA, LIBRARY], ids=["gepa", "library"])
+def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(improve, textbench, method):
+    done = improve(method, "wise", episodes=4)
+    assert done.code == 0, done.err
+    told = about()
+    (before,), (after,) = told["before"], told["after"]
+    assert (before["success_rate"]["value"], after["success_rate"]["value"]) == (0, 1)
+    agent = tomllib.loads(Path("better/agent.toml").read_text())
+    assert agent["spec"] == "openai:heeding"
+    assert PromptTexts.from_file(Path("better", agent["prompts"])).opening.count(ADVICE) == 1
+    calls = [json.loads(line) for line in Path("better/calls.jsonl").read_text().splitlines()]
+    assert all("expected return; best was" in call["question"] for call in calls[:1])  # what the moves lost, exactly
+    assert told["spent"]["calls"] > len(calls) > 0
+    assert told["spent"]["tokens"] > sum(sum(call["tokens"]) for call in calls) > 0
+    Path("better").rename("moved")  # the folder is whole
+    assert textbench("run", "--agent", "moved", "--scenario", "frozen-lake", "--episodes", 2, "--out", "r").code == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "helper"),
+    [
+        pytest.param(LIBRARY, "useless", id="library"),
+        pytest.param(GEPA, "useless", id="gepa"),
+        pytest.param(LIBRARY, "broken", marks=pytest.mark.slow, id="library, broken"),
+        pytest.param(GEPA, "broken", marks=pytest.mark.slow, id="gepa, broken"),
+    ],
+)
+def test_a_useless_helper_changes_nothing(improve, method, helper):
+    done = improve(method, helper)
+    assert done.code == 0, done.err
+    assert "no better agent was found" in done.err
+    assert about()["changed"] is False
+    assert "prompts" not in tomllib.loads(Path("better/agent.toml").read_text())
+
+
+@pytest.mark.parametrize("method", [pytest.param(GEPA, marks=pytest.mark.slow), LIBRARY], ids=["gepa", "library"])
+def test_a_spent_budget_ends_it_with_the_best_so_far(improve, method):
+    done = improve(method, "wise", "--budget-calls", 10)
+    assert done.code == 0, done.err
+    assert "the budget is spent: " in done.err
+    assert about()["changed"] is False
+
+
+def test_who_can_not_reflect_and_what_is_no_option_is_one_sentence(improve):
+    done = improve(LIBRARY, "planner")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "'planner' has no language model to ask" in done.err
+    done = improve(LIBRARY, "wise", "--set", "lesons=3")
+    assert "no option of library named 'lesons'; did you mean 'lessons'?" in done.err
+    assert not Path("better").exists() or not list(Path("better").iterdir())
