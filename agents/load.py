@@ -21,6 +21,7 @@ from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
 from agents.models.provider import Provider, call_with, find_model, installed, providers
 from agents.policy import LanguageAgentPolicy
+from agents.programs import sandbox
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
 from agents.wrappers import WRAPPERS, innermost, wrapped_in, wrapper
@@ -39,12 +40,14 @@ class Baseline(NamedTuple):
         description: what it does, in one line.
         options: the parameters of the class that are given by name.
         takes: what follows the name and a colon, which is the class's first argument; empty where nothing does.
+        missing: says what has to be there before it can play; ``None`` where it can.
     """
 
     path: str
     description: str
     options: tuple[str, ...] = ()
     takes: str = ""
+    missing: Callable[[], str | None] = lambda: None
 
     def spec(self, name: str) -> str:
         """What ``--agent`` takes, as lists show it: ``planner``, ``program:FILE``."""
@@ -62,12 +65,14 @@ BASELINES = {
         "act(observation, legal_actions) of a file, in a sandbox",
         ("seconds", "memory_mb"),
         takes="FILE",
+        missing=sandbox.missing,
     ),
     "rules": Baseline(
         "agents.programs.players:RulesPlayer",
         "plans with the rules that a file has, in a sandbox",
         ("max_states", "seconds", "memory_mb"),
         takes="FILE",
+        missing=sandbox.missing,
     ),
 }
 

@@ -31,6 +31,7 @@ in every process. So equal calls give equal answers, in whatever order and in ho
 import contextlib
 import json
 import os
+import platform
 import select
 import signal
 import subprocess
@@ -42,18 +43,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.programs.worker import MACHINES
+
 WEAK = "TEXTBENCH_WEAK_SANDBOX"
 """The environment variable that allows a sandbox where the kernel can't hold a program."""
 
 LONGEST_ANSWER = 1 << 20
 """Bytes of one answer, as JSON."""
 
+_WEAKLY = f"{WEAK}=1, by which only their memory and time are limited"
 START_SECONDS = 20.0  # for a process to begin, on a machine that is busy
 _WORKER = Path(__file__).with_name("worker.py")
 
 
 class NoSandboxError(OSError):
     """Programs can't be held here."""
+
+
+def missing() -> str | None:
+    """What programs need that isn't here, as far as that is known before one is run; ``None`` where they can be."""
+    if not hasattr(select, "poll") or not hasattr(signal, "setitimer"):
+        return "Linux, or macOS"
+    known = sys.platform.startswith("linux") and platform.machine() in MACHINES
+    return None if known or os.environ.get(WEAK) == "1" else f"Linux, or {_WEAKLY}"
 
 
 class Call(NamedTuple):
@@ -96,6 +108,8 @@ class Sandbox:
             raise ValueError(f"seconds is a number above 0 and up to 3600, got {seconds!r}")
         if not 64 <= memory_mb <= 1 << 20:
             raise ValueError(f"memory_mb is a whole number of megabytes from 64, got {memory_mb!r}")
+        if (needed := missing()) is not None:
+            raise NoSandboxError(f"programs can't be run here: that takes {needed}")
         self.seconds, self._wall = seconds, 3 * seconds + 2
         weak = os.environ.get(WEAK) == "1"
         order = {"source": source, "harness": harness, "seconds": seconds, "memory": memory_mb << 20, "weak": weak}
@@ -140,20 +154,17 @@ class Sandbox:
         self._end = weakref.finalize(self, line.end)
         try:
             line.send(self._order, START_SECONDS)
-            _, kind, locks = line.receive(START_SECONDS)
+            kind, locks = line.receive(START_SECONDS)[1:]
         except _SilentError as silent:
             self.close()
             raise NoSandboxError(f"the process for a program doesn't begin: {silent}") from None
         if kind != "locked":
             self.close()
-            raise NoSandboxError(
-                f"programs can't be held on this system: {locks}. Where you trust them, set {WEAK}=1: then only their "
-                "memory and time are limited"
-            )
+            raise NoSandboxError(f"programs can't be held here ({locks}): where you trust them, set {_WEAKLY}")
         self.locks = tuple(locks)
-        found = self._received(1)
-        self.error, self.functions = found.error, tuple(found.value or ())
         self._number = 1
+        found = self._received(self._number)
+        self.error, self.functions = found.error, tuple(found.value or ())
 
     def _answers(self, calls: Sequence[Call]) -> list[Answer]:
         """The answers up to the first call that ends the process, which is ended here then."""

@@ -20,7 +20,6 @@ import json
 import os
 import platform
 import random
-import resource
 import signal
 import struct
 import sys
@@ -50,7 +49,7 @@ _CALLS = {
     **{"clock_gettime": (228, 113), "gettimeofday": (96, 169), "setitimer": (38, 103), "rt_sigreturn": (15, 139)},
     **{"restart_syscall": (219, 128), "exit": (60, 93), "exit_group": (231, 94)},
 }
-_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # place among these numbers, the kernel's own name
+MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # place among these numbers, the kernel's own name
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _FILTER = 38, 22, 2
 _LOAD, _EQUALS, _RETURN = 0x20, 0x15, 0x06  # instructions of the kernel's filter machine
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050001, 0x80000000  # _REFUSE: the call fails with EPERM
@@ -67,6 +66,8 @@ def lock_in(memory: int, weak: bool) -> list[str]:
     Raises:
         OSError: the kernel can't hold a program, and ``weak`` doesn't allow that.
     """
+    import resource  # there is none on Windows
+
     limits = {resource.RLIMIT_AS: memory, resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_NPROC: 0}
     for kind, most in limits.items():
         try:
@@ -75,7 +76,7 @@ def lock_in(memory: int, weak: bool) -> list[str]:
             if not weak:
                 raise
     locks = ["rlimits"]
-    if not sys.platform.startswith("linux") or platform.machine() not in _MACHINES:
+    if not sys.platform.startswith("linux") or platform.machine() not in MACHINES:
         if weak:
             return locks
         raise OSError(f"there is no seccomp filter for {platform.system()} on {platform.machine()}")
@@ -107,7 +108,7 @@ def _landlock(libc: Any) -> bool:
 
 
 def _seccomp(libc: Any) -> None:
-    place, machine = _MACHINES[platform.machine()]
+    place, machine = MACHINES[platform.machine()]
     numbers = [both[place] for both in _CALLS.values()]
     program = [
         (_LOAD, 0, 0, 4),  # the machine that the call is made for

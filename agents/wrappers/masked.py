@@ -9,6 +9,7 @@ programs by a model.)
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from agents.policy import as_request, as_requests
@@ -36,14 +37,17 @@ class MaskedPolicy(PlayerAround):
         NoSandboxError: programs can't be held on this machine.
     """
 
-    def __init__(self, inner: Policy, *, program: str = "", seconds: float = 1.0, memory_mb: int = 256) -> None:
-        if not program:
+    def __init__(
+        self, inner: Policy, *, program: str | Path | None = None, seconds: float = 1.0, memory_mb: int = 256
+    ) -> None:
+        if program is None:
             raise ValueError("masked(AGENT) needs a program that says what is allowed: --set NAME.program=FILE")
         super().__init__(inner)
-        source = read_program(program)
+        file = str(program)
+        source = read_program(file)
         self.name = f"masked({inner.name})"
         self.settings: dict[str, Any] = {"sha256": digest(source)}
-        self._sandbox = opened(program, source, (FUNCTION,), seconds=seconds, memory_mb=memory_mb)
+        self._sandbox = opened(file, source, (FUNCTION,), seconds=seconds, memory_mb=memory_mb)
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         """Answer every request with what is allowed; the player inside sees all of them as one batch."""

@@ -30,14 +30,14 @@ class Improver(NamedTuple):
 
 IMPROVERS = {
     "imitate": Improver("benchmark.improve.methods.imitate:improve", "imitate a cheap expert, such as planner"),
-    "program": Improver("benchmark.improve.methods.program:improve", "let a language model write a program that plays"),
-    "code-model": Improver(
-        "benchmark.improve.methods.code_model:improve", "let a language model write the rules that a planner plays by"
-    ),
     "offline": Improver("benchmark.improve.methods.offline:improve", "learn from play that is there, the best of it"),
     "gepa": Improver("benchmark.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
     "library": Improver("benchmark.improve.methods.library:improve", "collect lessons from failures that help"),
     "preferences": Improver("benchmark.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
+    "program": Improver("benchmark.improve.methods.program:improve", "let a language model write a program that plays"),
+    "code-model": Improver(
+        "benchmark.improve.methods.code_model:improve", "let a language model write the rules that a planner plays by"
+    ),
 }
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents.programs.players import RulesPlayer
-from agents.programs.sandbox import Answer, Call
+from agents.programs.players import RulesPlayer, wrong_with
+from agents.programs.sandbox import Answer, Call, Sandbox
 from benchmark.errors import UsageError
 from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.improver import ImprovementTask
@@ -145,13 +145,14 @@ def tested(file: Path | None, steps: Sequence[SeenStep], options: dict[str, Any]
     """Compare rules with real play: a step is explained where it is among the outcomes of what was played."""
     if file is None:
         return Tested(None, 0, ("the answer has no block with a program",))
-    try:
-        player = RulesPlayer(str(file), **options)
-    except ValueError as error:
-        return Tested(file, 0, (str(error).replace(repr(str(file)), "").replace("  ", " "),))
-    texts = list(dict.fromkeys(text for step in steps for text in (step.observation, step.after) if text is not None))
-    said = dict(zip(texts, player.sandbox.calls([Call("predict", (text,)) for text in texts]), strict=True))
-    player.sandbox.close()
+    source, seconds = file.read_text(encoding="utf-8"), options["seconds"]
+    with Sandbox(source, harness=RulesPlayer.harness, seconds=seconds) as sandbox:
+        if (wrong := wrong_with(sandbox, RulesPlayer.functions)) is not None:
+            return Tested(file, 0, (f"The program {wrong}",))
+        texts = list(
+            dict.fromkeys(text for step in steps for text in (step.observation, step.after) if text is not None)
+        )
+        said = dict(zip(texts, sandbox.calls([Call("predict", (text,)) for text in texts]), strict=True))
     faults = [fault for step in steps if (fault := _fault(step, said)) is not None]
     return Tested(file, len(steps) - len(faults), tuple(faults[:SHOWN_FAILURES]))
 

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.programs.players import ProgramPlayer
+from agents.programs.players import ProgramPlayer, wrong_with
+from agents.programs.sandbox import Sandbox
 from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.writing import (
@@ -89,7 +90,9 @@ def improve(
         task.say(str(spent))
     keep_programs(task, [_plain(each, task.out) for each in tree.tried])
     best = tree.best
-    if before is None or best is None or best.file not in tree.plays or not better(task, before, tree.plays[best.file]):
+    if before is None or best is None or best.file is None or best.mean is None:
+        return task.agent
+    if not better(task, before, tree.plays[best.file]):
         return task.agent
     return handed_back(task, "program", best.file, tree.options)
 
@@ -132,10 +135,9 @@ class _Tree:
         if child.file is None:
             child.error = "the answer has no block with a program"
             return
-        try:
-            ProgramPlayer(str(child.file), **self.options).sandbox.close()
-        except ValueError as error:
-            child.error = str(error).replace(repr(str(child.file)), "").replace("  ", " ")
+        with Sandbox(child.file.read_text(encoding="utf-8"), **self.options) as sandbox:
+            child.error = wrong_with(sandbox, ProgramPlayer.functions)
+        if child.error is not None:
             return
         if child.file not in self.plays:
             agent = {"spec": f"program:{child.file}", **self.options}
@@ -148,7 +150,7 @@ class _Tree:
         """What the writer is told of a program."""
         assert parent.file is not None
         if parent.mean is None:
-            results = f"It can't be played: {parent.error}"
+            results = f"It {parent.error}"
         else:
             records = self.plays[parent.file].records
             wrong = [step["response"] for record in records for step in record["steps"] if not step["valid"]]

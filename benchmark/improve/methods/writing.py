@@ -14,6 +14,7 @@ from typing import Any
 
 from agents.common.files import replacing
 from agents.programs.players import digest
+from agents.programs.sandbox import NoSandboxError, Sandbox
 from agents.programs.worker import MODULES
 from benchmark.errors import UsageError
 from benchmark.improve.improver import ImprovementTask
@@ -78,7 +79,7 @@ class Writer:
 
 def program_in(answer: str) -> str:
     """The program in an answer: its longest block, or the answer where that is nothing but a program; else empty."""
-    blocks = [block.strip() for block in _BLOCK.findall(answer)]
+    blocks: list[str] = [block.strip() for block in _BLOCK.findall(answer)]
     if blocks:
         return max(blocks, key=len) + "\n"
     return answer.strip() + "\n" if re.match(r"\s*(def|import|from|#|\"\"\")", answer) and "def " in answer else ""
@@ -134,8 +135,6 @@ def check_sandbox() -> None:
     Raises:
         UsageError: says why, and what allows it.
     """
-    from agents.programs.sandbox import NoSandboxError, Sandbox
-
     try:
         Sandbox("").close()
     except NoSandboxError as error:

@@ -34,14 +34,16 @@ def test_a_program_plays() -> None:
     ("body", "told"),
     [
         ("return {}['left']", "KeyError: 'left' (line 2: return {}['left'])"),
-        ("while True: pass", "took more than 0.1 seconds"),
+        ("while True: pass", "took more than 0.02 seconds"),
         ("return 3", "returned 3, which is no text"),
         ("raise ValueError('<action>left</action>')", "ValueError: (action)left(/action)"),
         ("raise SystemExit", "SystemExit"),
     ],
 )
 def test_a_failure_is_an_answer_that_cant_be_read(body: str, told: str, tmp_path: Path) -> None:
-    player = load_agent(f"program:{written(tmp_path, f'def act(observation, legal):{chr(10)}    {body}')}", seconds=0.1)
+    player = load_agent(
+        f"program:{written(tmp_path, f'def act(observation, legal):{chr(10)}    {body}')}", seconds=0.02
+    )
     (episode,) = rollout(player, [EpisodeTask.of("frozen-lake", 1)])
     step = episode.steps[0]
     assert (step.valid, step.unreadable) == (False, "empty")
@@ -95,10 +97,9 @@ def test_lists_have_them(capsys: pytest.CaptureFixture[str]) -> None:
 # ------------------------------------------------------------------------------------------------ rules
 
 
-@pytest.mark.parametrize("scenario", ["frozen-lake", "frozen-lake-big"])
-def test_true_rules_play_as_the_planner(scenario: str) -> None:
+def test_true_rules_play_as_the_planner() -> None:
     rules = load_agent(f"rules:{EXAMPLES / 'frozen_lake_rules.py'}")
-    assert returns(rules, scenario) == returns(load_agent("planner"), scenario)
+    assert returns(rules) == returns(load_agent("planner"))
 
 
 COUNT = """

@@ -35,7 +35,7 @@ def improve(workplace: Any, textbench: Any, writing_url: str, monkeypatch: pytes
     def run(method: str, model: str, *more: str) -> Any:
         return textbench(
             *("improve", *METHODS[method], "--agent", f"openai:{model}", "--base-url", writing_url, "--out", "better"),
-            *("--scenario", "frozen-lake", "--mode", "direct", "--eval-episodes", 6, "--json", *more),
+            *("--scenario", "frozen-lake", "--mode", "direct", "--eval-episodes", 3, "--json", *more),
         )
 
     return run
@@ -51,7 +51,10 @@ def tried() -> list[dict[str, Any]]:
     return told
 
 
-@pytest.mark.parametrize("model", ["good", "learning"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("model", [pytest.param("good", marks=SLOW), "learning"])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(
     improve: Any, textbench: Any, method: str, model: str
@@ -72,8 +75,14 @@ def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(
     assert played.code == 0, played.err
 
 
-@pytest.mark.parametrize("model", ["useless", "broken", "talking"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "model"),
+    [
+        ("program", "useless"),
+        *(pytest.param("code-model", each, marks=SLOW) for each in ("useless", "broken", "talking")),
+        *(pytest.param("program", each, marks=SLOW) for each in ("broken", "talking")),
+    ],
+)
 def test_a_useless_writer_changes_nothing(improve: Any, method: str, model: str) -> None:
     done = improve(method, model, "--set", "seconds=0.1")
     assert done.code == 0, done.err
@@ -86,13 +95,14 @@ def test_a_useless_writer_changes_nothing(improve: Any, method: str, model: str)
         assert all(wrong in each for each in told)
 
 
+@pytest.mark.slow
 def test_a_second_call_finds_everything_done_and_a_spent_budget_ends_it(improve: Any) -> None:
-    done = improve("program", "learning", "--budget-calls", "60")
+    done = improve("program", "learning", "--budget-calls", "80")
     assert done.code == 0, done.err
     assert "the budget is spent" in done.err
     calls = Path("better/calls.jsonl").read_text()
     Path("better/agent.toml").unlink()  # as if it had been stopped before
-    again = improve("program", "learning", "--budget-calls", "60")
+    again = improve("program", "learning", "--budget-calls", "80")
     assert again.code == 0, again.err
     assert Path("better/calls.jsonl").read_text() == calls
 
