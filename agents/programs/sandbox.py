@@ -178,7 +178,7 @@ class Sandbox:
         except _SilentError as silent:
             self.close()
             return [Answer(error=str(silent))]
-        for number, *_ in numbered:
+        for number in range(first, first + len(calls)):
             answers.append(self._received(number))
             if self._line is None:
                 break

@@ -212,6 +212,7 @@ def main() -> None:
         importlib.import_module(module)
     for codec in ("utf-8", "ascii", "latin-1"):
         "".encode(codec)
+    random.seed("")  # loads what a text is hashed with
 
     def send(line: str) -> None:
         data = line.encode() + b"\n"

@@ -31,3 +31,10 @@ def outcomes(state, action):
     place = [min(max(x + dx, 0), width - 1), min(max(y + dy, 0), height - 1)]
     over = place in state["holes"] or place == state["goal"]
     return [(1.0, {**state, "player": place}, float(place == state["goal"]), over)]
+
+
+def allowed(observation, legal_actions):
+    """The moves that don't end in a hole, for masked(AGENT)."""
+    state = parse(observation)
+    deadly = {name for name in MOVES for _, _, reward, done in outcomes(state, name) if done and not reward}
+    return [name for name in legal_actions if name not in deadly] or legal_actions

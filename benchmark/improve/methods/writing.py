@@ -24,6 +24,7 @@ from benchmark.play.agents.objects import AgentTable
 from benchmark.runs.record import Record
 from benchmark.runs.replay import replay
 from textgames.scenarios import Scenario, known_scenario
+from textgames.texts.actions import behind_thoughts
 
 PROGRAM = "program.py"
 """The file of the program that is handed back, in the task's folder."""
@@ -78,7 +79,11 @@ class Writer:
 
 
 def program_in(answer: str) -> str:
-    """The program in an answer: its longest block, or the answer where that is nothing but a program; else empty."""
+    """The program in an answer: its longest block, or the answer where that is nothing but a program; else empty.
+
+    What stands in the answer's reasoning doesn't count.
+    """
+    answer = behind_thoughts(answer) or ""
     blocks: list[str] = [block.strip() for block in _BLOCK.findall(answer)]
     if blocks:
         return max(blocks, key=len) + "\n"

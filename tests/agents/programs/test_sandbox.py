@@ -200,6 +200,56 @@ def act(names):
 """
 
 
+TOUR = """
+from __future__ import annotations
+import array, bisect, cmath, copy, decimal, enum, fractions, functools, heapq, itertools, json, math, operator, queue
+import random, re, statistics, string, textwrap, types
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Optional, Protocol, get_type_hints
+
+@dataclass(frozen=True, order=True)
+class Point:
+    x: int = 0
+    cells: tuple = field(default_factory=tuple)
+
+class Pair(NamedTuple):
+    a: int
+    b: Optional[str] = None
+
+class Way(enum.Enum):
+    LEFT = enum.auto()
+
+@functools.lru_cache(maxsize=None)
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+def act():
+    random.seed("text")
+    heap = [3, 1, 2]
+    heapq.heapify(heap)
+    line = queue.PriorityQueue()
+    line.put((1, "x"))
+    found = re.findall(r"(?i)\\d+ WIDE", "4 wide")
+    return [
+        replace(Point(), x=2).x, Pair(1)._asdict(), Way.LEFT.name, fib(30), heapq.heappop(heap), line.get()[1], found,
+        str(decimal.Decimal("1.10") + 1), str(fractions.Fraction(1, 3)), statistics.median([1, 2, 3]), math.floor(2.5),
+        json.loads(json.dumps({"a": [1.5]})), copy.deepcopy([[1]]), Counter("aab").most_common(), bisect.bisect([1], 1),
+        string.Template("$a").substitute(a=1), textwrap.dedent(" x"), list(itertools.permutations([1, 2])),
+        f"{1 / 3:.2f} {'é'!a}", "é".encode("latin-1").hex(), [*get_type_hints(Pair)], random.choices([1], k=2),
+        statistics.NormalDist(0, 1).cdf(0), sorted({"b": 1, "a": 2}.items(), key=operator.itemgetter(1)),
+    ]
+"""
+
+
+def test_everything_that_may_be_imported_works_behind_the_door() -> None:
+    with Sandbox(TOUR) as sandbox:
+        answer = sandbox.call("act")
+    assert answer.error is None
+    assert answer.value[:4] == [2, {"a": 1, "b": None}, "LEFT", 832040]
+
+
 def test_equal_calls_have_equal_answers_whatever_was_before() -> None:
     names = ["left", "down", "right", "up"]
     calls = [Call("act", (names,), (1, at)) for at in range(8)]

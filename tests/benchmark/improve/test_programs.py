@@ -124,6 +124,7 @@ def test_what_cant_be_written_is_one_sentence(improve: Any, textbench: Any) -> N
         ("First\n```\nx\n```\nthen\n```py\ndef act(): pass\n```", "def act(): pass\n"),
         ("```python\ndef act(): pass", "def act(): pass\n"),  # cut off at the limit of tokens
         ("def act(): pass", "def act(): pass\n"),
+        ("<think>```\na_first_draft = 1\n```</think>```\na = 1\n```", "a = 1\n"),
         ("I can't.", ""),
         ("", ""),
     ],
