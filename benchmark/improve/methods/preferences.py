@@ -117,7 +117,8 @@ def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: flo
     )  # fmt: skip
     trainer = _trainer(model, reference, settings, tokenizer, pairs)
     state.mkdir(parents=True, exist_ok=True)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(state)))
+    last = get_last_checkpoint(str(state))  # type: ignore[no-untyped-call]
+    trainer.train(resume_from_checkpoint=last)
     trained = trainer.accelerator.unwrap_model(trainer.model)
     if "ref" in getattr(trained, "peft_config", {}):
         trained.delete_adapter("ref")
