@@ -92,6 +92,8 @@ def _agent(args: Namespace) -> "AgentTable":
     """The agent with the options that were given for it, as a table has them."""
     from dataclasses import replace
 
+    from agents.common.redaction import url_secrets
+    from benchmark.errors import UsageError
     from benchmark.play.agents.agent_folder import with_agent_folders
     from benchmark.play.agents.objects import AgentSpec
     from benchmark.play.agents.options import with_agent_options
@@ -104,6 +106,8 @@ def _agent(args: Namespace) -> "AgentTable":
     own = {**options.by_agent.get(agent.name, {}), **values}
     named = replace(options, agent_options={agent.name: own} if own else None)
     checked = with_agent_options(named, {agent.name: agent.spec})
+    if url_secrets(checked.by_agent.get(agent.name, {}).get("base_url") or ""):
+        raise UsageError("the server's address holds a secret, and is kept in the agent's folder: set OPENAI_BASE_URL")
     Players([agent], checked).check_unmade()
     return {"spec": agent.spec, **checked.by_agent.get(agent.name, {})}
 

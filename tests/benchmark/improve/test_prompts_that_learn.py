@@ -87,4 +87,9 @@ def test_who_can_not_reflect_and_what_is_no_option_is_one_sentence(improve):
     assert "'planner' has no language model to ask" in done.err
     done = improve(LIBRARY, "openai:wise", "--set", "lesons=3")
     assert "no option of library named 'lesons'; did you mean 'lessons'?" in done.err
+    done = improve(LIBRARY, "openai:wise", "--prompts", "all")
+    assert "'openai:heeding' is asked in several wordings: name one of them with --prompts" in done.err
+    done = improve(LIBRARY, "openai:wise", "--base-url", "http://me:hunter2@localhost:1/v1")
+    assert "holds a secret" in done.err
+    assert "hunter2" not in done.err
     assert not Path("better").exists() or not list(Path("better").iterdir())
