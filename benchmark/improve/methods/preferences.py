@@ -9,6 +9,7 @@ which keeps it from falling with that of the worse ones.
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
@@ -125,6 +126,7 @@ def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: flo
     folder = state.with_name(MODEL)
     folder.mkdir(exist_ok=True)
     save_model(trained.eval(), tokenizer, prompt_map, folder, trained.state_dict())
+    rmtree(state)
 
 
 def _trainer(model: Any, reference: Any, settings: Any, tokenizer: Any, pairs: Sequence[Pair]) -> Any:
