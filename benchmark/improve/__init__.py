@@ -10,10 +10,7 @@ from inspect import Parameter
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from agents.load import type_of
 from benchmark.errors import UsageError, unknown_name
-from benchmark.play.agents.options import typed_option
-from textgames.settings import taken_by
 
 
 class Improver(NamedTuple):
@@ -59,6 +56,10 @@ def checked(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: one that it doesn't have, one that it needs and nobody gave, or a value that isn't accepted.
     """
+    from agents.load import type_of  # here, since --help, which lists the improvers, can do without
+    from benchmark.play.agents.options import typed_option
+    from textgames.settings import taken_by
+
     function = find_improver(name)
     known = taken_by(function, arguments=1).named
     for option in given:

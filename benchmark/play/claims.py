@@ -25,7 +25,7 @@ HARMLESS = (
     *("temperature", "top_p", "max_tokens", "stop", "mode", "history", "prompts", "system", "seed", "send_seed"),
     *("timeout", "max_retries", "patience", "route", "omit", "max_tokens_field", "reasoning_effort"),
     *("reasoning_tokens", "dtype", "device", "revision", "adapter", "max_batch_tokens", "chat"),
-    *("chat_template_kwargs", "thinking_budget"),
+    *("chat_template_kwargs", "thinking_budget", "legal_only"),
 )
 """Options of models that neither run code nor decide where anything is sent. Every other one has to be allowed."""
 
