@@ -64,8 +64,12 @@ def missing() -> str | None:
     """What programs need that isn't here, as far as that is known before one is run; ``None`` where they can be."""
     if not hasattr(select, "poll") or not hasattr(signal, "setitimer"):
         return "Linux, or macOS"
-    known = sys.platform.startswith("linux") and platform.machine() in MACHINES
-    return None if known or os.environ.get(WEAK) == "1" else f"Linux, or {_WEAKLY}"
+    return None if holds() or os.environ.get(WEAK) == "1" else f"Linux, or {_WEAKLY}"
+
+
+def holds() -> bool:
+    """Whether a program is held here by more than limits, so that anybody's may be run."""
+    return sys.platform.startswith("linux") and platform.machine() in MACHINES
 
 
 class Call(NamedTuple):

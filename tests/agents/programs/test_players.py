@@ -10,6 +10,7 @@ from agents.load import check_agent, options_taken
 from agents.loop.rollout import rollout
 from agents.turn import Policy, TurnRequest
 from benchmark.cli import main
+from benchmark.play.claims import names_code
 
 EXAMPLES = Path(__file__).parents[3] / "examples/programs"
 LAKE = f"program:{EXAMPLES / 'frozen_lake_program.py'}"
@@ -84,6 +85,14 @@ def test_options_are_known_by_their_types() -> None:
     assert options_taken(f"masked({LAKE})")[0].keys() == {"seconds", "memory_mb", "program"}
     with pytest.raises(ValueError, match="seconds is a number"):
         check_agent(LAKE, seconds=-1)
+
+
+def test_programs_are_nobodys_code_to_trust_where_the_sandbox_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not names_code(LAKE)
+    assert not names_code(f"search({LAKE})")
+    assert names_code("search(evil.py:Agent)")
+    monkeypatch.setattr("platform.machine", lambda: "vax")
+    assert names_code(LAKE)
 
 
 def test_lists_have_them(capsys: pytest.CaptureFixture[str]) -> None:
