@@ -18,7 +18,8 @@ for many calls. What holds it, on Linux on x86-64 and 64-bit ARM, without any pr
   or speaks out of turn is killed.
 
 A call that ends the process loses nothing but its own answer: the next one finds a new process. What isn't held: a
-program may use a processor core for as long as its calls may take, and the kernel's and the processor's own faults.
+program may use a processor core for as long as its calls may take, it can tell in its answers where Python is
+installed, and the kernel's and the processor's own faults are beyond us.
 
 Elsewhere (macOS; another machine) there are only the limits and the empty environment, which hold a clumsy program and
 no malicious one. There a sandbox refuses to start unless the environment variable ``TEXTBENCH_WEAK_SANDBOX`` is ``1``.
