@@ -1,5 +1,7 @@
 """Programs play, rules are planned with, and both fail as answers that can't be read, never as a run."""
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,8 @@ from agents import load_agent
 from agents.episode import EpisodeTask
 from agents.load import check_agent, options_taken
 from agents.loop.rollout import rollout
-from agents.turn import Policy, TurnRequest
+from agents.turn import Policy, Turn, TurnRequest
+from agents.wrappers.masked import MaskedPolicy
 from benchmark.cli import main
 from benchmark.play.claims import names_code
 
@@ -179,6 +182,24 @@ def test_what_isnt_allowed_stands_in_the_record(tmp_path: Path) -> None:
     failing = written(tmp_path, "def allowed(observation, legal):\n    return []")
     (turn,) = load_agent("masked(random)", program=failing).act([request])
     assert "returned [], which names no actions" in turn.response
+
+
+def test_a_player_behind_a_server_is_masked_request_by_request(tmp_path: Path) -> None:
+    class Served:
+        name = "served"
+
+        def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+            raise AssertionError("it is asked one by one")
+
+        async def act_async(self, request: TurnRequest | str) -> Turn:
+            return Turn("<action>left</action>", error="no connection" if request == TurnRequest("lost") else None)
+
+    mask = written(tmp_path, "def allowed(observation, legal):\n    return ['right']")
+    policy = MaskedPolicy(Served(), program=mask)
+    assert policy.served
+    right, lost = (asyncio.run(policy.act_async(TurnRequest(text))) for text in ("here", "lost"))
+    assert right.response == "<think>(action)left(/action)</think><action>right</action>"
+    assert (lost.error, lost.response) == ("no connection", "<action>left</action>")
 
 
 def test_a_mask_needs_its_program() -> None:

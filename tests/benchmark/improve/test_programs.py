@@ -84,7 +84,7 @@ def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(
     ],
 )
 def test_a_useless_writer_changes_nothing(improve: Any, method: str, model: str) -> None:
-    done = improve(method, model, "--set", "seconds=0.1")
+    done = improve(method, model, "--set", "seconds=0.1", "--eval-episodes", 0)
     assert done.code == 0, done.err
     assert "no better agent was found" in done.err
     assert about()["changed"] is False
