@@ -21,6 +21,7 @@ from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
 from agents.models.provider import Provider, call_with, find_model, installed, providers
 from agents.policy import LanguageAgentPolicy
+from agents.programs import sandbox
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
 from agents.wrappers import WRAPPERS, form_of, innermost, own_options, wrapped_in, wrapper
@@ -37,12 +38,20 @@ class Baseline(NamedTuple):
     Attributes:
         path: ``"module:Class"``; it is only imported to play.
         description: what it does, in one line.
-        options: the parameters of the class.
+        options: the parameters of the class that are given by name.
+        takes: what follows the name and a colon, which is the class's first argument; empty where nothing does.
+        missing: says what has to be there before it can play; ``None`` where it can.
     """
 
     path: str
     description: str
     options: tuple[str, ...] = ()
+    takes: str = ""
+    missing: Callable[[], str | None] = lambda: None
+
+    def spec(self, name: str) -> str:
+        """What ``--agent`` takes, as lists show it: ``planner``, ``program:FILE``."""
+        return f"{name}:{self.takes}" if self.takes else name
 
 
 BASELINES = {
@@ -51,6 +60,20 @@ BASELINES = {
     "greedy": Baseline("agents.baselines.search:GreedyPlayer", "one step ahead"),
     "planner": Baseline("agents.baselines.search:PlannerPlayer", "search: exact in solved games, else look-ahead"),
     "human": Baseline("agents.baselines.human:HumanPlayer", "a person at this terminal: textbench play SCENARIO"),
+    "program": Baseline(
+        "agents.programs.players:ProgramPlayer",
+        "act(observation, legal_actions) of a file, in a sandbox",
+        ("seconds", "memory_mb"),
+        takes="FILE",
+        missing=sandbox.missing,
+    ),
+    "rules": Baseline(
+        "agents.programs.players:RulesPlayer",
+        "plans with the rules that a file has, in a sandbox",
+        ("max_states", "seconds", "memory_mb"),
+        takes="FILE",
+        missing=sandbox.missing,
+    ),
 }
 
 
@@ -68,6 +91,7 @@ def load_agent(spec: str, **options: Any) -> Policy:
             - ``PROVIDER:MODEL``, such as ``hf:PATH_OR_REPO``, ``gguf:PATH``, ``openai:MODEL`` or ``vllm:PATH_OR_REPO``:
               a language model of a registered provider (:mod:`agents.models.provider`);
             - ``module:attr`` or ``path/to/file.py:attr``: your own policy, or a class or function that makes one;
+            - ``program:FILE`` and ``rules:FILE``: a program in a sandbox (:mod:`agents.programs.players`);
             - a name that an installed package has registered under ``textbench.agents``;
             - ``search(SPEC)``, ``router(SPEC, SPEC)``: others of these inside a wrapper (:mod:`agents.wrappers`).
         **options: those that don't concern the agent are ignored, and so are those that are ``None``.
@@ -89,10 +113,10 @@ def load_agent(spec: str, **options: Any) -> Policy:
         return policy
     found = find_model(spec)
     if found is None:
-        player = _player(spec)
-        own = tuple(taken_by(player).named) if callable(player) else ()
+        player, arguments = _player(spec)
+        own = tuple(taken_by(player, arguments=len(arguments)).named) if callable(player) else ()
         _refuse_unknown(options, own)
-        return _as_policy(player, spec, given)
+        return _as_policy(player, arguments, spec, given)
     _refuse_unknown(options)
     return _of_model(spec, *found, given, found[0].make)
 
@@ -193,8 +217,8 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
     if found is not None:
         takers: list[tuple[Callable[..., Any], int]] = [(language_agent, 1), (found[0].make, 1)]
     else:
-        player = _player(spec)
-        takers = [(player, 0)] if callable(player) else []
+        player, given = _player(spec)
+        takers = [(player, len(given))] if callable(player) else []
     options, takes_others = {}, False
     for taker, arguments in takers:
         own = taken_by(taker, arguments=arguments)
@@ -235,17 +259,21 @@ def registered_agents() -> dict[str, EntryPoint]:
     return installed(ENTRY_POINT_GROUP)
 
 
-def _player(spec: str) -> Any:
+def _player(spec: str) -> tuple[Any, tuple[str, ...]]:
+    """What a spec names, and the arguments that it is made with."""
     module, separator, attribute = spec.partition(":")
-    if spec in BASELINES:
-        return resolve_name(BASELINES[spec].path)
+    baseline = BASELINES.get(module)
+    if baseline is not None and bool(baseline.takes) == bool(separator):
+        if separator and not attribute:
+            raise ValueError(f"{spec!r} names no file; write {baseline.spec(module)}")
+        return resolve_name(baseline.path), (attribute,) if separator else ()
     if (entry := registered_agents().get(spec)) is not None:
         try:
-            return entry.load()
+            return entry.load(), ()
         except (ImportError, AttributeError) as error:
             raise ValueError(f"the registered agent {spec!r} ({entry.value}) can't be imported: {error}") from error
     if separator:
-        return _import_attribute(module, attribute, spec)
+        return _import_attribute(module, attribute, spec), ()
     raise ValueError(_unknown(spec))
 
 
@@ -255,14 +283,16 @@ def check_spec(spec: str) -> None:
     Raises:
         ValueError: no such agent; the message names what may have been meant.
     """
+    alone = [name for name, one in BASELINES.items() if not one.takes]
     for one in innermost(spec):
-        if ":" not in one and find_model(one) is None and one not in (*BASELINES, *registered_agents()):
+        if ":" not in one and find_model(one) is None and one not in (*alone, *registered_agents()):
             raise ValueError(_unknown(one))
 
 
 def _unknown(spec: str) -> str:
     known = providers()
-    names = [*BASELINES, *(name for provider in known.values() for name in provider.models), *registered_agents()]
+    baselines = [one.spec(name) for name, one in BASELINES.items()]
+    names = [*baselines, *(name for provider in known.values() for name in provider.models), *registered_agents()]
     forms = [f"{name}:{provider.example}" for name, provider in known.items() if provider.takes]
     several = [part.strip() for part in re.split(r"[,\s]+", spec) if part.strip()]
     if len(several) > 1:
@@ -325,10 +355,10 @@ def _import_file(path: Path) -> Any:
     return module
 
 
-def _as_policy(found: Any, spec: str, options: Mapping[str, Any]) -> Policy:
+def _as_policy(found: Any, arguments: Sequence[str], spec: str, options: Mapping[str, Any]) -> Policy:
     if inspect.isclass(found) or (callable(found) and not isinstance(found, Policy)):
         try:
-            found = call_with(found, options)
+            found = call_with(found, options, *arguments)
         except TypeError as error:
             raise TypeError(f"{spec!r} {error}") from error
     if not isinstance(found, Policy):

@@ -39,6 +39,7 @@ WRAPPERS = {
         "an agent that sees what its answer leads to",
         players=2,
     ),
+    "masked": Wrapper("agents.wrappers.masked:MaskedPolicy", "an agent kept to what a program allows"),
     "router": Wrapper("agents.wrappers.router:RouterPolicy", "one of two agents for each decision", "proposals", 2),
 }
 

@@ -6,14 +6,16 @@ the scores before and after are of the scenario's own episodes, which nothing is
 where it was stopped, and what was played and asked is not paid for again.
 
 examples:
-  textbench improve imitate --agent tiny --scenario frozen-lake
+  textbench improve offline --agent tiny --scenario frozen-lake --set method=weighted
   textbench improve imitate --agent smollm2 --mode direct --scenario snake --set examples=4000 --budget-seconds 600
+  textbench improve gepa --agent openai:SMALL --scenario snake --set reflect=openai:LARGE --budget-tokens 2000000
 """
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from benchmark.cli.arguments import add_number, add_output_options, real_number
+from benchmark.improve import IMPROVERS
 from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ OF_THE_AGENT = tuple(name for name in OF_ONE_AGENT if name != "sets")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the method, the agent, what it is to play better, and the budget."""
-    parser.add_argument("method", metavar="METHOD", help="how: imitate")
+    methods = "; ".join(f"{name}: {one.description}" for name, one in IMPROVERS.items())
+    parser.add_argument("method", metavar="METHOD", help=methods)
     parser.add_argument("--agent", required=True, metavar="SPEC", help="who: any agent that the method can change")
     parser.add_argument("--scenario", nargs="+", required=True, metavar="S", help="what it is to play better")
     add_number(parser, "--budget-tokens", None, "tokens that may be spent (default: no limit)", 1)
@@ -46,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OPTION=VALUE",
-        help="the method's own",
+        help="the method's own; a wrong one names all",
     )
     add_options(parser, OF_THE_AGENT)
     add_output_options(parser, "json", "quiet", json="print the evaluation as one JSON document")
@@ -89,6 +92,8 @@ def _agent(args: Namespace) -> "AgentTable":
     """The agent with the options that were given for it, as a table has them."""
     from dataclasses import replace
 
+    from agents.common.redaction import url_secrets
+    from benchmark.errors import UsageError
     from benchmark.play.agents.agent_folder import with_agent_folders
     from benchmark.play.agents.objects import AgentSpec
     from benchmark.play.agents.options import with_agent_options
@@ -101,6 +106,8 @@ def _agent(args: Namespace) -> "AgentTable":
     own = {**options.by_agent.get(agent.name, {}), **values}
     named = replace(options, agent_options={agent.name: own} if own else None)
     checked = with_agent_options(named, {agent.name: agent.spec})
+    if url_secrets(checked.by_agent.get(agent.name, {}).get("base_url") or ""):
+        raise UsageError("the server's address holds a secret, and is kept in the agent's folder: set OPENAI_BASE_URL")
     Players([agent], checked).check_unmade()
     return {"spec": agent.spec, **checked.by_agent.get(agent.name, {})}
 

@@ -2,7 +2,7 @@
 
 What it wants is estimated from fresh responses (exact for local models that answer without reasoning); for local
 models there is also what is left after the reasoning that it wrote, exact. A step's regret is what the policy loses
-there in expectation.
+there in expectation. The rules of rules:FILE are besides compared with the true game, exactly, where that is small.
 
 examples:
   textbench inspect                                   tiny on frozen-lake's first episode
@@ -10,6 +10,7 @@ examples:
   textbench inspect hf:./checkpoint --samples 64 --json
   textbench inspect smollm2 --world-model --prompts world --mode direct
                                                       how true is what it says will be shown next
+  textbench inspect rules:examples/programs/frozen_lake_rules.py
 """
 
 from argparse import ArgumentParser, Namespace
@@ -20,6 +21,7 @@ from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
 if TYPE_CHECKING:
     from agents.analysis.inspection import InspectedStep, Inspection
+    from agents.turn import Policy
     from textgames.scenarios import Scenario
 
 
@@ -61,9 +63,11 @@ def run(args: Namespace) -> int:
     except RuntimeError as error:
         raise BenchmarkError(str(error)) from None
     if args.json:
-        print(json.dumps(to_json(inspection, args.agent), indent=1))
+        print(json.dumps(to_json(inspection, args.agent) | _rules(policy, scenario), indent=1))
     else:
         print_inspection(inspection, args.agent)
+        for told in _rules(policy, scenario).values():
+            print(told["told"], *(f"wrong: {fault}" for fault in told.get("faults", ())[:1]), sep="\n")
     return 0
 
 
@@ -101,6 +105,20 @@ _OF_A_WORLD = {
     "attainable": "the most that this can be",
     "distance": "distance of the predictions from the true chances",
 }
+
+
+def _rules(policy: "Policy", scenario: "Scenario") -> dict[str, Any]:
+    """How true the rules are that a player plans with; empty for players without any."""
+    from agents.programs.fidelity import fidelity
+    from agents.programs.players import RulesPlayer
+
+    if not isinstance(policy, RulesPlayer):
+        return {}
+    try:
+        found = fidelity(policy, scenario)
+    except ValueError as error:
+        return {"rules": {"told": f"Its rules aren't compared with the game: {error}."}}
+    return {"rules": {"told": str(found), "share": found.share, **found._asdict()}}
 
 
 def to_json(inspection: "Inspection", agent: str) -> dict[str, Any]:

@@ -10,10 +10,7 @@ from inspect import Parameter
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from agents.load import type_of
 from benchmark.errors import UsageError, unknown_name
-from benchmark.play.agents.options import typed_option
-from textgames.settings import taken_by
 
 
 class Improver(NamedTuple):
@@ -34,6 +31,10 @@ IMPROVERS = {
     "gepa": Improver("benchmark.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
     "library": Improver("benchmark.improve.methods.library:improve", "collect lessons from failures that help"),
     "preferences": Improver("benchmark.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
+    "program": Improver("benchmark.improve.methods.program:improve", "let a language model write a program that plays"),
+    "code-model": Improver(
+        "benchmark.improve.methods.code_model:improve", "let a language model write the rules that a planner plays by"
+    ),
 }
 
 
@@ -55,6 +56,10 @@ def checked(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: one that it doesn't have, one that it needs and nobody gave, or a value that isn't accepted.
     """
+    from agents.load import type_of  # here, since --help, which lists the improvers, can do without
+    from benchmark.play.agents.options import typed_option
+    from textgames.settings import taken_by
+
     function = find_improver(name)
     known = taken_by(function, arguments=1).named
     for option in given:

@@ -62,10 +62,10 @@ class ImprovementTask:
         what = folder, agent, self.scenarios, seeds, self.meter, self.say
         return play(*what, resample=resample, quiet=self.quiet)
 
-    def questions(self, spec: str) -> Questions:
-        """Another agent's language model, to be asked anything.
+    def questions(self, agent: str | AgentTable) -> Questions:
+        """An agent's language model, to be asked anything.
 
         Raises:
             UsageError: there is no such agent, or it has no language model.
         """
-        return Questions(spec, self.out / CALLS_NAME, self.meter)
+        return Questions(agent, self.out / CALLS_NAME, self.meter)

@@ -13,9 +13,9 @@ from agents.common.files import check_writable, replacing
 from agents.common.interrupt import kills_interrupt
 from benchmark.errors import UsageError
 from benchmark.improve import find_improver
-from benchmark.improve.budget import Budget, SpendingMeter
+from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter
 from benchmark.improve.improver import ImprovementTask
-from benchmark.play.agents.agent_folder import AGENT_NAME, write_agent_folder
+from benchmark.play.agents.agent_folder import AGENT_NAME, approve_agent_folder, write_agent_folder
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.manifest import innermost
 
@@ -53,6 +53,7 @@ class Improvement:
         asked = self._asked()
         check_writable(self.out)
         self._take(asked)
+        approve_agent_folder(self.out, self.agent)  # this command has named them
         if (self.out / AGENT_NAME).exists():
             say(f"{self.out} holds this improvement already")
             return
@@ -61,14 +62,17 @@ class Improvement:
         try:
             with kills_interrupt():
                 made = find_improver(self.method)(task, **self.options)
+        except BudgetSpentError as spent:
+            say(str(spent))
+            made = self.agent
         except UsageError:
             if [path.name for path in self.out.iterdir()] == [ABOUT]:  # nothing was begun: the folder stays free
                 (self.out / ABOUT).unlink()
             raise
         self._write({"improvement": asked, "spent": asdict(meter.spent), "changed": made != self.agent})
         write_agent_folder(self.out, made)
-        spent = meter.spent
-        say(f"{self.out}: {spent.tokens:,} tokens, {spent.calls:,} calls and {spent.seconds:.0f} s were spent")
+        cost = meter.spent
+        say(f"{self.out}: {cost.tokens:,} tokens, {cost.calls:,} calls and {cost.seconds:.0f} s were spent")
         if made == self.agent:
             say("no better agent was found: it is the same one")
 

@@ -82,6 +82,7 @@ def play(
         BenchmarkError: the episodes can't be played.
     """
     meter.check()
+    seeds = sorted(set(seeds))
     # texts are known by what they say, wherever they lie
     who = {name: file_digest(str(prompt_path(value))) if name == "prompts" else value for name, value in agent.items()}
     folder = folder.with_name(f"{folder.name}-{data_digest([who, scenarios, seeds, resample])[:8]}")
@@ -120,7 +121,7 @@ def _planned(
     }
     values = {name: value for name, value in values.items() if value is not None}
     planned = plan_run(RunOptions(**checked_options(values, {}), given=frozenset(values)), say)
-    chosen = {matchup: sorted(seeds) for matchup in planned.plan.seeds}
+    chosen = dict.fromkeys(planned.plan.seeds, seeds)
     return planned._replace(plan=Plan(planned.plan.scenarios, chosen))
 
 

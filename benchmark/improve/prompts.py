@@ -24,12 +24,14 @@ def prompt_map_of(agent: AgentTable) -> PromptMap:
     """What an agent is asked with.
 
     Raises:
-        UsageError: it has no language model, or can't be made.
+        UsageError: it has no language model, or can't be made, or is asked in several wordings.
     """
     own = {option: value for option, value in agent.items() if option != "spec"}
     policy: Any = load_policy(agent["spec"], RunOptions(agent_options={"agent": own}), "agent")
     if not isinstance(policy, LanguageAgentPolicy):
         raise UsageError(f"{agent['spec']!r} is asked with no prompts, so none can be improved: name a language model")
+    if policy.prompt_map.texts.wordings:
+        raise UsageError(f"{agent['spec']!r} is asked in several wordings: name one of them with --prompts")
     return policy.prompt_map
 
 

@@ -15,6 +15,7 @@ from agents.prompt import PromptMap, PromptTexts
 from agents.turn import TurnRequest
 from benchmark.errors import BenchmarkError, UsageError
 from benchmark.improve.budget import SpendingMeter, Spent
+from benchmark.play.agents.objects import AgentTable
 from benchmark.play.agents.options import secrets_of
 from benchmark.play.agents.players import load_one
 from benchmark.play.options import RunOptions
@@ -33,7 +34,7 @@ class Questions:
     """Asks one agent with a language model.
 
     Args:
-        spec: the agent, as ``--agent`` takes it; a folder with ``agent.toml`` where it has options.
+        agent: the agent, as ``--agent`` takes it, or its table with ``spec`` and options.
         file: where the calls are kept.
         meter: is charged.
 
@@ -41,8 +42,12 @@ class Questions:
         UsageError: no such agent, or one without a language model.
     """
 
-    def __init__(self, spec: str, file: Path, meter: SpendingMeter) -> None:
-        policy, options = load_one(spec, RunOptions(max_tokens=LONGEST_ANSWER))
+    def __init__(self, agent: str | AgentTable, file: Path, meter: SpendingMeter) -> None:
+        table = {"spec": agent} if isinstance(agent, str) else agent
+        spec, own = str(table["spec"]), {option: value for option, value in table.items() if option != "spec"}
+        policy, options = load_one(
+            spec, RunOptions(max_tokens=LONGEST_ANSWER, agent_options={spec: own} if own else None)
+        )
         if not isinstance(policy, LanguageAgentPolicy):
             raise UsageError(f"{spec!r} has no language model to ask: name one that has, such as openai:MODEL")
         # an answer is about moves, and isn't over with the first that it names

@@ -14,6 +14,7 @@ from agents.common.approvals import Claim, approve, open_claims, refusal
 from agents.common.redaction import public_url
 from agents.load import BASELINES, registered_agents
 from agents.models.provider import find_model
+from agents.programs.sandbox import holds
 from agents.wrappers import innermost
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, is_object
@@ -26,7 +27,7 @@ HARMLESS = (
     *("temperature", "top_p", "max_tokens", "stop", "mode", "history", "prompts", "system", "seed", "send_seed"),
     *("timeout", "max_retries", "patience", "route", "omit", "max_tokens_field", "reasoning_effort"),
     *("reasoning_tokens", "dtype", "device", "revision", "adapter", "max_batch_tokens", "chat"),
-    *("chat_template_kwargs", "thinking_budget"),
+    *("chat_template_kwargs", "thinking_budget", "legal_only", "seconds", "memory_mb", "max_states"),
 )
 """Options of models that neither run code nor decide where anything is sent. Every other one has to be allowed."""
 
@@ -61,11 +62,16 @@ def _own(name: str, options: Mapping[str, Any]) -> Iterator[Claim]:
 
 
 def names_code(spec: str) -> bool:
-    """Whether an agent's spec is code to import that no installed package has registered: ``file.py:Agent``."""
+    """Whether an agent's spec is code to import that no installed package has registered: ``file.py:Agent``.
+
+    Programs that run in a sandbox are none where it holds them.
+    """
     return not is_object(spec) and any(map(_is_code, innermost(spec)))
 
 
 def _is_code(spec: str) -> bool:
+    if (baseline := BASELINES.get(spec.partition(":")[0])) is not None and baseline.takes:
+        return not holds()
     if spec in BASELINES or spec in registered_agents():
         return False
     try:

@@ -233,8 +233,10 @@ OTHER_VARIABLES = (
     "TEXTBENCH_ENGINES_MINUTES",
     "TEXTBENCH_LITELLM",
     "TEXTBENCH_SERVE_TOKEN",
+    "TEXTBENCH_WEAK_SANDBOX",
 )
-"""The cache folder, what tells the tests to write expected files anew, what .ci reads, and a served game's token."""
+"""The cache folder, what tells the tests to write expected files anew, what .ci reads, a served game's token, and what
+allows programs where nothing holds them."""
 
 
 def takes_many(name: str) -> bool:

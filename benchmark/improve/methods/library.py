@@ -124,6 +124,9 @@ def _listed(library: Sequence[str]) -> str:
 def _with_library(task: ImprovementTask, prompts: PromptMap, library: Sequence[str]) -> AgentTable:
     """The agent with these lessons behind the game's rules."""
     lessons = f"{HEADING}\n{_listed(library)}".replace("$", "$$")
-    part = "opening" if "$instructions" in prompts.texts.opening else "system"
-    texts = replace(prompts.texts, **{part: f"{getattr(prompts.texts, part)}\n\n{lessons}"})
+    texts = prompts.texts
+    if "$instructions" in texts.opening:
+        texts = replace(texts, opening=f"{texts.opening}\n\n{lessons}")
+    else:
+        texts = replace(texts, system=f"{texts.system}\n\n{lessons}")
     return with_texts(task.agent, texts, prompts.mode, task.out)

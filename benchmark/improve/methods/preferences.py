@@ -9,6 +9,7 @@ which keeps it from falling with that of the worse ones.
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
@@ -117,13 +118,15 @@ def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: flo
     )  # fmt: skip
     trainer = _trainer(model, reference, settings, tokenizer, pairs)
     state.mkdir(parents=True, exist_ok=True)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(state)))
+    last = get_last_checkpoint(str(state))  # type: ignore[no-untyped-call]
+    trainer.train(resume_from_checkpoint=last)
     trained = trainer.accelerator.unwrap_model(trainer.model)
     if "ref" in getattr(trained, "peft_config", {}):
         trained.delete_adapter("ref")
     folder = state.with_name(MODEL)
     folder.mkdir(exist_ok=True)
     save_model(trained.eval(), tokenizer, prompt_map, folder, trained.state_dict())
+    rmtree(state)
 
 
 def _trainer(model: Any, reference: Any, settings: Any, tokenizer: Any, pairs: Sequence[Pair]) -> Any:

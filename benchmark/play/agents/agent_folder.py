@@ -3,21 +3,27 @@
 Its keys are those of a table ``[agents.NAME]`` of a configuration file: ``spec``, and options of that agent. What they
 name of files is looked for in the folder first, so a folder may be moved with its weights and its prompts. It is
 written by ``textbench improve``, or by hand. A run holds what it says in its own manifest, as if a configuration file
-had said it: a folder is trusted as such a file is.
+had said it.
+
+A folder may come from anybody. It brings no code, and what it names of servers and secrets is only used where this user
+has named it, too: with ``--set``, or in the command that made the folder here.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, get_args
 
+from agents.common.approvals import Claim, approve, open_claims
 from agents.common.files import replacing
 from agents.common.toml import read_toml, to_toml
 from agents.load import options_taken
 from agents.wrappers import innermost, with_innermost
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, AgentTable
-from benchmark.play.agents.options import together
+from benchmark.play.agents.options import read_sets, together
+from benchmark.play.claims import claims_of
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import folder_name
 
@@ -30,59 +36,111 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
     An agent that is only a folder is called as the folder is.
 
     Raises:
-        UsageError: an ``agent.toml`` that can't be read.
+        UsageError: an ``agent.toml`` that can't be read, that names code, or what the user hasn't named and has to.
     """
+    agents = [_named(AgentSpec.parse(text)) for text in options.agents]
+    given = together(options.agent_options, read_sets(options.sets, [agent.name for agent in agents]))
     texts, own = [], {}
-    for text in options.agents:
-        name, table = _opened(text)
-        texts.append(text if table is None else f"{name}={table['spec']}")
-        if table is not None:
-            own[name] = {option: value for option, value in table.items() if option != "spec"}
+    for text, agent in zip(options.agents, agents, strict=True):
+        inside = [inner for inner in dict.fromkeys(innermost(agent.spec)) if is_agent_folder(inner)]
+        tables = {inner: _opened(Path(inner), agent.name, given.get(agent.name, {})) for inner in inside}
+        spec = with_innermost(agent.spec, lambda inner, found=tables: found[inner]["spec"] if inner in found else inner)
+        texts.append(f"{agent.name}={spec}" if tables else text)
+        if tables:
+            own[agent.name] = _agreed(agent.spec, tables)
     if not own:
         return options
     return replace(options, agents=tuple(texts), agent_options=together(own, options.agent_options) or None)
 
 
-def _opened(text: str) -> tuple[str, AgentTable | None]:
-    """The name of an agent, and what its folders say; ``None`` where it has none."""
-    agent = AgentSpec.parse(text)
-    inside = dict.fromkeys(innermost(agent.spec))
-    tables = {inner: read_agent_folder(Path(inner)) for inner in inside if (Path(inner) / AGENT_NAME).is_file()}
-    if not tables:
-        return agent.name, None
-    table: AgentTable = {}
-    for inner, said in tables.items():
-        for option, value in said.items():
-            if option != "spec" and table.setdefault(option, value) != value:
-                raise UsageError(
-                    f"{agent.spec}: {option} = {value!r} in {Path(inner) / AGENT_NAME} contradicts another agent's "
-                    f"{table[option]!r}; options hold for all agents inside of one, so the folders have to agree"
-                )
-    spec = with_innermost(agent.spec, lambda inner: tables[inner]["spec"] if inner in tables else inner)
-    alone = agent.name == agent.spec
-    called = agent.name if not alone or len(tables) > 1 else folder_name(Path(next(iter(tables))).resolve().name)
-    return called, {**table, "spec": spec}
+def _opened(folder: Path, name: str, given: Mapping[str, Any]) -> AgentTable:
+    """What a folder says of the agent of that name, for which the user has given some options."""
+    table = _read(folder)
+    _check_named(folder, name, table, given)  # before anything that it names is looked at
+    return _resolved(folder, table)
 
 
-def read_agent_folder(folder: Path) -> AgentTable:
-    """What ``agent.toml`` says, with the paths of what lies in the folder.
+def _agreed(spec: str, tables: Mapping[str, AgentTable]) -> AgentTable:
+    """The options of all folders inside of one agent, for whom they hold together.
 
     Raises:
-        UsageError: it can't be read, or names no agent.
+        UsageError: two of them contradict each other.
     """
+    agreed: AgentTable = {}
+    for inner, table in tables.items():
+        for option, value in _own(table).items():
+            if agreed.setdefault(option, value) != value:
+                raise UsageError(
+                    f"{spec}: {Path(inner) / AGENT_NAME} has {option} = {value!r}, another agent inside "
+                    f"{agreed[option]!r}; options hold for all agents inside of one, so their folders have to agree"
+                )
+    return agreed
+
+
+def is_agent_folder(spec: str) -> bool:
+    """Whether a spec is the path of such a folder."""
+    return (Path(spec) / AGENT_NAME).is_file()
+
+
+def approve_agent_folder(folder: Path, table: AgentTable) -> None:
+    """Remember that the user has named what an agent's table names, for a folder that was made of it."""
+    approve(folder, _claims(table))
+
+
+def _claims(table: AgentTable) -> list[Claim]:
+    """What a table names that only the user can allow, whatever the agent is called."""
+    return claims_of(RunOptions(agents=(f"agent={table['spec']}",), agent_options={"agent": _own(table)}), ())
+
+
+def _check_named(folder: Path, name: str, table: AgentTable, given: Mapping[str, Any]) -> None:
+    missing = open_claims(folder, _claims(table), _claims({"spec": "random", **given}))
+    if not missing:
+        return
+    meanings = ", ".join(claim.meaning.removesuffix(" of agent") for claim in missing)
+    if any(claim.flag != "--set" for claim in missing):
+        raise UsageError(f"{folder} names {meanings}, which a folder can't bring: name it yourself, --agent SPEC")
+    said = " ".join(f"--set {quote(claim.value.replace('agent', name, 1))}" for claim in missing)
+    raise UsageError(f"{folder} names {meanings}, which you haven't; if you trust this folder, say so: {said}")
+
+
+def _own(table: AgentTable) -> dict[str, Any]:
+    return {option: value for option, value in table.items() if option != "spec"}
+
+
+def _named(agent: AgentSpec) -> AgentSpec:
+    """An agent that is only a folder, with the folder's name."""
+    inside = innermost(agent.spec)
+    if agent.name != agent.spec or len(inside) > 1 or not is_agent_folder(inside[0]):
+        return agent
+    return agent._replace(name=folder_name(Path(inside[0]).resolve().name))
+
+
+def _read(folder: Path) -> AgentTable:
     file = folder / AGENT_NAME
     table = read_toml(file, f"the agent {file}", UsageError)
     if not isinstance(table.get("spec"), str):
         raise UsageError(f'{file} needs spec = "...", the agent as --agent takes it, and may have options of it')
+    return table
+
+
+def _resolved(folder: Path, table: AgentTable) -> AgentTable:
+    """The table with the paths of what lies in the folder."""
+
+    def resolved(inner: str) -> str:
+        provider, _, name = inner.partition(":")
+        return f"{provider}:{folder / name}" if name and (folder / name).exists() else inner  # hf:model
+
     try:
-        found = with_innermost(table["spec"], lambda inner: _spec_in(folder, inner))
-        types = options_taken(found)[0]
+        table = {**table, "spec": with_innermost(table["spec"], resolved)}
+        types = options_taken(table["spec"])[0]
     except (ValueError, ImportError) as error:
-        raise UsageError(f"{file}: {' '.join(str(error).split())}") from None
+        raise UsageError(f"{folder / AGENT_NAME}: {' '.join(str(error).split())}") from None
     paths = {option for option, kind in types.items() if Path in get_args(kind)} | {"adapter"}
     return {
-        option: str(_in(folder, value)) if option in paths and isinstance(value, str) else value
-        for option, value in {**table, "spec": found}.items()
+        option: str(folder / value)
+        if option in paths and isinstance(value, str) and value and (folder / value).exists()
+        else value
+        for option, value in table.items()
     }
 
 
@@ -95,15 +153,3 @@ def write_agent_folder(folder: Path, table: Mapping[str, Any]) -> None:
     lines = [f"{option} = {to_toml(value)}\n" for option, value in table.items() if value is not None]
     with replacing(folder / AGENT_NAME) as stream:
         stream.writelines(lines)
-
-
-def _spec_in(folder: Path, spec: str) -> str:
-    """A spec whose file lies in the folder: ``hf:model``, or ``player.py:Mine``."""
-    provider, colon, name = spec.partition(":")
-    if name and (folder / name).exists():
-        return f"{provider}:{folder / name}"
-    return f"{folder / provider}:{name}" if colon and (folder / provider).is_file() else spec
-
-
-def _in(folder: Path, path: str) -> Path | str:
-    return folder / path if path and (folder / path).exists() else path

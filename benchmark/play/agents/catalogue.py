@@ -22,7 +22,7 @@ class AgentKind(NamedTuple):
 def agent_kinds() -> list[AgentKind]:
     """Every kind of agent, those that need nothing first."""
     return [
-        *(AgentKind(name, baseline.description) for name, baseline in BASELINES.items()),
+        *(AgentKind(one.spec(name), one.description, one.missing()) for name, one in BASELINES.items()),
         *(kind for name, provider in providers().items() for kind in _kinds_of(name, provider)),
         *(AgentKind(form_of(name), one.description) for name, one in WRAPPERS.items()),
         AgentKind("MODULE:ATTRIBUTE", "a policy of your own, importable from here"),

@@ -78,5 +78,5 @@ def test_words_without_a_place_are_refused() -> None:
 
 @pytest.mark.parametrize("spec", ["advised(tiny, planner)", "imagine(tiny, planner)"])
 def test_a_player_that_would_not_read_it_is_refused(spec: str) -> None:
-    with pytest.raises(ValueError, match="reads observations up to .*Grid"):
+    with pytest.raises(ValueError, match=r"reads observations up to .*Grid"):
         load_agent(spec, prompts="brief-coordinates")

@@ -46,3 +46,13 @@ def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: p
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+def test_rules_are_compared_with_the_game(capsys: pytest.CaptureFixture[str]) -> None:
+    agent = "rules:examples/programs/frozen_lake_rules.py"
+    assert main(["inspect", agent, "--samples", "1"]) == 0
+    assert "in 920 of 920 pairs" in capsys.readouterr().out
+    assert main(["inspect", agent, "--samples", "1", "--scenario", "frozen-lake-slippery", "--json"]) == 0
+    rules = json.loads(capsys.readouterr().out)["rules"]
+    assert rules["share"] == 0  # they know of no slipping
+    assert rules["value"] < rules["optimum"] - 0.05

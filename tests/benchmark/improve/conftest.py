@@ -1,4 +1,4 @@
-"""The server of hand-written answers as a process of its own, and agents' folders that name its models."""
+"""The server of hand-written answers as a process of its own."""
 
 import subprocess
 import sys
@@ -22,12 +22,7 @@ def heeding_url():
 
 @pytest.fixture
 def server(workplace, heeding_url, monkeypatch):
-    """A working folder with an agent's folder for each model of the server."""
+    """A working folder whose ``openai:`` models are those of the server."""
     monkeypatch.setenv("OPENAI_API_KEY", "not-needed")
-    for name in ("heeding", "wise", "useless", "broken"):
-        folder = workplace / name
-        folder.mkdir()
-        (folder / "agent.toml").write_text(
-            f'spec = "openai:{name}"\nbase_url = "{heeding_url}"\nmode = "direct"\ntemperature = 0.0\n'
-        )
+    monkeypatch.setenv("OPENAI_BASE_URL", heeding_url)
     return workplace

@@ -18,8 +18,19 @@ from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
 NO_LIMIT = Budget()
 ROOT = Path(__file__).parents[3]
 LIBRARY = (
-    *("improve", "library", "--agent", "heeding", "--set", "reflect=wise", "--set", "seeds=8", "--seed", "2"),
-    *("--scenario", "frozen-lake", "--eval-episodes", "3", "--quiet"),
+    *(
+        "improve",
+        "library",
+        "--agent",
+        "openai:heeding",
+        "--set",
+        "reflect=openai:wise",
+        "--set",
+        "seeds=8",
+        "--seed",
+        "2",
+    ),
+    *("--scenario", "frozen-lake", "--eval-episodes", "3", "--quiet", "--mode", "direct"),
 )
 
 

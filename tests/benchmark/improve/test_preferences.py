@@ -1,6 +1,10 @@
 """Preferences between the agent's own answers: they are ranked by exact values, and a model gains by them."""
 
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from benchmark.show.training_data import Source, preferences
 from textgames.scenarios import SCENARIOS
 from textgames.texts.actions import CLOSE_TAG, OPEN_TAG
 
+ROOT = Path(__file__).parents[3]
 GAME = SCENARIOS["frozen-lake"].game()
 SOLVER = find_search_player(GAME)
 
@@ -70,3 +75,24 @@ def test_a_model_plays_better_by_its_preferences_and_tells_nothing_else(textbenc
     about = json.loads(Path("o/improvement.json").read_text())
     before, after = (about[when][0]["success_rate"]["value"] for when in ("before", "after"))
     assert after > before + 0.1
+
+
+@pytest.mark.slow
+def test_killed_in_its_training_it_goes_on_and_ends_equal_to_the_last_bit(textbench):
+    more = ("--set", "episodes=20", "--set", "attempts=4", "--set", "passes=70", "--eval-episodes", 0, "--quiet")
+    assert improve(textbench, *more).code == 0
+    Path("o").rename("whole")
+    command = ("improve", "preferences", "--agent", "tiny", "--scenario", "frozen-lake", "--out", "o", *map(str, more))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmark.cli", *command], env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    while process.poll() is None and not list(Path("o").glob("dpo/checkpoint-*/trainer_state.json")):
+        time.sleep(0.05)
+    assert process.poll() is None
+    process.kill()
+    process.wait()
+    assert not Path("o/model").exists()
+    assert improve(textbench, *more).code == 0
+    weights = "model/adapter_model.safetensors"
+    assert Path("o", weights).read_bytes() == Path("whole", weights).read_bytes()
+    assert not Path("o/dpo").exists()

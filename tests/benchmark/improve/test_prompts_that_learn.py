@@ -19,7 +19,8 @@ def improve(server, textbench):
         if method is GEPA:
             pytest.importorskip("gepa")
         return textbench(
-            *("improve", *method, "--agent", "heeding", "--set", f"reflect={helper}", "--out", "better"),
+            *("improve", *method, "--agent", "openai:heeding", "--set", f"reflect={helper}", "--out", "better"),
+            *("--mode", "direct", "--temperature", 0),
             *("--scenario", "frozen-lake", "--eval-episodes", episodes, *more),
         )
 
@@ -31,8 +32,11 @@ def about():
 
 
 @pytest.mark.parametrize("method", [GEPA, LIBRARY], ids=["gepa", "library"])
-def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(improve, textbench, method):
-    done = improve(method, "wise", episodes=4)
+def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(
+    improve, textbench, method, heeding_url, monkeypatch
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", heeding_url)  # of the helper; the player's stands in its folder
+    done = improve(method, "openai:wise", "--base-url", heeding_url.replace("127.0.0.1", "localhost"), episodes=4)
     assert done.code == 0, done.err
     told = about()
     (before,), (after,) = told["before"], told["after"]
@@ -44,17 +48,21 @@ def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(improve, tex
     assert all("expected return; best was" in call["question"] for call in calls[:1])  # what the moves lost, exactly
     assert told["spent"]["calls"] > len(calls) > 0
     assert told["spent"]["tokens"] > sum(sum(call["tokens"]) for call in calls) > 0
-    Path("better").rename("moved")  # the folder is whole
-    assert textbench("run", "--agent", "moved", "--scenario", "frozen-lake", "--episodes", 2, "--out", "r").code == 0
+    run = ("run", "--scenario", "frozen-lake", "--episodes", 2, "--quiet", "--agent")
+    assert textbench(*run, "better", "--out", "one").code == 0
+    Path("better").rename("moved")  # the folder is whole, and as good as a stranger's
+    done = textbench(*run, "moved", "--out", "two")
+    assert f"moved names the base_url {agent['base_url']}, which you haven't" in done.err
+    assert textbench(*run, "moved", "--out", "two", "--set", f"moved.base_url={agent['base_url']}").code == 0
 
 
 @pytest.mark.parametrize(
     ("method", "helper"),
     [
-        pytest.param(LIBRARY, "useless", id="library"),
-        pytest.param(GEPA, "useless", id="gepa"),
-        pytest.param(LIBRARY, "broken", marks=pytest.mark.slow, id="library, broken"),
-        pytest.param(GEPA, "broken", marks=pytest.mark.slow, id="gepa, broken"),
+        pytest.param(LIBRARY, "openai:useless", id="library"),
+        pytest.param(GEPA, "openai:useless", id="gepa"),
+        pytest.param(LIBRARY, "openai:broken", marks=pytest.mark.slow, id="library, broken"),
+        pytest.param(GEPA, "openai:broken", marks=pytest.mark.slow, id="gepa, broken"),
     ],
 )
 def test_a_useless_helper_changes_nothing(improve, method, helper):
@@ -67,7 +75,7 @@ def test_a_useless_helper_changes_nothing(improve, method, helper):
 
 @pytest.mark.parametrize("method", [pytest.param(GEPA, marks=pytest.mark.slow), LIBRARY], ids=["gepa", "library"])
 def test_a_spent_budget_ends_it_with_the_best_so_far(improve, method):
-    done = improve(method, "wise", "--budget-calls", 10)
+    done = improve(method, "openai:wise", "--budget-calls", 10)
     assert done.code == 0, done.err
     assert "the budget is spent: " in done.err
     assert about()["changed"] is False
@@ -77,6 +85,11 @@ def test_who_can_not_reflect_and_what_is_no_option_is_one_sentence(improve):
     done = improve(LIBRARY, "planner")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "'planner' has no language model to ask" in done.err
-    done = improve(LIBRARY, "wise", "--set", "lesons=3")
+    done = improve(LIBRARY, "openai:wise", "--set", "lesons=3")
     assert "no option of library named 'lesons'; did you mean 'lessons'?" in done.err
+    done = improve(LIBRARY, "openai:wise", "--prompts", "all")
+    assert "'openai:heeding' is asked in several wordings: name one of them with --prompts" in done.err
+    done = improve(LIBRARY, "openai:wise", "--base-url", "http://me:hunter2@localhost:1/v1")
+    assert "holds a secret" in done.err
+    assert "hunter2" not in done.err
     assert not Path("better").exists() or not list(Path("better").iterdir())

@@ -72,6 +72,24 @@ def test_a_prefix_of_the_response_is_prompt_and_has_no_loss(tokenizer: Any, make
     assert with_prefix == pytest.approx(without, abs=1e-5)
 
 
+def test_a_weight_multiplies_a_decisions_loss_and_nothing_is_learnt_with_none(
+    tokenizer: Any, make_llama: Callable[..., Any]
+) -> None:
+    one = replace(CONFIG, update_passes=1, minibatches=1)
+
+    def first_loss(*weights: float) -> float:
+        weighted = [decision._replace(weight=weight) for decision, weight in zip(DECISIONS, weights, strict=False)]
+        return imitate(make_llama(len(tokenizer)), tokenizer, weighted, one).losses[0]
+
+    alone = first_loss(1.0), imitate(make_llama(len(tokenizer)), tokenizer, DECISIONS[1:2], one).losses[0]
+    assert first_loss(2.0, 0.5) == pytest.approx((2 * alone[0] + 0.5 * alone[1]) / 2, abs=1e-4)
+    model = make_llama(len(tokenizer))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    nothing = [decision._replace(weight=0.0) for decision in DECISIONS]
+    made = imitate(model, tokenizer, nothing, replace(one, weight_decay=0.0))
+    assert all(torch.equal(value, before[name]) for name, value in made.model.state_dict().items())
+
+
 @pytest.mark.parametrize("rank", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(
     rank: int, tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path

@@ -1,31 +1,19 @@
 """An agent as a folder: what its file says is in the run, what is given by name goes before it, and it may be moved."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agents.prompt import PromptTexts
 from benchmark import evaluate
+from benchmark.errors import UsageError
 from benchmark.improve.prompts import write_prompts
-from benchmark.play.agents.agent_folder import read_agent_folder, write_agent_folder
+from benchmark.play.agents.agent_folder import approve_agent_folder, with_agent_folders, write_agent_folder
+from benchmark.play.options import RunOptions
 from tests.benchmark.helpers import counted
 
-PLAYER = '''
-from agents.baselines.random import RandomPlayer
-
-
-class Mine(RandomPlayer):
-    """Random, with a number."""
-
-    def __init__(self, number: int = 0, notes: str = ""):
-        super().__init__(number)
-        self.number = number
-
-    @property
-    def settings(self):
-        return {"number": self.number}
-'''
 RUN = ("run", "--scenario", "frozen-lake", "--episodes", 2, "--quiet", "--json")
 
 
@@ -33,8 +21,7 @@ RUN = ("run", "--scenario", "frozen-lake", "--episodes", 2, "--quiet", "--json")
 def folder(workplace):
     path = workplace / "players" / "mine"
     path.mkdir(parents=True)
-    (path / "player.py").write_text(PLAYER)
-    write_agent_folder(path, {"spec": "player.py:Mine", "number": 3, "notes": None})
+    write_agent_folder(path, {"spec": "random", "seed": 3, "temperature": None})
     return path
 
 
@@ -46,11 +33,11 @@ def settings(out):
 def test_it_plays_under_its_own_name_with_its_options_and_what_is_given_goes_before_them(textbench, folder):
     assert textbench(*RUN, "--agent", "players/mine", "--out", "a").code == 0
     card, held = settings("a")
-    assert (card["name"], card["spec"]) == ("mine", "players/mine/player.py:Mine")
-    assert (card["settings"]["number"], held["agent_options"]) == (3, {"mine": {"number": 3}})
-    assert textbench(*RUN, "--agent", "other=players/mine", "--set", "other.number=4", "--out", "b").code == 0
+    assert (card["name"], card["spec"]) == ("mine", "random")
+    assert held["agent_options"] == {"mine": {"seed": 3}}
+    assert textbench(*RUN, "--agent", "other=players/mine", "--set", "other.seed=4", "--out", "b").code == 0
     card, held = settings("b")
-    assert (card["name"], card["settings"]["number"]) == ("other", 4)
+    assert (card["name"], held["agent_options"]) == ("other", {"other": {"seed": 4}})
     assert textbench("resume", "a", "--episodes", 3, "--quiet").code == 0
     assert textbench("replay", "a").code == 0
     assert counted("a").count(b"\n") == 3
@@ -66,12 +53,38 @@ def test_files_are_those_of_the_folder_wherever_it_is_moved(textbench, workplace
     path = workplace / "one"
     path.mkdir()
     (path / "words.toml").write_text('system = "Be quick."\n')
-    write_agent_folder(path, {"spec": "openai:m", "prompts": "words.toml", "temperature": 0.25, "mode": "direct"})
+    (path / "weights").mkdir()
+    write_agent_folder(path, {"spec": "hf:weights", "prompts": "words.toml", "temperature": 0.25})
     path.rename("two")
-    assert read_agent_folder(Path("two")) == {
-        "spec": "openai:m", "prompts": "two/words.toml", "temperature": 0.25, "mode": "direct"
-    }  # fmt: skip
-    assert read_agent_folder(Path("two"))["prompts"] == "two/words.toml"
+    options = with_agent_folders(RunOptions(agents=("two",)))
+    assert options.agents == ("two=hf:two/weights",)
+    assert options.agent_options == {"two": {"prompts": "two/words.toml", "temperature": 0.25}}
+
+
+HERE = "http://127.0.0.1:9/v1"
+
+
+def test_a_folder_of_anybody_brings_no_code_and_no_server_that_nobody_has_named(textbench, workplace):
+    Path("x").mkdir()
+    Path("evil.py").write_text("from pathlib import Path\n\nPath('harm').touch()\n")
+    write_agent_folder(Path("x"), {"spec": "evil.py:Agent"})
+    done = textbench(*RUN, "--agent", "x")
+    assert done.err == (
+        "textbench: x names the code evil.py:Agent, which a folder can't bring: name it yourself, --agent SPEC\n"
+    )
+    assert not Path("harm").exists()
+    write_agent_folder(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET"})
+    done = textbench(*RUN, "--agent", "you=x")
+    assert done.code == 2
+    assert done.err.endswith(
+        "if you trust this folder, say so: --set you.base_url=http://127.0.0.1:9/v1 --set you.key_variable=SECRET\n"
+    )
+    named = with_agent_folders(RunOptions(agents=("x",), sets=(f"x.base_url={HERE}", "x.key_variable=SECRET")))
+    assert named.agents == ("x=openai:m",)
+    with pytest.raises(UsageError, match="names the key_variable SECRET, which you haven't"):
+        with_agent_folders(RunOptions(agents=("x",), sets=(f"x.base_url={HERE}",)))
+    approve_agent_folder(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET"})
+    assert with_agent_folders(RunOptions(agents=("x",))) == replace(named, sets=())
 
 
 @pytest.mark.parametrize(
