@@ -24,7 +24,7 @@ from agents.policy import LanguageAgentPolicy
 from agents.programs import sandbox
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
-from agents.wrappers import WRAPPERS, form_of, innermost, own_options, wrapped_in, wrapper
+from agents.wrappers import WRAPPERS, check_form, form_of, innermost, own_options, wrapped_in, wrapper
 from textgames.names import did_you_mean
 from textgames.settings import taken_by
 
@@ -108,6 +108,7 @@ def load_agent(spec: str, **options: Any) -> Policy:
     """
     given = {name: value for name, value in options.items() if value is not None}
     if (wrapped := wrapped_in(spec)) is not None:
+        check_form(spec)
         inside = [load_agent(one, **options) for one in wrapped.inside]
         policy: Policy = call_with(wrapper(wrapped.name), given, *inside)
         return policy
@@ -130,6 +131,7 @@ def check_agent(spec: str, **options: Any) -> None:
         ValueError, TypeError, ModuleNotFoundError: as :func:`load_agent`, in the same words.
     """
     if (wrapped := wrapped_in(spec)) is not None:
+        check_form(spec)
         given = {name: value for name, value in options.items() if value is not None}
         stand_ins = [load_agent("random") for _ in wrapped.inside]
         call_with(wrapper(wrapped.name), given, *stand_ins)  # refuses a wrapper's own options
@@ -283,6 +285,7 @@ def check_spec(spec: str) -> None:
     Raises:
         ValueError: no such agent; the message names what may have been meant.
     """
+    check_form(spec)
     alone = [name for name, one in BASELINES.items() if not one.takes]
     for one in innermost(spec):
         if ":" not in one and find_model(one) is None and one not in (*alone, *registered_agents()):

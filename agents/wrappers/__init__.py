@@ -52,18 +52,25 @@ class Wrapped(NamedTuple):
 
 
 def wrapped_in(spec: str) -> Wrapped | None:
-    """The wrapper that a spec names; ``None`` where it names none.
-
-    Raises:
-        ValueError: the wrapper takes another number of players.
-    """
+    """The wrapper that a spec names; ``None`` where it names none."""
     name, opened, rest = spec.partition("(")
     if name not in WRAPPERS or not opened or not rest.endswith(")"):
         return None
-    inside = tuple(_split(rest[:-1]))
-    if len(inside) != WRAPPERS[name].players or not all(inside):
-        raise ValueError(f"{spec!r} is not of the form {form_of(name)}")
-    return Wrapped(name, inside)
+    return Wrapped(name, tuple(_split(rest[:-1])))
+
+
+def check_form(spec: str) -> None:
+    """Refuse a wrapper that takes another number of players.
+
+    Raises:
+        ValueError: says the form that is accepted.
+    """
+    if (wrapped := wrapped_in(spec)) is None:
+        return
+    if len(wrapped.inside) != WRAPPERS[wrapped.name].players or not all(wrapped.inside):
+        raise ValueError(f"{spec!r} is not of the form {form_of(wrapped.name)}")
+    for inner in wrapped.inside:
+        check_form(inner)
 
 
 def form_of(name: str) -> str:

@@ -15,6 +15,7 @@ from agents.loop.rollout import rollout
 from agents.turn import Policy, Turn, TurnRequest, Usage
 from agents.wrappers import innermost, questions, wrapped_in
 from agents.wrappers.router import RouterPolicy
+from benchmark.cli import main
 from benchmark.errors import UsageError
 from benchmark.play.claims import names_code
 from benchmark.play.cost.prices import is_paid
@@ -89,7 +90,7 @@ def test_one_request_at_a_time_is_the_same() -> None:
     assert [asyncio.run(router().act_async(request))] == router().act([request])
 
 
-def test_the_form_of_a_spec() -> None:
+def test_the_form_of_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
     assert wrapped_in("router(search(tiny), router(planner, random))") == (
         "router",
         ("search(tiny)", "router(planner, random)"),
@@ -98,6 +99,8 @@ def test_the_form_of_a_spec() -> None:
     for wrong in ("router(tiny)", "router(tiny,)", "router(a, b, c)", "search(tiny, tiny)"):
         with pytest.raises(ValueError, match=r"is not of the form (router\(AGENT, AGENT\)|search\(AGENT\))"):
             check_agent(wrong)
+        assert main(["run", "--agent", wrong, "--scenario", "frozen-lake"]) == 2
+        assert "is not of the form" in capsys.readouterr().err
     with pytest.raises(ValueError, match="did you mean 'planner'"):
         check_agent("router(tiny, plannr)")
 
