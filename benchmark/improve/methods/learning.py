@@ -77,9 +77,9 @@ def own_play(task: ImprovementTask, agent: AgentTable, episodes: int, attempts: 
             task.say(f"attempt {attempt} of {attempts}: mean return {play.mean:.3f} on {episodes} training seeds")
             folders.append(play.folder)
     except BudgetSpentError as spent:
-        task.say(str(spent))
         if not folders:
             raise UsageError(f"{spent}, and there is no play to learn from: give it more, or fewer episodes") from None
+        task.say(str(spent))
     return folders
 
 

@@ -94,13 +94,22 @@ def _claims(table: AgentTable) -> list[Claim]:
 
 def _check_named(folder: Path, name: str, table: AgentTable, given: Mapping[str, Any]) -> None:
     missing = open_claims(folder, _claims(table), _claims({"spec": "random", **given}))
-    if not missing:
-        return
-    meanings = ", ".join(claim.meaning.removesuffix(" of agent") for claim in missing)
-    if any(claim.flag != "--set" for claim in missing):
-        raise UsageError(f"{folder} names {meanings}, which a folder can't bring: name it yourself, --agent SPEC")
-    said = " ".join(f"--set {quote(claim.value.replace('agent', name, 1))}" for claim in missing)
-    raise UsageError(f"{folder} names {meanings}, which you haven't; if you trust this folder, say so: {said}")
+    brought = [claim.meaning for claim in missing if claim.flag != "--set"]
+    if brought:
+        raise UsageError(f"{folder} names {brought[0]}, which a folder can't bring: name it yourself, --agent SPEC")
+    known = _options_of(folder, table["spec"])  # what the agent doesn't take at all is said with all other mistakes
+    missing = [claim for claim in missing if claim.value.partition("=")[0].removeprefix("agent.") in known]
+    if missing:
+        meanings = ", ".join(claim.meaning.removesuffix(" of agent") for claim in missing)
+        said = " ".join(f"--set {quote(claim.value.replace('agent', name, 1))}" for claim in missing)
+        raise UsageError(f"{folder} names {meanings}, which you haven't; if you trust this folder, say so: {said}")
+
+
+def _options_of(folder: Path, spec: str) -> Mapping[str, Any]:
+    try:
+        return options_taken(spec)[0]
+    except (ValueError, ImportError) as error:
+        raise UsageError(f"{folder / AGENT_NAME}: {' '.join(str(error).split())}") from None
 
 
 def _own(table: AgentTable) -> dict[str, Any]:
@@ -130,11 +139,8 @@ def _resolved(folder: Path, table: AgentTable) -> AgentTable:
         provider, _, name = inner.partition(":")
         return f"{provider}:{folder / name}" if name and (folder / name).exists() else inner  # hf:model
 
-    try:
-        table = {**table, "spec": with_innermost(table["spec"], resolved)}
-        types = options_taken(table["spec"])[0]
-    except (ValueError, ImportError) as error:
-        raise UsageError(f"{folder / AGENT_NAME}: {' '.join(str(error).split())}") from None
+    table = {**table, "spec": with_innermost(table["spec"], resolved)}
+    types = _options_of(folder, table["spec"])
     paths = {option for option, kind in types.items() if Path in get_args(kind)} | {"adapter"}
     return {
         option: str(folder / value)

@@ -101,9 +101,10 @@ def test_a_model_plays_better_by_the_best_of_its_own_play(textbench):
 @pytest.mark.slow
 def test_a_model_does_not_play_better_by_all_of_its_own_play(textbench):
     pytest.importorskip("torch")
-    flat = ("--set", "method=weighted", "--set", "beta=1e6", "--set", "episodes=60")
+    # at temperature 1, since a model that imitates what it says at a lower one becomes surer, and plays better by that
+    flat = ("--set", "method=weighted", "--set", "beta=1e6", "--set", "episodes=60", "--temperature", 1)
     before, after = improved(textbench, "offline", *flat)
-    assert abs(after - before) < 0.2  # three standard errors of the difference of 60 paired episodes, about
+    assert abs(after - before) < 0.15
 
 
 @pytest.mark.slow

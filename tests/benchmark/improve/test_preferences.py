@@ -59,6 +59,7 @@ def improve(textbench, *more):
     return textbench("improve", "preferences", "--agent", "tiny", "--scenario", "frozen-lake", "--out", "o", *more)
 
 
+@pytest.mark.slow
 def test_where_all_answers_are_worth_the_same_the_agent_stays_as_it_is(textbench):
     done = improve(textbench, "--set", "episodes=4", "--set", "attempts=1", "--eval-episodes", 0)
     assert done.code == 0, done.err

@@ -60,7 +60,7 @@ def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(
     ("method", "helper"),
     [
         pytest.param(LIBRARY, "openai:useless", id="library"),
-        pytest.param(GEPA, "openai:useless", id="gepa"),
+        pytest.param(GEPA, "openai:useless", marks=pytest.mark.slow, id="gepa"),
         pytest.param(LIBRARY, "openai:broken", marks=pytest.mark.slow, id="library, broken"),
         pytest.param(GEPA, "openai:broken", marks=pytest.mark.slow, id="gepa, broken"),
     ],
