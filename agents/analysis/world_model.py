@@ -83,7 +83,8 @@ def world_fidelity(
         said = [turn.response.strip() for turn in turns[at * samples : (at + 1) * samples]]
         figures.setdefault(start, []).append(_compared(said, _chances(game, state, request.player, action)))
     means = np.array([np.mean(own, axis=0) for own in figures.values()])
-    return WorldFidelity(*[student(column) for column in means.T], pairs=len(asked), samples=samples)
+    possible, probability, attainable, distance = (student(column) for column in means.T)
+    return WorldFidelity(possible, probability, attainable, distance, len(asked), samples)
 
 
 def _compared(said: list[str], chances: dict[str, float]) -> tuple[float, float, float, float]:

@@ -44,6 +44,11 @@ class Around:
         raise NotImplementedError
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What results say of the wrapper's own options."""
+        return {}
+
+    @property
     def served(self) -> bool:
         """Whether one of the players inside is behind a server."""
         return any(is_served(player) for player in self.players)

@@ -42,8 +42,12 @@ class MaskedPolicy(Around):
         super().__init__("masked", inner)
         file = str(program)
         source = read_program(file)
-        self.settings: dict[str, Any] = {"sha256": digest(source)}
+        self._digest = digest(source)
         self._sandbox = opened(file, source, (FUNCTION,), seconds=seconds, memory_mb=memory_mb)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"sha256": self._digest}
 
     def decide(self, request: TurnRequest) -> Deciding:
         """Ask the player, and play what is allowed."""

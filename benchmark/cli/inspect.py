@@ -87,8 +87,9 @@ def _world_model(args: Namespace, scenario: "Scenario") -> int:
     except RuntimeError as error:
         raise BenchmarkError(str(error)) from None
     if args.json:
-        data = {name: value._asdict() if isinstance(value, tuple) else value for name, value in found._asdict().items()}
-        print(json.dumps({"agent": args.agent, "scenario": scenario.name, **data}, indent=1))
+        figures = {name: getattr(found, name)._asdict() for name in _OF_A_WORLD}
+        about = {"agent": args.agent, "scenario": scenario.name, "pairs": found.pairs, "samples": found.samples}
+        print(json.dumps({**about, **figures}, indent=1))
         return 0
     print(
         f"{args.agent} as a model of {scenario.name}: {found.pairs} pairs of a position and an action, "

@@ -32,6 +32,7 @@ DRAWN_METHOD = "msgrpo"
 
 def methods_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """Every method that the measurement lacks, beside what it has already."""
+    assert study.measurement is not None  # there are no such jobs otherwise
     instrument = _instrument(job, study, folder, study.measurement, report)
     able: dict[str, CreditMethod] = {}
     refused: dict[str, str] = {}
@@ -74,6 +75,7 @@ _SHARES = {"batches played": 0.0, "credit assigned": 0.3, "batches' gradients": 
 
 def draws_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """Draw rules at one stage of training, against the exact gradient and against that of all other batches."""
+    assert study.draws is not None
     instrument = _instrument(job, study, folder, study.draws, report)
     assert instrument.exact is not None
     assert instrument.model is not None

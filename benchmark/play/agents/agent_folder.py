@@ -11,6 +11,7 @@ has named it, too: with ``--set``, or in the command that made the folder here.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, get_args
@@ -44,13 +45,18 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
     for text, agent in zip(options.agents, agents, strict=True):
         inside = [inner for inner in dict.fromkeys(innermost(agent.spec)) if is_agent_folder(inner)]
         tables = {inner: _opened(Path(inner), agent.name, given.get(agent.name, {})) for inner in inside}
-        spec = with_innermost(agent.spec, lambda inner, found=tables: found[inner]["spec"] if inner in found else inner)
+        specs = {inner: str(table["spec"]) for inner, table in tables.items()}
+        spec = with_innermost(agent.spec, partial(_given, specs))
         texts.append(f"{agent.name}={spec}" if tables else text)
         if tables:
             own[agent.name] = _agreed(agent.spec, tables)
     if not own:
         return options
     return replace(options, agents=tuple(texts), agent_options=together(own, options.agent_options) or None)
+
+
+def _given(specs: Mapping[str, str], inner: str) -> str:
+    return specs.get(inner, inner)
 
 
 def _opened(folder: Path, name: str, given: Mapping[str, Any]) -> AgentTable:
