@@ -1,8 +1,8 @@
 """What the figures of this project were made with; it is run from a clone and isn't installed with the package.
 
-* :mod:`research.reproduce`: the paper's experiment in miniature, ``textbench lab reproduce``;
+* :mod:`research.reproduce`: the paper's experiment in miniature, ``textbench reproduce``;
 * :mod:`research.pretrained`: the same with a pretrained model, ``--config smollm2``;
-* :mod:`research.credit`: the study of credit, ``--config credit``, by the instrument of ``textbench lab credit``;
+* :mod:`research.credit`: the study of credit, ``--config credit``, by the instrument of ``textbench credit``;
 * :mod:`research.jobs`: what these three have in common: jobs whose results are on disk, done in several processes;
 * :mod:`research.tiny`: how the tiny models that ship were made and described, ``python -m research.tiny``;
 * ``research/perf``: scripts that measure speeds, memory and strength beside named peers.
