@@ -108,12 +108,12 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
     """The episodes of run folders with responses in a mode; without those that a scenario's scores are of.
 
     Raises:
-        UsageError: there is none, or a response lacks the reasoning that the mode asks for.
+        UsageError: there is none.
     """
     found: dict[tuple[Any, ...], RecordedEpisode] = {}
     for folder in folders:
         results = read_columns([folder])
-        for decision in Source(results, mode).decisions():
+        for decision in Source(results, mode, lenient=True).decisions():
             told = decision.origin
             scenario = results.scenarios[told["scenario"]]
             scored = 0 <= told["seed"] - scenario.first_seed < EVALUATED
@@ -126,7 +126,7 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
         raise UsageError(
             f"there is nothing to learn from for {', '.join(scenarios)} in {', '.join(map(str, folders))}: the first "
             f"{EVALUATED} episodes of a scenario are left out, since scores are of them (play others: --seed-offset "
-            f"{EVALUATED})"
+            f"{EVALUATED}), and so are responses without the reasoning that the mode {mode} may ask for"
         )
     return [found[place] for place in sorted(found)]  # folders have them in the order in which they ended
 

@@ -50,7 +50,7 @@ def improve(
     sft: float = 0.0,
     rank: int = 16,
     learning_rate: float = 2e-4,
-    passes: int = 1,
+    passes: int = 4,
 ) -> AgentTable:
     """Train the agent's model on preferences between its own answers.
 
@@ -82,7 +82,7 @@ def improve(
 
 def _pairs(folders: Sequence[Path]) -> list[Pair]:
     """Every answer that is worth less than another to the same prompt, beside the best of these."""
-    lines = preferences(Source(read_columns(folders)), own=True)
+    lines = preferences(Source(read_columns(folders), lenient=True), own=True)
     return sorted(  # folders have episodes in the order in which they ended
         Pair(tuple(Message(**one) for one in line["prompt"]), *(line[name][0]["content"] for name in Pair._fields[1:]))
         for line in lines
