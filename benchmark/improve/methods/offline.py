@@ -9,6 +9,9 @@
   arXiv 1910.00177, equation 11, with the mean of the same start in the place of a learnt baseline).
 - ``return``: all are imitated, each with a line in its prompt that says how the episode ended; the player is then asked
   for the best end (Decision Transformer, with the return in words).
+
+A model that imitates what it says at a temperature below 1 becomes surer, whatever is imitated, and may play better by
+that alone. What the returns have taught it is seen at temperature 1, where all of its own play teaches it nothing.
 """
 
 from collections.abc import Mapping, Sequence

@@ -47,7 +47,7 @@ def improve(
     attempts: int = 8,
     temperature: float = 1.0,
     beta: float = 0.1,
-    sft: float = 0.0,
+    sft: float = 1.0,
     rank: int = 16,
     learning_rate: float = 2e-4,
     passes: int = 4,
@@ -60,7 +60,8 @@ def improve(
         attempts: how often it plays each of them, with other samples; two answers to one prompt are compared.
         temperature: of the agent's answers in this play.
         beta: of DPO: how much it costs to leave the first model.
-        sft: the weight of the likelihood of the better answers in the loss; 0 for none.
+        sft: the weight of the likelihood of the better answers in the loss; 0 is DPO alone, which may lose the form of
+            answers on the way.
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest.
         passes: how often the model goes through the pairs.
