@@ -73,8 +73,8 @@ class Source:
         evaluation_seeds: whether an episode has a seed that published scores are of.
     """
 
-    def __init__(self, results: ResultColumns, mode: str | None = None) -> None:
-        self._results, self._mode = results, mode
+    def __init__(self, results: ResultColumns, mode: str | None = None, *, lenient: bool = False) -> None:
+        self._results, self._mode, self._lenient = results, mode, lenient
         self.left_out: Counter[str] = Counter()
         self.evaluation_seeds = False
         self._games: dict[str, TSMG[Any]] = {}
@@ -146,6 +146,8 @@ class Source:
                 "agent": names[agent],
                 "action": step.action,
             }
+            if self._lenient and not _has_its_form(step.response, prompt_map.mode):
+                continue
             response = _in_mode(step.response, step.action, prompt_map.mode, names[agent])
             yield RecordedDecision(origin, request, prompt_map, response, record["returns"][step.player])
 
@@ -171,11 +173,16 @@ class Source:
             raise UsageError(f"{card['name']}: {error}") from None
 
 
+def _has_its_form(response: str, mode: str) -> bool:
+    """Whether a response has the reasoning that its mode asks for."""
+    return mode != REASONED or "<think>" in response
+
+
 def _in_mode(response: str, action: str, mode: str, agent: str) -> str:
     """The response as the mode asks for it."""
     if mode == BARE:
         return f"{OPEN_TAG}{action}{CLOSE_TAG}"
-    if mode == REASONED and "<think>" not in response:
+    if not _has_its_form(response, mode):
         raise UsageError(
             f"{agent} doesn't write its reasoning between <think> tags, as the mode think asks for: add --mode direct "
             f"to export the actions alone; it answered {response[:60]!r}"

@@ -9,6 +9,9 @@
   arXiv 1910.00177, equation 11, with the mean of the same start in the place of a learnt baseline).
 - ``return``: all are imitated, each with a line in its prompt that says how the episode ended; the player is then asked
   for the best end (Decision Transformer, with the return in words).
+
+A model that imitates what it says at a temperature below 1 becomes surer, whatever is imitated, and may play better by
+that alone. What the returns have taught it is seen at temperature 1, where all of its own play teaches it nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,12 +111,12 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
     """The episodes of run folders with responses in a mode; without those that a scenario's scores are of.
 
     Raises:
-        UsageError: there is none, or a response lacks the reasoning that the mode asks for.
+        UsageError: there is none.
     """
     found: dict[tuple[Any, ...], RecordedEpisode] = {}
     for folder in folders:
         results = read_columns([folder])
-        for decision in Source(results, mode).decisions():
+        for decision in Source(results, mode, lenient=True).decisions():
             told = decision.origin
             scenario = results.scenarios[told["scenario"]]
             scored = 0 <= told["seed"] - scenario.first_seed < EVALUATED
@@ -126,7 +129,7 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
         raise UsageError(
             f"there is nothing to learn from for {', '.join(scenarios)} in {', '.join(map(str, folders))}: the first "
             f"{EVALUATED} episodes of a scenario are left out, since scores are of them (play others: --seed-offset "
-            f"{EVALUATED})"
+            f"{EVALUATED}), and so are responses without the reasoning that the mode {mode} may ask for"
         )
     return [found[place] for place in sorted(found)]  # folders have them in the order in which they ended
 

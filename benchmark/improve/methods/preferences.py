@@ -47,10 +47,10 @@ def improve(
     attempts: int = 8,
     temperature: float = 1.0,
     beta: float = 0.1,
-    sft: float = 0.0,
+    sft: float = 1.0,
     rank: int = 16,
     learning_rate: float = 2e-4,
-    passes: int = 1,
+    passes: int = 4,
 ) -> AgentTable:
     """Train the agent's model on preferences between its own answers.
 
@@ -60,7 +60,8 @@ def improve(
         attempts: how often it plays each of them, with other samples; two answers to one prompt are compared.
         temperature: of the agent's answers in this play.
         beta: of DPO: how much it costs to leave the first model.
-        sft: the weight of the likelihood of the better answers in the loss; 0 for none.
+        sft: the weight of the likelihood of the better answers in the loss; 0 is DPO alone, which may lose the form of
+            answers on the way.
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest.
         passes: how often the model goes through the pairs.
@@ -82,7 +83,7 @@ def improve(
 
 def _pairs(folders: Sequence[Path]) -> list[Pair]:
     """Every answer that is worth less than another to the same prompt, beside the best of these."""
-    lines = preferences(Source(read_columns(folders)), own=True)
+    lines = preferences(Source(read_columns(folders), lenient=True), own=True)
     return sorted(  # folders have episodes in the order in which they ended
         Pair(tuple(Message(**one) for one in line["prompt"]), *(line[name][0]["content"] for name in Pair._fields[1:]))
         for line in lines

@@ -116,3 +116,29 @@ def test_a_model_plays_better_by_a_planner_and_not_by_a_random_player(textbench)
     Path("o").rename("planner")
     _, after = improved(textbench, "imitate", *direct, "--set", "teacher=random")
     assert after < 0.25
+
+
+WORDY = '''
+from agents.turn import Turn
+
+
+class Wordy:
+    """Reasons in the form of the mode think at every other decision."""
+
+    name = "wordy"
+
+    def act(self, requests):
+        thought = "<think>a path</think><plan>right</plan>"
+        begun = [thought if request.steps_left % 2 else "Well. " for request in requests]
+        return [Turn(begin + "<action>right</action>") for begin in begun]
+'''
+
+
+def test_answers_without_the_reasoning_of_their_mode_are_left_out(textbench, workplace):
+    Path("wordy.py").write_text(WORDY)
+    run = ("run", "--agent", "wordy.py:Wordy", "--scenario", "frozen-lake", "--episodes", 4, "--quiet", "--json")
+    assert textbench(*run, "--seed-offset", 1000, "--out", "o").code == 0
+    direct, think = (recorded([Path("o")], ["frozen-lake"], mode) for mode in ("direct", "think"))
+    counts = [sum(len(one.decisions) for one in found) for found in (direct, think)]
+    assert 0 < counts[1] < counts[0]
+    assert all(decision.response.startswith("<think>") for one in think for decision in one.decisions)

@@ -69,7 +69,7 @@ def test_where_all_answers_are_worth_the_same_the_agent_stays_as_it_is(textbench
 
 @pytest.mark.slow
 def test_a_model_plays_better_by_its_preferences_and_tells_nothing_else(textbench):
-    more = ("--set", "episodes=150", "--set", "passes=3", "--set", "sft=1", "--eval-episodes", 60, "--json", "--quiet")
+    more = ("--set", "episodes=150", "--temperature", 1, "--eval-episodes", 60, "--json", "--quiet")
     done = improve(textbench, *more)
     assert done.code == 0, done.err
     json.loads(done.out)
