@@ -8,7 +8,7 @@ where it was stopped, and what was played and asked is not paid for again.
 examples:
   textbench improve offline --agent tiny --scenario frozen-lake --set method=weighted
   textbench improve imitate --agent smollm2 --mode direct --scenario snake --set examples=4000 --budget-seconds 600
-  textbench improve gepa --agent openai:SMALL --scenario snake --set reflect=openai:LARGE --budget-tokens 2000000
+  textbench improve gepa --agent openai:SMALL --scenario snake --set writer=openai:LARGE --budget-tokens 2000000
 """
 
 from argparse import ArgumentParser, Namespace

@@ -6,11 +6,10 @@ play on training seeds and questions to other models, both recorded and paid fro
 """
 
 from collections.abc import Callable, Mapping
-from inspect import Parameter
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from benchmark.errors import UsageError, unknown_name
+from benchmark.errors import unknown_name
 
 
 class Improver(NamedTuple):
@@ -54,7 +53,7 @@ def checked(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """All options of an improver: as they were given, and the defaults of the others.
 
     Raises:
-        UsageError: one that it doesn't have, one that it needs and nobody gave, or a value that isn't accepted.
+        UsageError: one that it doesn't have, or a value that isn't accepted.
     """
     from agents.load import type_of  # here, since --help, which lists the improvers, can do without
     from benchmark.play.agents.options import typed_option
@@ -65,8 +64,6 @@ def checked(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     for option in given:
         if option not in known:
             raise unknown_name(f"option of {name}", option, known)
-    if missing := [option for option in known if known[option].default is Parameter.empty and option not in given]:
-        raise UsageError(f"{name} needs --set {missing[0]}=..., see {IMPROVERS[name].path.partition(':')[0]}")
     own = {
         option: typed_option(f"the option {option} of {name}", value, type_of(function, option))
         for option, value in given.items()

@@ -62,10 +62,10 @@ class ImprovementTask:
         what = folder, agent, self.scenarios, seeds, self.meter, self.say
         return play(*what, resample=resample, quiet=self.quiet)
 
-    def questions(self, agent: str | AgentTable) -> Questions:
-        """An agent's language model, to be asked anything.
+    def questions(self, writer: str | None = None) -> Questions:
+        """The language model of an agent, or of the task's own where none is named, to be asked anything.
 
         Raises:
             UsageError: there is no such agent, or it has no language model.
         """
-        return Questions(agent, self.out / CALLS_NAME, self.meter)
+        return Questions(self.agent if writer is None else writer, self.out / CALLS_NAME, self.meter)

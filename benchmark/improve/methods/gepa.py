@@ -41,7 +41,7 @@ PLACEHOLDERS = (
 def improve(
     task: ImprovementTask,
     *,
-    reflect: str,
+    writer: str | None = None,
     parts: list[str] | None = None,
     seeds: int = 30,
     batch: int = 5,
@@ -51,7 +51,7 @@ def improve(
 
     Args:
         task: the agent has a language model.
-        reflect: the agent whose language model reads and writes, as ``--agent`` takes it.
+        writer: the agent whose language model rewrites them; the agent itself when not given.
         parts: the texts that are rewritten in turn, of ``system``, ``opening`` and ``response`` (that of the agent's
             mode, which has the form of answers); the first two where nothing is said.
         seeds: training seeds that every candidate is compared on; as many others are reflected on.
@@ -63,7 +63,7 @@ def improve(
     import gepa
 
     chosen = _checked_parts(parts or ["system", "opening"])
-    evolution = _Evolution(task, prompt_map_of(task.agent), task.questions(reflect), task.seeds(seeds))
+    evolution = _Evolution(task, prompt_map_of(task.agent), task.questions(writer), task.seeds(seeds))
     first = evolution.candidate(chosen)
     try:
         gepa.optimize(

@@ -44,7 +44,7 @@ sentences, about what to look at and what to do, and nothing about this one posi
 def improve(
     task: ImprovementTask,
     *,
-    reflect: str,
+    writer: str | None = None,
     lessons: int = 5,
     tries: int = 15,
     seeds: int = 50,
@@ -54,7 +54,7 @@ def improve(
 
     Args:
         task: the agent has a language model.
-        reflect: the agent whose language model writes the lessons, as ``--agent`` takes it.
+        writer: the agent whose language model writes the lessons; the agent itself when not given.
         lessons: that are kept at most.
         tries: lessons that are tried at most.
         seeds: training seeds that each is tried on; as many others are failed on.
@@ -62,7 +62,7 @@ def improve(
     """
     if seeds < 2 or surety < 0:
         raise UsageError(f"seeds are at least 2 and surety at least 0, got seeds = {seeds} and surety = {surety:g}")
-    prompts, questions = prompt_map_of(task.agent), task.questions(reflect)
+    prompts, questions = prompt_map_of(task.agent), task.questions(writer)
     library: list[str] = []
     agent = task.agent
     try:

@@ -49,7 +49,7 @@ class Writer:
 
     def __init__(self, task: ImprovementTask, writer: str | None, method: str) -> None:
         self._task = task
-        self._questions: Questions = task.questions(task.agent if writer is None else writer)
+        self._questions: Questions = task.questions(writer)
         texts = tomllib.loads(files(__package__).joinpath("programs.toml").read_text(encoding="utf-8"))
         self._texts: dict[str, str] = texts[method]
         self._form = Template(texts["form"]).substitute(modules=", ".join(MODULES[1:]))

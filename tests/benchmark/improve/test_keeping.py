@@ -24,7 +24,7 @@ LIBRARY = (
         "--agent",
         "openai:heeding",
         "--set",
-        "reflect=openai:wise",
+        "writer=openai:wise",
         "--set",
         "seeds=8",
         "--seed",
@@ -86,8 +86,6 @@ def test_options_are_those_of_the_function_with_its_types():
         checked("offline", {"methd": "filtered"})
     with pytest.raises(UsageError, match="the option method of offline must be one of"):
         checked("offline", {"method": "best"})
-    with pytest.raises(UsageError, match="library needs --set reflect="):
-        checked("library", {})
     with pytest.raises(UsageError, match="no improver named 'imitat'; did you mean 'imitate'"):
         checked("imitat", {})
 
@@ -97,7 +95,7 @@ def test_every_improver_has_options_with_types_and_a_description_of_each(name):
     from benchmark.improve import find_improver
 
     function = find_improver(name)
-    for option in list(checked(name, {"reflect": "x"} if "reflect" in function.__annotations__ else {})):
+    for option in list(checked(name, {})):
         assert f"\n        {option}: " in function.__doc__
     assert "arXiv" in sys.modules[function.__module__].__doc__
 

@@ -19,7 +19,7 @@ def improve(server, textbench):
         if method is GEPA:
             pytest.importorskip("gepa")
         return textbench(
-            *("improve", *method, "--agent", "openai:heeding", "--set", f"reflect={helper}", "--out", "better"),
+            *("improve", *method, "--agent", "openai:heeding", "--set", f"writer={helper}", "--out", "better"),
             *("--mode", "direct", "--temperature", 0),
             *("--scenario", "frozen-lake", "--eval-episodes", episodes, *more),
         )
