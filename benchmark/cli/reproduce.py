@@ -10,6 +10,7 @@ examples:
   textbench reproduce --seeds 2 --games frozen-lake --out runs/lake
   textbench reproduce --config stability          what each setting of MS-GRPO changes
   textbench reproduce --config credit             methods of credit measured and compared by training
+  textbench reproduce --config credit-dose        learning against a known dose of true credit
   textbench reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
   textbench reproduce --config smollm2 --quick    one part of it, in less than half an hour
 """

@@ -6,6 +6,7 @@
 * :mod:`settings` reads a recipe (``recipes/*.toml``), :mod:`jobs` says what has to be done and what waits for what;
 * :mod:`work` does one job: :mod:`training` trains at a budget of tokens, :mod:`measuring` puts methods and draw rules
   under the instrument of :mod:`benchmark.credit`, and :mod:`clipping` asks what the clip does to several steps;
+* :mod:`dosed` is credit of a known quality, by intervention, and :mod:`dose` reads what it taught;
 * :mod:`findings` reads what is on disk and computes the figures from it, :mod:`report` and :mod:`plots` write them
   down;
 * :mod:`command` is the command behind its options.
