@@ -31,6 +31,7 @@ def useless(request: TurnRequest, actions: Sequence[str]) -> Mapping[str, float]
     return dict(zip(actions, np.random.default_rng(request.seed).random(len(actions)), strict=True))
 
 
+@pytest.mark.slow
 def test_true_values_gain_and_useless_ones_do_not() -> None:
     alone, random = returns(load_agent("random")), load_agent("random")
     # the best move is among eight random ones nine times in ten, and a way takes six

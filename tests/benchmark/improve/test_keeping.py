@@ -119,6 +119,7 @@ def test_what_can_not_be_done_is_one_sentence_and_leaves_the_folder_free(textben
     assert not Path("o/improvement.json").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_improvement_or_of_somebody_else_is_left_alone(textbench, server):
     assert textbench(*LIBRARY, "--set", "tries=0", "--out", "o").code == 0
     done = textbench(*LIBRARY, "--set", "tries=1", "--out", "o")

@@ -31,7 +31,7 @@ def about():
     return json.loads(Path("better/improvement.json").read_text())
 
 
-@pytest.mark.parametrize("method", [GEPA, LIBRARY], ids=["gepa", "library"])
+@pytest.mark.parametrize("method", [pytest.param(GEPA, marks=pytest.mark.slow), LIBRARY], ids=["gepa", "library"])
 def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(
     improve, textbench, method, heeding_url, monkeypatch
 ):

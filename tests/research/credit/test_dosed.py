@@ -15,6 +15,8 @@ from benchmark.credit.exact.truth import Truth
 from research.credit.dosed import Dosed
 from textgames.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.slow  # every credit computes all that may happen in a game
+
 
 @pytest.fixture(scope="module")
 def played() -> tuple[Batch, Truth]:
