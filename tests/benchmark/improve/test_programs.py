@@ -55,7 +55,7 @@ SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize("model", [pytest.param("good", marks=SLOW), "learning"])
-@pytest.mark.parametrize("method", [pytest.param(METHODS[0], marks=SLOW), METHODS[1]])
+@pytest.mark.parametrize("method", [pytest.param("program", marks=SLOW), "code-model"])
 def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(
     improve: Any, textbench: Any, method: str, model: str
 ) -> None:
