@@ -126,8 +126,8 @@ def _doses(findings: Findings) -> Any:
         for colour, (noise, own) in zip(COLOURS, curves_of(findings, game).items(), strict=False):
             found = [student(np.array([*learnt.values()])) for learnt in own.values()]
             means = np.array([each.value for each in found])
-            ends = np.array([[each.low for each in found], [each.high for each in found]])
-            spread = np.abs(np.nan_to_num(ends - means))
+            ends = np.array([[each.low for each in found], [each.high for each in found]], dtype=np.float64)
+            spread = np.abs(np.nan_to_num(ends - means))  # a single run has no interval
             axis.errorbar([*own], means, yerr=spread, color=colour, marker="o", markersize=3, capsize=2, label=noise)
         for row in standings(findings):
             if row.game == game:

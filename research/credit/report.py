@@ -131,7 +131,7 @@ def report_markdown(
         parts += [_DRAWS_LEGEND, draws_table(findings)]
         if findings.thinking:
             parts += ["### For a model that reasons", _THINKING_LEGEND, thinking_table(findings)]
-    if findings.measured:
+    if over_cells(findings, "correlation"):  # there is a plain method that the others are beside
         parts += ["## Methods under the instrument", _FIDELITY_LEGEND, ceilings(findings), fidelity_table(findings)]
         parts += [_refused(findings), pictures.get("fidelity.svg", ""), stages_table(findings)]
     if any(curves_of(findings, game) for game in findings.study.trained):

@@ -1,12 +1,15 @@
 """What a study of doses says: the curve, the methods on it, and its report, from runs written down by hand."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from research.credit.dose import Dose, curves_of, dose_of, standings
+from research.credit.dose import Dose, curve_table, curves_of, dose_of, standings
 from research.credit.findings import Findings, Run
+from research.credit.plots import draw_plots
 from research.credit.report import report_data, report_markdown
 from research.credit.settings import Study, read_study
 from research.jobs.report import clean
@@ -78,3 +81,12 @@ def test_the_report_has_the_curve_and_no_other_prediction(study: Study) -> None:
     text = report_markdown(found, {"textbench": "1"})
     assert "## Learning by the dose of true credit" in text
     assert "this design can't tell" not in text
+
+
+def test_the_picture_takes_a_game_with_a_single_run(study: Study, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    found = findings(study, rtg=0.5)
+    one = {("frozen-lake", arm): runs[:1] for (_, arm), runs in found.runs.items()}
+    both = replace(found, measured={}, runs={**found.runs, **one})
+    assert [name for name, _ in draw_plots(both, tmp_path)] == ["dose.svg", "curves.svg"]
+    assert "frozen-lake" in curve_table(both)
