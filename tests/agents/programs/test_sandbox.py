@@ -125,7 +125,7 @@ ENDINGS = {
     "loop": ("while True: pass", "took more than 0.3 seconds"),
     "loop that catches": ("while True:\n        try:\n            while True: pass\n        except: pass", "took more"),
     "gigabyte": ("return len([0] * 10**9)", "MemoryError"),
-    "growing list": ("x = []\n    while True: x.append(' ' * 10**6)", "MemoryError"),
+    "growing list": ("x = []\n    while True: x.append(bytes(10**7))", "MemoryError"),
     "deep": ("return act()", "RecursionError"),
     "deep in C": ("x = []\n    for _ in range(10**5): x = [x]\n    return repr(x)", "RecursionError"),
     "exit": ("raise SystemExit", "SystemExit"),
