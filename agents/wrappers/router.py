@@ -9,7 +9,7 @@ What decides (``route_by``):
 * ``loss``: the second is asked where the first's action loses more than ``least`` by the exact values, which is the
   best that any rule could know.
 
-The turn says who answered (``served_by``), so the shares are in every run's results.
+The turn says who answered (``served_by``); a run's results count in how many episodes each did.
 """
 
 from collections import Counter

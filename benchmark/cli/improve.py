@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmark.cli.arguments import add_number, add_output_options, real_number
 from benchmark.improve import IMPROVERS
-from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
+from benchmark.play.options import OF_ONE_AGENT, add_options, read_options, without_spec
 
 if TYPE_CHECKING:
     from benchmark.cli.output import Output
@@ -115,7 +115,7 @@ def _agent(args: Namespace) -> "AgentTable":
 def _evaluated(args: Namespace, improvement: "Improvement", output: "Output") -> int:
     from benchmark.cli.before_after import play_both
 
-    own = {name: value for name, value in improvement.agent.items() if name != "spec"}
+    own = without_spec(improvement.agent)
     values = {
         "agents": (f"before={improvement.agent['spec']}", f"after={improvement.out}"),
         "agent_options": {"before": own} if own else None,

@@ -15,7 +15,7 @@ from benchmark.errors import BenchmarkError
 from benchmark.improve.budget import BudgetSpentError, SpendingMeter, Spent
 from benchmark.play.agents.choice import PlannedRun, plan_run
 from benchmark.play.agents.objects import AgentTable
-from benchmark.play.options import RunOptions, checked_options
+from benchmark.play.options import RunOptions, checked_options, without_spec
 from benchmark.play.session import open_session
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME
@@ -110,7 +110,7 @@ def _planned(
     say: Callable[[str], None],
 ) -> PlannedRun:
     """A run of these episodes; a plan of training seeds is the only thing in it that no option could say."""
-    own = {option: value for option, value in agent.items() if option != "spec"}
+    own = without_spec(agent)
     values: dict[str, Any] = {
         "agents": (f"{PLAYER}={agent['spec']}",),
         "agent_options": {PLAYER: own} if own else None,

@@ -13,7 +13,7 @@ from agents.prompt import PromptMap, PromptTexts
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.agents.players import load_policy
-from benchmark.play.options import RunOptions
+from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.provenance import data_digest
 
 PROMPTS = "prompts"
@@ -26,7 +26,7 @@ def prompt_map_of(agent: AgentTable) -> PromptMap:
     Raises:
         UsageError: it has no language model, or can't be made, or is asked in several wordings.
     """
-    own = {option: value for option, value in agent.items() if option != "spec"}
+    own = without_spec(agent)
     policy: Any = load_policy(agent["spec"], RunOptions(agent_options={"agent": own}), "agent")
     if not isinstance(policy, LanguageAgentPolicy):
         raise UsageError(f"{agent['spec']!r} is asked with no prompts, so none can be improved: name a language model")

@@ -18,7 +18,7 @@ from benchmark.improve.budget import SpendingMeter, Spent
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.agents.options import secrets_of
 from benchmark.play.agents.players import load_one
-from benchmark.play.options import RunOptions
+from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.provenance import data_digest
 
 CALLS_NAME = "calls.jsonl"
@@ -44,7 +44,7 @@ class Questions:
 
     def __init__(self, agent: str | AgentTable, file: Path, meter: SpendingMeter) -> None:
         table = {"spec": agent} if isinstance(agent, str) else agent
-        spec, own = str(table["spec"]), {option: value for option, value in table.items() if option != "spec"}
+        spec, own = str(table["spec"]), without_spec(table)
         policy, options = load_one(
             spec, RunOptions(max_tokens=LONGEST_ANSWER, agent_options={spec: own} if own else None)
         )

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
+def without_spec(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a table ``[agents.NAME]`` has besides the agent's ``spec``."""
+    return {option: value for option, value in table.items() if option != "spec"}
+
+
 def option(
     default: Any,
     metavar: str,
@@ -322,7 +327,7 @@ def _read_agent_tables(config: dict[str, Any], named: Sequence[str] | None, args
         if not isinstance(table, dict) or not isinstance(table.get("spec", name), str):
             raise UsageError(f'[agents.{name}] in {args.config} is a table with spec = "..." and options of the agent')
         specs[name] = table.get("spec", name)
-        own[name] = {option: value for option, value in table.items() if option != "spec"}
+        own[name] = without_spec(table)
     if named:
         args.agents = [f"{text}={specs[text]}" if text in specs and specs[text] != text else text for text in named]
         own = {name: options for name, options in own.items() if name in named}

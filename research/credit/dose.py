@@ -58,6 +58,11 @@ class Standing(NamedTuple):
     p_holm: float
 
 
+def curves(findings: Findings) -> dict[str, dict[str, dict[float, dict[int, float]]]]:
+    """:func:`curves_of` every game that has any."""
+    return {game: own for game in findings.study.trained if (own := curves_of(findings, game))}
+
+
 def standings(findings: Findings) -> list[Standing]:
     """Every method that was measured and trained, on every game with a curve."""
     rows, p_values = [], []
@@ -90,14 +95,14 @@ def _correlation(findings: Findings, game: str, method: str) -> float | None:
 
 def curve_table(findings: Findings) -> str:
     """Learning at every dose, for each game and kind of noise."""
-    curves = {game: curves_of(findings, game) for game in findings.study.trained}
-    shares = sorted({share for curve in curves.values() for own in curve.values() for share in own}, reverse=True)
+    found = curves(findings)
+    shares = sorted({share for curve in found.values() for own in curve.values() for share in own}, reverse=True)
     rows = [
         [
             *(game, noise),
             *(f"{student(np.array([*own[share].values()])):z.3f}" if share in own else "-" for share in shares),
         ]
-        for game, curve in curves.items()
+        for game, curve in found.items()
         for noise, own in curve.items()
     ]
     return table(["game", "noise", *(f"{share:g}" for share in shares)], rows)

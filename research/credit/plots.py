@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from agents.common.intervals import student
-from research.credit.dose import curves_of, standings
+from research.credit.dose import curves, standings
 from research.credit.findings import Findings, draw_of, methods_of, value_of
 from research.credit.settings import STAGES
 from research.jobs.pictures import COLOURS, figure_of, save, style
@@ -45,7 +45,7 @@ def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
                 "intervals over batches"
             )
             drawn.append(("draws.svg", caption))
-        if any(curves_of(findings, game) for game in findings.study.trained):
+        if curves(findings):
             save(_doses(findings), folder / "dose.svg")
             caption = (
                 "Learning by the dose of true credit, with 95% intervals over seeds; stars: methods as they are, at "
@@ -120,16 +120,16 @@ def _draw_lines(axis: Any, document: Any, reference: str, sizes: Any) -> None:
 
 
 def _doses(findings: Findings) -> Any:
-    games = [game for game in findings.study.trained if curves_of(findings, game)]
-    figure, axes = figure_of(len(games), 1, 4.2 * len(games), 3.6)
-    for axis, game in zip(axes[0], games, strict=True):
-        for colour, (noise, own) in zip(COLOURS, curves_of(findings, game).items(), strict=False):
+    drawn, rows = curves(findings), standings(findings)
+    figure, axes = figure_of(len(drawn), 1, 4.2 * len(drawn), 3.6)
+    for axis, (game, curve) in zip(axes[0], drawn.items(), strict=True):
+        for colour, (noise, own) in zip(COLOURS, curve.items(), strict=False):
             found = [student(np.array([*learnt.values()])) for learnt in own.values()]
             means = np.array([each.value for each in found])
             ends = np.array([[each.low for each in found], [each.high for each in found]], dtype=np.float64)
             spread = np.abs(np.nan_to_num(ends - means))  # a single run has no interval
             axis.errorbar([*own], means, yerr=spread, color=colour, marker="o", markersize=3, capsize=2, label=noise)
-        for row in standings(findings):
+        for row in rows:
             if row.game == game:
                 axis.plot(row.correlation, row.learning.value, "k*", markersize=5)
                 axis.annotate(row.arm, (row.correlation, row.learning.value), fontsize=6)

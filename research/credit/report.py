@@ -8,7 +8,7 @@ from typing import Any
 
 from agents.common.clock import duration
 from research.credit.advice import recommendation
-from research.credit.dose import curve_table, curves_of, dose_of, standings, standings_table
+from research.credit.dose import curve_table, curves, dose_of, standings, standings_table
 from research.credit.findings import (
     Findings,
     arms_on,
@@ -75,9 +75,9 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
         "doses": {
             game: {
                 noise: {f"{share:g}": list(learnt.values()) for share, learnt in own.items()}
-                for noise, own in curves_of(findings, game).items()
+                for noise, own in curve.items()
             }
-            for game in findings.study.trained
+            for game, curve in curves(findings).items()
         },
         "standings": [
             row._asdict() | {"learning": row.learning._asdict(), "difference": row.difference._asdict()}
@@ -134,7 +134,7 @@ def report_markdown(
     if over_cells(findings, "correlation"):  # there is a plain method that the others are beside
         parts += ["## Methods under the instrument", _FIDELITY_LEGEND, ceilings(findings), fidelity_table(findings)]
         parts += [_refused(findings), pictures.get("fidelity.svg", ""), stages_table(findings)]
-    if any(curves_of(findings, game) for game in findings.study.trained):
+    if curves(findings):
         parts += ["## Learning by the dose of true credit", _DOSE_LEGEND, curve_table(findings)]
         parts += [pictures.get("dose.svg", ""), _STANDING_LEGEND, standings_table(findings)]
     if findings.runs:

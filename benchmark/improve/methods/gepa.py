@@ -134,7 +134,7 @@ class _Evolution:
         if sorted(batch) == sorted(self.compared):
             self.played.append((dict(candidate), play.mean))
             self.task.say(f"candidate {len(self.played)}: mean return {play.mean:.3f} on {len(batch)} seeds")
-        told = [self._told(play, seed) for seed in batch] if capture_traces else None
+        told = _told(play, batch) if capture_traces else None
         return EvaluationBatch(scores, scores, told)
 
     def make_reflective_dataset(
@@ -160,10 +160,14 @@ class _Evolution:
         )
         return self.task.agent if candidate == first else in_folder(self.agent(candidate), self.task.out)
 
-    def _told(self, play: Play, seed: int) -> str:
-        records = [record for record in play.records if record["seed"] == seed]
-        judges = {name: Judge(scenario) for name, scenario in play.scenarios.items()}
-        return "\n\n".join(judges[record["scenario"]].words(record) for record in records)
+
+def _told(play: Play, batch: Sequence[int]) -> list[str]:
+    """The episodes of every seed in words."""
+    judges = {name: Judge(scenario) for name, scenario in play.scenarios.items()}
+    words: dict[int, list[str]] = {seed: [] for seed in batch}
+    for record in play.records:
+        words[record["seed"]].append(judges[record["scenario"]].words(record))
+    return ["\n\n".join(words[seed]) for seed in batch]
 
 
 def _of_seed(play: Play, seed: int) -> float:

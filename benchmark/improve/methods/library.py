@@ -11,7 +11,6 @@ seed, is above ``surety`` standard errors of that mean. The seeds that a lesson 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from math import sqrt
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from benchmark.improve.plays import Play
 from benchmark.improve.prompts import in_folder, prompt_map_of, with_texts
 from benchmark.play.agents.objects import AgentTable
 from benchmark.runs.record import Record
+from textgames.solving.blind_search import standard_error
 
 HEADING = "Lessons from earlier games:"
 LONGEST_LESSON = 600  # letters
@@ -95,7 +95,7 @@ def compared(before: Play, after: Play) -> tuple[float, float]:
     gains = np.array([after.returns[place] - before.returns[place] for place in sorted(both)])
     if len(gains) < 2:
         return 0.0, 0.0
-    return float(gains.mean()), float(gains.std(ddof=1)) / sqrt(len(gains))
+    return float(gains.mean()), standard_error(gains)
 
 
 def _failures(play: Play) -> list[Record]:

@@ -25,7 +25,7 @@ from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, AgentTable
 from benchmark.play.agents.options import read_sets, together
 from benchmark.play.claims import claims_of
-from benchmark.play.options import RunOptions
+from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.folder import folder_name
 
 AGENT_NAME = "agent.toml"
@@ -74,7 +74,7 @@ def _agreed(spec: str, tables: Mapping[str, AgentTable]) -> AgentTable:
     """
     agreed: AgentTable = {}
     for inner, table in tables.items():
-        for option, value in _own(table).items():
+        for option, value in without_spec(table).items():
             if agreed.setdefault(option, value) != value:
                 raise UsageError(
                     f"{spec}: {Path(inner) / AGENT_NAME} has {option} = {value!r}, another agent inside "
@@ -95,7 +95,7 @@ def approve_agent_folder(folder: Path, table: AgentTable) -> None:
 
 def _claims(table: AgentTable) -> list[Claim]:
     """What a table names that only the user can allow, whatever the agent is called."""
-    return claims_of(RunOptions(agents=(f"agent={table['spec']}",), agent_options={"agent": _own(table)}), ())
+    return claims_of(RunOptions(agents=(f"agent={table['spec']}",), agent_options={"agent": without_spec(table)}), ())
 
 
 def _check_named(folder: Path, name: str, table: AgentTable, given: Mapping[str, Any]) -> None:
@@ -116,10 +116,6 @@ def _options_of(folder: Path, spec: str) -> Mapping[str, Any]:
         return options_taken(spec)[0]
     except (ValueError, ImportError) as error:
         raise UsageError(f"{folder / AGENT_NAME}: {' '.join(str(error).split())}") from None
-
-
-def _own(table: AgentTable) -> dict[str, Any]:
-    return {option: value for option, value in table.items() if option != "spec"}
 
 
 def _named(agent: AgentSpec) -> AgentSpec:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from agents.common.refusals import shown
 from agents.turn import Policy
 from benchmark.errors import UsageError
+from benchmark.play.options import without_spec
 
 OBJECT = "python"  # what stands before the colon in the spec of a policy that a Python program has made
 NAME = r"[\w.+@-]+"  # what an agent may be called: a pattern
@@ -79,7 +80,7 @@ def _with(given: GivenAgents, one: Any, name: str | None) -> GivenAgents:
     """The given agents with one more."""
     specs, policies, options = given
     if isinstance(one, Mapping) and name is not None and isinstance(one.get("spec"), str):
-        options = options | {name: {option: value for option, value in one.items() if option != "spec"}}
+        options = options | {name: without_spec(one)}
         one = one["spec"]
     if isinstance(one, str):
         return GivenAgents((*specs, one if name in (None, one) else f"{name}={one}"), policies, options)
