@@ -123,8 +123,9 @@ class TrainingSettings:
     """Which groups are learnt from at all: off keeps all of them."""
     episode_sampling: str = method("sampling", "aaw", DRAWS)
     """How episodes are drawn for the update: |A|-weighted without replacement (aaw), with replacement, with
-    replacement and the advantages divided by the weights (unbiased), uniformly without replacement, uniformly among
-    those with an advantage (uniform_nonzero), or not at all (off)."""
+    replacement and the advantages divided by the weights (unbiased), the largest |A| alone (largest), half of them
+    above and half below 0 (balanced), uniformly without replacement, uniformly among those with an advantage
+    (uniform_nonzero), or not at all (off)."""
     episodes_drawn: int = setting("sampling", 0, ge=0)
     """M, the episodes that are drawn per iteration; 0: half of groups * group_size. Fewer are drawn without
     replacement where fewer have an advantage. In games of several players every player's part is an episode of its

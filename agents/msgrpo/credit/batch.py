@@ -259,8 +259,17 @@ def returns_to_go(rewards: Floats, discount: float = 1.0) -> Floats:
 
 def mean_size(advantages: StepCredit) -> float:
     """The mean of ``|A|`` over a trajectory's steps, or over its response tokens."""
-    flat = advantages if isinstance(advantages, np.ndarray) else np.concatenate([np.asarray(a) for a in advantages])
+    flat = _flat(advantages)
     return float(np.abs(flat).mean()) if len(flat) else 0.0
+
+
+def total_of(advantages: StepCredit) -> float:
+    """The sum of a trajectory's advantages: below 0 where the update makes more of it less likely."""
+    return float(_flat(advantages).sum())
+
+
+def _flat(advantages: StepCredit) -> Floats:
+    return advantages if isinstance(advantages, np.ndarray) else np.concatenate([np.asarray(a) for a in advantages])
 
 
 def places_of(labels: Iterable[Hashable]) -> dict[Hashable, list[int]]:

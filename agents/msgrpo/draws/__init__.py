@@ -50,6 +50,8 @@ DRAWS: Registry[DrawRule] = Registry(
         "aaw": "agents.msgrpo.draws.sampling:ByAdvantage",
         "aaw_replacement": Variant("aaw", {"mode": "aaw_replacement"}),
         "unbiased": Variant("aaw", {"mode": "unbiased"}),
+        "largest": Variant("aaw", {"mode": "largest"}),
+        "balanced": Variant("aaw", {"mode": "balanced"}),
         "pf_ppo": "agents.msgrpo.draws.pf_ppo:PFPPO",
         "uniform": Variant("aaw", {"mode": "uniform"}),
         "uniform_nonzero": Variant("aaw", {"mode": "uniform_nonzero"}),

@@ -11,12 +11,12 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from agents.msgrpo.credit.batch import Batch, Credit
+from agents.msgrpo.credit.batch import Batch, Credit, total_of
 from agents.msgrpo.draws import Drawn, Ints
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import configured
 
-Mode = Literal["aaw", "aaw_replacement", "unbiased", "uniform", "uniform_nonzero", "off"]
+Mode = Literal["aaw", "aaw_replacement", "unbiased", "largest", "balanced", "uniform", "uniform_nonzero", "off"]
 MODES: tuple[str, ...] = get_args(Mode)
 
 
@@ -30,12 +30,15 @@ class ByAdvantage:
     """
 
     mode: Mode = "aaw"
-    """Weighted without replacement (aaw), weighted with replacement (aaw_replacement and unbiased), evenly without
-    replacement among all (uniform) or among those that have an advantage (uniform_nonzero), or all of them (off).
-    uniform_nonzero tells apart what aaw gains by leaving out episodes without signal from what its weights gain."""
+    """Weighted without replacement (aaw), weighted with replacement (aaw_replacement and unbiased), those that weigh
+    most (largest), half of them among those that did better and half among those that did worse (balanced), evenly
+    without replacement among all (uniform) or among those that have an advantage (uniform_nonzero), or all of them
+    (off). uniform_nonzero tells apart what aaw gains by leaving out episodes without signal from what its weights gain;
+    largest has the weights without the luck, balanced the leaving out without the weights."""
 
     def draw(self, batch: Batch, credit: Credit, m: int, rng: np.random.Generator) -> Drawn:
-        drawn = sample_episodes(credit.draw_weight, m, rng, self.mode)
+        signs = [-1.0 if total_of(each) < 0 else 1.0 for each in credit.advantages]
+        drawn = sample_episodes(credit.draw_weight * signs, m, rng, self.mode)
         if self.mode == "unbiased" and len(drawn):
             return Drawn(drawn, credit.draw_weight.mean() / credit.draw_weight[drawn])
         return Drawn.plain(drawn)
@@ -51,6 +54,8 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
         mode: ``"aaw"``: weighted by ``|A|``, without replacement: the ``m`` largest of ``log|A_i| + Gumbel noise``,
             which is the same as drawing one after the other from those that are left;
             ``"aaw_replacement"`` and ``"unbiased"``: ``m`` independent weighted draws;
+            ``"largest"``: the ``m`` largest ``|A|``, equal ones by chance; ``"balanced"``: half of them above 0 and
+            half below, evenly, more of one kind where there are too few of the other;
             ``"uniform"``: ``m`` of all, equally likely, without replacement; ``"uniform_nonzero"``: of those whose
             advantage isn't 0; ``"off"``: all.
 
@@ -62,7 +67,8 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
     Raises:
         ValueError: NaN or infinite advantages, ``m < 1``, an unknown mode.
     """
-    values = np.abs(np.asarray(advantages, dtype=np.float64))
+    signed = np.asarray(advantages, dtype=np.float64)
+    values = np.abs(signed)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(f"advantages must be finite and one per episode, got {np.asarray(advantages)!r}")
     if m < 1:
@@ -79,6 +85,13 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
     elif mode == "uniform_nonzero":
         some = np.flatnonzero(values)
         drawn = rng.choice(some, size=min(m, len(some)), replace=False)
+    elif mode == "balanced":
+        above, below = rng.permutation(np.flatnonzero(signed > 0)), rng.permutation(np.flatnonzero(signed < 0))
+        ups = min(len(above), max(m - len(below), (m + int(rng.integers(2))) // 2))
+        drawn = np.concatenate([above[:ups], below[: m - ups]])
+    elif mode == "largest":
+        shuffled = rng.permutation(len(values))
+        drawn = shuffled[np.argsort(-values[shuffled], kind="stable")][: min(m, int(np.count_nonzero(values)))]
     elif mode == "aaw":
         with np.errstate(divide="ignore"):
             keys = np.log(values) + rng.gumbel(size=len(values))

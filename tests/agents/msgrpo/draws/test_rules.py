@@ -85,6 +85,35 @@ def test_uniform_nonzero_leaves_out_what_teaches_nothing_and_weighs_nothing() ->
     assert DRAWS.make("uniform_nonzero").draw(EPISODES, CREDIT, 9, rng).indices.tolist() == [0, 1, 2, 4]
 
 
+def test_the_largest_are_drawn_and_equal_ones_by_chance() -> None:
+    """Weights 2, 2, 0.5, 0 and 1."""
+    rng = np.random.default_rng(4)
+    draws = [DRAWS.make("largest").draw(EPISODES, CREDIT, m, rng).indices.tolist() for m in (2, 3, 9)]
+    assert draws == [[0, 1], [0, 1, 4], [0, 1, 2, 4]]
+    ones = {DRAWS.make("largest").draw(EPISODES, CREDIT, 1, rng).indices[0] for _ in range(40)}
+    assert ones == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("m", "above", "below"),
+    [(4, {2}, {2}), (3, {1, 2}, {1, 2}), (7, {4}, {3}), (9, {5}, {3}), (1, {0, 1}, {0, 1})],
+)
+def test_balanced_draws_take_half_of_either_sign(m: int, above: set[int], below: set[int]) -> None:
+    """Five above 0, of any size, three below, and one without an advantage, which is never drawn."""
+    signed = [3.0, 0.1, 0.1, 0.1, 0.1, -0.2, -9.0, -0.2, 0.0]
+    episodes = batch(*(trajectory([0.0]) for _ in signed))
+    credit, rng, counts = Credit.per_episode(episodes, np.array(signed)), np.random.default_rng(6), np.zeros(9)
+    for _ in range(200):
+        drawn = DRAWS.make("balanced").draw(episodes, credit, m, rng).indices
+        assert len(set(drawn.tolist())) == len(drawn)
+        assert (drawn < 5).sum() in above
+        assert ((drawn >= 5) & (drawn < 8)).sum() in below
+        counts += np.bincount(drawn, minlength=9)
+    assert counts[8] == 0
+    if m == 4:  # evenly, whatever the size
+        assert np.ptp(counts[:5]) < 60
+
+
 @pytest.mark.parametrize("name", DRAWS.names)
 def test_without_any_advantage_nothing_is_drawn(name: str) -> None:
     nothing = Credit.of([np.zeros_like(each) for each in ADVANTAGES])
