@@ -4,7 +4,7 @@ Nothing is kept beside the results of the jobs: every figure is computed from th
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ class Run:
     rollout_tokens: int
     update_tokens: int
     seconds: float  # of the processor, without evaluations
+    carried: Mapping[str, float] = field(default_factory=dict)  # ``{scenario: mean return}`` where it never learnt
 
     @property
     def learning(self) -> float:
@@ -125,6 +126,7 @@ def run_of(seed: int, result: Mapping[str, Any]) -> Run:
         result["rollout_tokens"],
         result["update_tokens"],
         result["training_seconds"],
+        result.get("carried", {}),
     )
 
 

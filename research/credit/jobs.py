@@ -52,17 +52,26 @@ def _plain_run(study: Study, run: int) -> list[StudyJob]:
 
 
 def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
-    """Tuning and training of every arm on some games."""
+    """Training of every arm on some games, and tuning before where there are several rates."""
     tuned = {
         (game, arm): tuple(
             StudyJob(f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}/0",), game, arm=arm, rate=rate)
-            for rate in study.rates
+            for rate in rates
+            if len(rates) > 1
         )
         for game in games
         for arm in study.arms
+        for rates in (study.rates_of(arm),)
     }
     trained = [
-        StudyJob(f"train/{game}/{arm}/{seed}", "train", tuple(job.name for job in group), game, arm=arm, seed=seed)
+        StudyJob(
+            f"train/{game}/{arm}/{seed}",
+            "train",
+            tuple(job.name for job in group) or (f"stages/{game}/0",),
+            game,
+            arm=arm,
+            seed=seed,
+        )
         for seed in range(study.seeds)
         for (game, arm), group in tuned.items()
     ]

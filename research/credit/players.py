@@ -1,5 +1,6 @@
 """Models of a study as players that answer directly, and what they are worth."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,16 @@ def expected_return(model: Any, tokenizer: Any, game: str, study: Study) -> floa
         max_states=10 * study.games[game].max_states,
     )
     return float(truth.solution.returns.mean())
+
+
+def played_elsewhere(policy: Any, scenarios: Sequence[str], episodes: int) -> dict[str, float]:
+    """``{scenario: mean return}`` of a player on the same first episodes as all others, invalid answers at random."""
+    from benchmark import evaluate
+
+    if not scenarios:
+        return {}
+    results = evaluate({"trained": policy}, scenarios=list(scenarios), episodes=episodes, quiet=True)
+    return {name: float(results.columns.cell("trained", name).returns()[1].mean()) for name in results.scenarios}
 
 
 def load(place: Path) -> tuple[Any, Any]:

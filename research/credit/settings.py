@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,6 +27,7 @@ from textgames.scenarios import SCENARIOS, Scenario
 RECIPES = (
     "credit",
     "credit-dose",
+    "credit-draws",
     "credit-quick",
     "credit-large",
     "credit-miniature",
@@ -55,6 +57,7 @@ class StudyGame(BaseModel):
     msgrpo: Table = {}  # fields of MSGRPOConfig of all runs on it
     tokens: PositiveCount  # that a training run may spend: prompts and responses, of rollouts and of updates
     trained: bool = False  # whether methods are also compared by training on it
+    carried_to: tuple[str, ...] = ()  # scenarios that every trained model plays besides, without having learnt them
     draws: bool = True  # whether draw rules are measured on it
     max_states: PositiveCount = 20_000  # within reach of a batch's starts
 
@@ -95,18 +98,20 @@ class Study(BaseModel):
     kind: Literal["credit"]
     games: Mapping[str, StudyGame]
     arms: Mapping[str, Table]  # ``{name: fields of MSGRPOConfig in which the arm differs}``; the first is the plain one
+    factors: Mapping[str, Mapping[str, Table]] = {}  # ``{factor: {level: such fields}}``: an arm for each combination
     msgrpo: Table  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
     methods: tuple[str, ...] = ()  # of credit, to be measured; empty: all that are registered
     runs: PositiveCount = 3  # plain runs of each game, from bases of their own, whose stages are measured
     measurement: Measurement | None = None  # of methods; none: only training is compared
     draws: DrawMeasurement | None = None  # of draw rules
     thinking: Thinking | None = None
-    rates: tuple[Rate, ...]  # learning rates that every arm is tuned over
+    rates: tuple[Rate, ...]  # learning rates that every arm is tuned over, but one that has a learning_rate of its own
     tuning_share: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.5  # of a run's tokens, for each of those
     seeds: PositiveCount = 5  # training runs per game and arm, with seeds ``0 .. seeds - 1``
     evaluations: PositiveCount = 8  # of a run, besides the one at its start, at equal distances in tokens
     evaluation_starts: PositiveCount = 48  # of fresh episodes, for which a run's expected return is computed
     evaluation_temperature: Temperature = 0.5
+    carried_episodes: PositiveCount = 50  # of a trained model in each scenario of ``carried_to``
 
     @model_validator(mode="after")
     def _check_together(self) -> "Study":
@@ -121,6 +126,9 @@ class Study(BaseModel):
                     f"games.{name}.trained: a game of {players} players has no return that training raises; "
                     "accepted: games of one player"
                 )
+            for other in game.carried_to:
+                if other not in SCENARIOS:
+                    raise unknown_name("scenario", other, SCENARIOS)
             self.recipe(name)
             for arm in self.arms:
                 self.training_settings(name, arm, 0, self.rates[0])
@@ -129,6 +137,16 @@ class Study(BaseModel):
                 if name not in SCENARIOS:
                     raise unknown_name("scenario", name, SCENARIOS)
         return self
+
+    @property
+    def crossed(self) -> dict[str, dict[str, str]]:
+        """``{arm: {factor: level}}`` of the arms that are combinations of levels."""
+        return {arm: cell for arm, (cell, _) in combinations(self.factors).items() if arm in self.arms}
+
+    def rates_of(self, arm: str) -> tuple[float, ...]:
+        """The learning rates that an arm is tuned over; one alone needs no tuning."""
+        own = self.arms[arm].get("learning_rate")
+        return self.rates if own is None else (own,)
 
     def scenario(self, name: str) -> Scenario:
         """The scenario of a game of the study, with its own settings."""
@@ -188,7 +206,7 @@ class Study(BaseModel):
         """
         from agents.msgrpo import ConfigError, MSGRPOConfig
 
-        settings = {**self.msgrpo, **self.games[name].msgrpo, **self.arms[arm], "seed": seed, "learning_rate": rate}
+        settings = {**self.msgrpo, **self.games[name].msgrpo, "learning_rate": rate, **self.arms[arm], "seed": seed}
         try:
             MSGRPOConfig.from_mapping(settings)
         except ConfigError as error:
@@ -210,6 +228,18 @@ class Study(BaseModel):
         return more_seeds(self.seeds, other) + arms
 
 
+def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[dict[str, str], Table]]:
+    """``{arm: ({factor: level}, fields of MSGRPOConfig)}`` of every combination; its name is that of its levels."""
+    return {
+        "-".join(levels): (
+            dict(zip(factors, levels, strict=True)),
+            {name: value for f, l in zip(factors, levels, strict=True) for name, value in factors[f][l].items()},
+        )
+        for levels in product(*factors.values())
+        if levels
+    }
+
+
 def is_study(source: str | Path) -> bool:
     """Whether a recipe, by name or as a file, is one of this study."""
     return is_recipe_of(KIND, source, RECIPES)
@@ -227,6 +257,8 @@ def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> 
             the recipe doesn't have.
     """
     data = read_recipe(source, RECIPES, "research.credit")
+    crossed = {arm: fields for arm, (_, fields) in combinations(data.get("factors", {})).items()}
+    data["arms"] = {**data.get("arms", {}), **crossed}
     values = {name: value for name, value in (changes or {}).items() if value is not None}
     for name in ("games", "arms"):
         for kept in values.get(name, ()):

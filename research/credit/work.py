@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.players import expected_return, load
+from research.credit.players import expected_return, load, played_elsewhere, policy_of
 from research.credit.settings import Study
 from research.jobs.work import Report, Work
 
@@ -66,9 +66,10 @@ def tune(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> di
 
 
 def train_arm(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Run an arm with the learning rate that was best for it."""
-    results = {rate: folder.result(f"tune/{job.game}/{job.arm}/{rate:g}") for rate in study.rates}
-    rate = best_rate({rate: result["points"] for rate, result in results.items()})
+    """Run an arm with the learning rate that was best for it, and play what it never learnt."""
+    rates = study.rates_of(job.arm)
+    results = {r: folder.result(f"tune/{job.game}/{job.arm}/{r:g}") for r in rates if len(rates) > 1}
+    rate = best_rate({r: result["points"] for r, result in results.items()}) if results else rates[0]
     budget = study.games[job.game].tokens
     return {"rate": rate, **_run(job, study, folder, report, rate=rate, seed=job.seed, budget=budget)}
 
@@ -97,7 +98,11 @@ def _run(
         lambda model, tokenizer, milestone: expected_return(model, tokenizer, job.game, study) if milestone else start,
         report,
     )
-    return {"settings": settings, "budget": budget, **record._asdict()}
+    carried = {}
+    if job.kind == "train":
+        player = policy_of(model, tokenizer, study.evaluation_temperature, "trained")
+        carried = played_elsewhere(player, study.games[job.game].carried_to, study.carried_episodes)
+    return {"settings": settings, "budget": budget, **record._asdict(), "carried": carried}
 
 
 def measure(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:

@@ -1,0 +1,101 @@
+"""What a study with crossed factors says: what every level of a factor does, averaged over the levels of the others.
+
+Arms that are combinations of levels (:attr:`Study.factors`) are one experiment: each run tells of every factor at once.
+The first level of a factor is what its others are beside. A level's figure is its mean over the combinations, once for
+every seed that has all of them; seeds are what intervals and p-values are over, as the runs of a seed begin alike.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from agents.common.intervals import Array, Estimate, student
+from benchmark.score.statistics import holm, student_p_value
+from research.credit.findings import Findings, Run
+from research.jobs.report import table
+
+LEARNING = "learning"
+
+
+class Effect(NamedTuple):
+    """A level of a factor, within some levels of the others."""
+
+    game: str
+    figure: str  # LEARNING, or the scenario to which it was carried
+    factor: str
+    level: str
+    within: str  # "factor level" of another factor; empty: averaged over all
+    seeds: int
+    mean: Estimate
+    minus_first: Estimate  # paired by seed
+    p_holm: float  # over all levels, factors and figures of the report
+
+
+def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effect]:
+    """The main effects of all factors, or those of one within every level of another, for each game and figure."""
+    factors = findings.study.factors
+    rows, p_values = [], []
+    for game in findings.study.trained:
+        for figure in (LEARNING, *findings.study.games[game].carried_to):
+            known = _known(findings, game, figure)
+            for name in [factor] if factor else factors:
+                for other in factors.get(beside, [""]):
+                    within = {beside: other} if beside else {}
+                    levels = {level: _over_cells(findings, known, {**within, name: level}) for level in factors[name]}
+                    first = next(iter(levels.values()))
+                    for level, values in levels.items():
+                        if not len(values):
+                            continue
+                        difference = values - first
+                        label = f"{beside} {other}".strip()
+                        means = student(values), student(difference)
+                        rows.append(Effect(game, figure, name, level, label, len(values), *means, 1.0))
+                        p_values.append(None if values is first else student_p_value(difference))
+    corrected = iter(holm([p for p in p_values if p is not None]))
+    return [row if p is None else row._replace(p_holm=next(corrected)) for row, p in zip(rows, p_values, strict=True)]
+
+
+def _known(findings: Findings, game: str, figure: str) -> dict[str, dict[int, float]]:
+    """``{arm: {seed: value}}`` of the seeds that all combinations have."""
+    found = {
+        arm: {
+            run.seed: value for run in findings.runs.get((game, arm), ()) if (value := _value(run, figure)) is not None
+        }
+        for arm in findings.study.crossed
+    }
+    whole = set.intersection(*(set(own) for own in found.values())) if found else set()
+    return {arm: {seed: own[seed] for seed in sorted(whole)} for arm, own in found.items()}
+
+
+def _value(run: Run, figure: str) -> float | None:
+    return run.learning if figure == LEARNING else run.carried.get(figure)
+
+
+def _over_cells(findings: Findings, known: Mapping[str, Mapping[int, float]], levels: Mapping[str, str]) -> Array:
+    """(seeds,) the mean over the combinations that have these levels."""
+    cells = [
+        list(known[arm].values())
+        for arm, cell in findings.study.crossed.items()
+        if all(cell[factor] == level for factor, level in levels.items())
+    ]
+    return np.mean(np.array(cells, dtype=np.float64), axis=0)
+
+
+def effects_table(rows: list[Effect]) -> str:
+    """The effects as a Markdown table."""
+    firsts = {(row.game, row.figure, row.within): row.level for row in reversed(rows)}
+    lines = [
+        [
+            *(row.game, row.figure, f"{row.factor} {row.level}", *([row.within] if row.within else [])),
+            *(str(row.seeds), f"{row.mean:z.3f}"),
+            *(("-", "-") if _is_first(row, firsts) else (f"{row.minus_first:z.3f}", f"{row.p_holm:.2f}")),
+        ]
+        for row in rows
+    ]
+    head = ["game", "figure", "level", *(["within"] if any(row.within for row in rows) else []), "seeds", "mean"]
+    return table([*head, "minus the first level", "p (Holm)"], lines) if rows else ""
+
+
+def _is_first(row: Effect, firsts: Mapping[tuple[str, str, str], str]) -> bool:
+    return row.minus_first.value == 0 and row.p_holm == 1.0
