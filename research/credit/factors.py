@@ -79,7 +79,8 @@ def _over_cells(findings: Findings, known: Mapping[str, Mapping[int, float]], le
         for arm, cell in findings.study.crossed.items()
         if all(cell[factor] == level for factor, level in levels.items())
     ]
-    return np.mean(np.array(cells, dtype=np.float64), axis=0)
+    means: Array = np.array(cells, dtype=np.float64).mean(axis=0)
+    return means
 
 
 def effects_table(rows: list[Effect]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from agents.common.clock import duration
 from research.credit.advice import recommendation
 from research.credit.dose import curve_table, curves, dose_of, standings, standings_table
+from research.credit.factors import effects, effects_table
 from research.credit.findings import (
     Findings,
     arms_on,
@@ -83,6 +84,10 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             row._asdict() | {"learning": row.learning._asdict(), "difference": row.difference._asdict()}
             for row in standings(findings)
         ],
+        "effects": [
+            row._asdict() | {"mean": row.mean._asdict(), "minus_first": row.minus_first._asdict()}
+            for row in effects(findings)
+        ],
         "predictions": [
             row._asdict() | {"spearman": row.spearman._asdict()} for row in predictions(findings, PREDICTORS)
         ],
@@ -137,12 +142,18 @@ def report_markdown(
     if curves(findings):
         parts += ["## Learning by the dose of true credit", _DOSE_LEGEND, curve_table(findings)]
         parts += [pictures.get("dose.svg", ""), _STANDING_LEGEND, standings_table(findings)]
+    if main := effects(findings):
+        parts += ["## What every factor does", _FACTORS_LEGEND, effects_table(main)]
+        first, *others = findings.study.factors
+        for other in others:
+            parts += [f"### {first.capitalize()} within {other}", effects_table(effects(findings, first, other))]
     if findings.runs:
         parts += ["## Training at equal tokens", _TRAINING_LEGEND]
         parts += [arms_table(findings), pictures.get("curves.svg", "")]
         if not any(map(dose_of, findings.study.arms.values())):
             parts += ["## Fidelity and learning: this design can't tell", _PREDICTION_LEGEND]
             parts += [predictions_table(findings)]
+    if findings.tuned:
         parts += ["## Tuning", tuning_table(findings)]
     parts += ["## What this can't say", _caveats(findings.study), "## How it was done", _method(findings, facts)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -205,6 +216,12 @@ _STANDING_LEGEND = (
     "Methods as they are, beside what the curve of noise by episode says at the correlation that the instrument "
     "measures of them (the mean over three stages of a plain run). Differences are paired by seed, *p* is corrected by "
     "Holm over the table."
+)
+
+_FACTORS_LEGEND = (
+    "All levels are crossed, so each run tells of every factor. A level's figure is its mean over its combinations; "
+    "intervals are Student's over the seeds that all combinations have, *p* is corrected by Holm over the "
+    "table. Beside learning stands the mean return in scenarios that the model never learnt."
 )
 
 _TRAINING_LEGEND = (

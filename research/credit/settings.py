@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -230,14 +231,13 @@ class Study(BaseModel):
 
 def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[dict[str, str], Table]]:
     """``{arm: ({factor: level}, fields of MSGRPOConfig)}`` of every combination; its name is that of its levels."""
-    return {
-        "-".join(levels): (
-            dict(zip(factors, levels, strict=True)),
-            {name: value for f, l in zip(factors, levels, strict=True) for name, value in factors[f][l].items()},
-        )
-        for levels in product(*factors.values())
-        if levels
-    }
+    found: dict[str, tuple[dict[str, str], Table]] = {}
+    for levels in product(*factors.values()):
+        cell = dict(zip(factors, levels, strict=True))
+        fields = [field for factor, level in cell.items() for field in factors[factor][level].items()]
+        if cell:
+            found["-".join(levels)] = cell, dict(fields)
+    return found
 
 
 def is_study(source: str | Path) -> bool:
@@ -257,8 +257,9 @@ def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> 
             the recipe doesn't have.
     """
     data = read_recipe(source, RECIPES, "research.credit")
-    crossed = {arm: fields for arm, (_, fields) in combinations(data.get("factors", {})).items()}
-    data["arms"] = {**data.get("arms", {}), **crossed}
+    with suppress(AttributeError, TypeError):  # tables that aren't any are refused with the rest of the recipe
+        crossed = {arm: fields for arm, (_, fields) in combinations(data.get("factors", {})).items()}
+        data["arms"] = {**data.get("arms", {}), **crossed}
     values = {name: value for name, value in (changes or {}).items() if value is not None}
     for name in ("games", "arms"):
         for kept in values.get(name, ()):

@@ -31,10 +31,37 @@ def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name:
     assert is_study(name)
     assert len(jobs) == len(jobs_of(study))
     assert all(need in jobs for job in jobs.values() for need in job.needs)
-    per_arm = len(study.rates) + study.seeds
+    tuned = len(study.rates) if len(study.rates) > 1 else 0
     trained = [job for job in jobs.values() if job.kind in ("tune", "train")]
-    assert len(trained) == per_arm * len(study.arms) * len(study.trained)
-    assert sum(job.kind == "measure" for job in jobs.values()) == len(STAGES) * len(study.games) * study.runs
+    assert len(trained) == (tuned + study.seeds) * len(study.arms) * len(study.trained)
+    measured = len(STAGES) * len(study.games) * study.runs if study.measurement is not None else 0
+    assert sum(job.kind == "measure" for job in jobs.values()) == measured
+
+
+def test_crossed_factors_are_an_arm_for_each_combination() -> None:
+    """Six draw rules, two numbers, three rates and two lengths, beside the three arms that learn from all episodes."""
+    study = read_study("credit-draws")
+    assert len(study.arms) == 6 * 2 * 3 * 2 + 3
+    assert study.plain == "all"
+    assert study.crossed["largest-m64-4.5e-3-equal"] == {
+        **{"draw": "largest", "drawn": "m64", "rate": "4.5e-3", "gradient": "equal"},
+    }
+    settings = study.training_settings("frozen-lake", "largest-m64-4.5e-3-equal", 3, 1.5e-3)
+    names = ("episode_sampling", "episodes_drawn", "learning_rate", "max_grad_norm", "seed")
+    assert [settings[name] for name in names] == ["largest", 64, 4.5e-3, 1e-3, 3]
+    assert study.rates_of("all") == (1.5e-3,)
+    assert study.rates_of("all-slow") == (5e-4,)
+    assert list(read_study("credit-draws", {"arms": ["aaw-m16-5e-4-raw"]}).crossed) == ["aaw-m16-5e-4-raw"]
+
+
+@pytest.mark.parametrize("wrong", ['factors = "draw"', 'factors.draw = "aaw"', "factors.draw.aaw = 3"])
+def test_factors_that_are_no_tables_are_refused_in_a_sentence(tmp_path: Path, wrong: str) -> None:
+    file = tmp_path / "mine.toml"
+    text = MINIATURE.with_name("credit-draws.toml").read_text(encoding="utf-8")
+    text = re.sub(r"^\[factors.*?(?=^\[arms)", "", text, flags=re.DOTALL | re.MULTILINE)
+    file.write_text(f"{wrong}\n{text}", encoding="utf-8")
+    with pytest.raises(UsageError, match="factors"):
+        read_study(file)
 
 
 @pytest.mark.parametrize("name", ["credit", "credit-large"])
