@@ -22,7 +22,7 @@ class Effect(NamedTuple):
     """A level of a factor, within some levels of the others."""
 
     game: str
-    figure: str  # LEARNING, or the scenario to which it was carried
+    figure: str  # LEARNING, or one of Study.ends_of
     factor: str
     level: str
     within: str  # "factor level" of another factor; empty: averaged over all
@@ -37,7 +37,7 @@ def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effe
     factors = findings.study.factors
     rows, p_values = [], []
     for game in findings.study.trained:
-        for figure in (LEARNING, *findings.study.games[game].carried_to):
+        for figure in (LEARNING, *findings.study.ends_of(game)):
             known = _known(findings, game, figure)
             for name in [factor] if factor else factors:
                 for other in factors.get(beside, [""]):
@@ -69,7 +69,7 @@ def _known(findings: Findings, game: str, figure: str) -> dict[str, dict[int, fl
 
 
 def _value(run: Run, figure: str) -> float | None:
-    return run.learning if figure == LEARNING else run.carried.get(figure)
+    return run.learning if figure == LEARNING else run.ends.get(figure)
 
 
 def _over_cells(findings: Findings, known: Mapping[str, Mapping[int, float]], levels: Mapping[str, str]) -> Array:

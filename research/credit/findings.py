@@ -34,7 +34,7 @@ class Run:
     rollout_tokens: int
     update_tokens: int
     seconds: float  # of the processor, without evaluations
-    carried: Mapping[str, float] = field(default_factory=dict)  # ``{scenario: mean return}`` where it never learnt
+    ends: Mapping[str, float] = field(default_factory=dict)  # ``{one of Study.ends_of: what the trained model gets}``
 
     @property
     def learning(self) -> float:
@@ -126,7 +126,7 @@ def run_of(seed: int, result: Mapping[str, Any]) -> Run:
         result["rollout_tokens"],
         result["update_tokens"],
         result["training_seconds"],
-        result.get("carried", {}),
+        result.get("ends", {}),
     )
 
 

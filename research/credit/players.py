@@ -10,10 +10,11 @@ from research.credit.settings import PROMPTS, Study
 from textgames.environments.rules import layout_generator
 
 
-def expected_return(model: Any, tokenizer: Any, game: str, study: Study) -> float:
+def expected_return(model: Any, tokenizer: Any, game: str, study: Study, temperature: float | None = None) -> float:
     """The exact expected return of a model on the study's fixed evaluation starts, averaged over the starts.
 
-    No episode is played, so nothing of it is luck but the choice of the starts, which is the same for all.
+    No episode is played, so nothing of it is luck but the choice of the starts, which is the same for all. The
+    temperature is the study's where none is given.
     """
     from benchmark.credit.exact.truth import Truth
 
@@ -21,7 +22,7 @@ def expected_return(model: Any, tokenizer: Any, game: str, study: Study) -> floa
     rules, unused = scenario.game(), np.random.default_rng(0)
     seeds = [scenario.seed(k) for k in range(study.evaluation_starts)]
     truth = Truth.of(
-        policy_of(model, tokenizer, study.evaluation_temperature, "evaluated"),
+        policy_of(model, tokenizer, temperature or study.evaluation_temperature, "evaluated"),
         rules,
         [rules.initial_state(layout_generator(seed, unused)) for seed in seeds],
         scenario.horizon,

@@ -221,7 +221,8 @@ _STANDING_LEGEND = (
 _FACTORS_LEGEND = (
     "All levels are crossed, so each run tells of every factor. A level's figure is its mean over its combinations; "
     "intervals are Student's over the seeds that all combinations have, *p* is corrected by Holm over the "
-    "table. Beside learning stands the mean return in scenarios that the model never learnt."
+    "table. Beside learning stand the trained model's expected return at other temperatures (*at 1*) and its mean "
+    "return in scenarios that it never learnt."
 )
 
 _TRAINING_LEGEND = (

@@ -29,6 +29,7 @@ RECIPES = (
     "credit",
     "credit-dose",
     "credit-draws",
+    "credit-explore",
     "credit-quick",
     "credit-large",
     "credit-miniature",
@@ -112,6 +113,7 @@ class Study(BaseModel):
     evaluations: PositiveCount = 8  # of a run, besides the one at its start, at equal distances in tokens
     evaluation_starts: PositiveCount = 48  # of fresh episodes, for which a run's expected return is computed
     evaluation_temperature: Temperature = 0.5
+    other_temperatures: tuple[Temperature, ...] = ()  # at which a trained model's expected return is computed besides
     carried_episodes: PositiveCount = 50  # of a trained model in each scenario of ``carried_to``
 
     @model_validator(mode="after")
@@ -161,6 +163,10 @@ class Study(BaseModel):
     def trained(self) -> list[str]:
         """The games that methods are trained on."""
         return [name for name, game in self.games.items() if game.trained]
+
+    def ends_of(self, game: str) -> tuple[str, ...]:
+        """The names of what is found of a trained model besides its learning."""
+        return (*(f"at {each:g}" for each in self.other_temperatures), *self.games[game].carried_to)
 
     @property
     def draw_sizes(self) -> tuple[int, ...]:

@@ -98,11 +98,13 @@ def _run(
         lambda model, tokenizer, milestone: expected_return(model, tokenizer, job.game, study) if milestone else start,
         report,
     )
-    carried = {}
+    ends = {}
     if job.kind == "train":
+        warmths = study.other_temperatures
+        ends = {f"at {each:g}": expected_return(model, tokenizer, job.game, study, each) for each in warmths}
         player = policy_of(model, tokenizer, study.evaluation_temperature, "trained")
-        carried = played_elsewhere(player, study.games[job.game].carried_to, study.carried_episodes)
-    return {"settings": settings, "budget": budget, **record._asdict(), "carried": carried}
+        ends |= played_elsewhere(player, study.games[job.game].carried_to, study.carried_episodes)
+    return {"settings": settings, "budget": budget, **record._asdict(), "ends": ends}
 
 
 def measure(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:

@@ -28,9 +28,9 @@ def findings(study: Study, together: float = 0.0) -> Findings:
         worth = sum(WORTH.get(level, 0.0) for level in cell.values())
         worth += together * (cell["draw"] == "largest" and cell["drawn"] == "m64")
         values = [worth + 0.01 * seed + 0.001 * rng.standard_normal() for seed in SEEDS]
-        carried = dict.fromkeys(study.games[GAME].carried_to, 0.2)
+        ends = dict.fromkeys(study.ends_of(GAME), 0.2)
         runs[GAME, arm] = [
-            Run(seed, 1e-3, np.arange(3.0), np.array([0.1, value, value]), 2, 10, 20, 1.0, carried)
+            Run(seed, 1e-3, np.arange(3.0), np.array([0.1, value, value]), 2, 10, 20, 1.0, ends)
             for seed, value in zip(SEEDS, values, strict=True)
         ]
     empty: dict[str, Any] = {"stages": {}, "bases": {}, "measured": {}, "drawn": {}, "thinking": {}, "tuned": {}}
