@@ -135,7 +135,8 @@ def report_markdown(
         parts += ["## Draws by |advantage|", _STAGES_LEGEND, draws_by_stage(findings), pictures.get("draws.svg", "")]
         parts += [_DRAWS_LEGEND, draws_table(findings)]
         if findings.thinking:
-            parts += ["### For a model that reasons", _THINKING_LEGEND, thinking_table(findings)]
+            about = _THINKING_LEGEND.format(agent=findings.study.thinking.agent if findings.study.thinking else "")
+            parts += ["### Where there is no exact gradient", about, thinking_table(findings)]
     if over_cells(findings, "correlation"):  # there is a plain method that the others are beside
         parts += ["## Methods under the instrument", _FIDELITY_LEGEND, ceilings(findings), fidelity_table(findings)]
         parts += [_refused(findings), pictures.get("fidelity.svg", ""), stages_table(findings)]
@@ -161,6 +162,8 @@ def report_markdown(
 
 def _introduction(findings: Findings) -> str:
     study = findings.study
+    if not study.games:
+        return "Draw rules, measured. Intervals are 95%."
     return (
         f"Small models that answer directly, one for each of {len(study.games)} games ({', '.join(study.games)}), are "
         f"measured at three stages ({', '.join(STAGES)}) of {study.runs} plain MS-GRPO runs, from bases of their own "
@@ -190,8 +193,8 @@ _STAGES_LEGEND = (
 )
 
 _THINKING_LEGEND = (
-    "Where responses are reasoned there is no exact gradient; the mean gradient of all other batches stands for it, "
-    "each batch with starts of its own, as in training."
+    "For {agent} the mean gradient of all other batches stands for the exact one, each batch with starts of its own, "
+    "as in training."
 )
 
 _FIDELITY_LEGEND = (

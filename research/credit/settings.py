@@ -30,6 +30,7 @@ RECIPES = (
     "credit-dose",
     "credit-draws",
     "credit-explore",
+    "credit-pretrained",
     "credit-quick",
     "credit-large",
     "credit-miniature",
@@ -82,7 +83,7 @@ class DrawMeasurement(Measurement):
 
 
 class Thinking(DrawMeasurement):
-    """Draw rules for a model that reasons, where there is no exact gradient: against that of all other batches."""
+    """Draw rules for a model that reasons or is large, where there is no exact gradient: that of all other batches."""
 
     agent: str = "tiny"
     temperatures: Mapping[str, Temperature] = {}  # ``{scenario: of sampling, as in training there}``
@@ -98,16 +99,20 @@ class Study(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["credit"]
-    games: Mapping[str, StudyGame]
-    arms: Mapping[str, Table]  # ``{name: fields of MSGRPOConfig in which the arm differs}``; the first is the plain one
+    games: Mapping[str, StudyGame] = {}
+    arms: Mapping[
+        str, Table
+    ] = {}  # ``{name: fields of MSGRPOConfig in which the arm differs}``; the first is the plain one
     factors: Mapping[str, Mapping[str, Table]] = {}  # ``{factor: {level: such fields}}``: an arm for each combination
-    msgrpo: Table  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
+    msgrpo: Table = {}  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
     methods: tuple[str, ...] = ()  # of credit, to be measured; empty: all that are registered
     runs: PositiveCount = 3  # plain runs of each game, from bases of their own, whose stages are measured
     measurement: Measurement | None = None  # of methods; none: only training is compared
     draws: DrawMeasurement | None = None  # of draw rules
     thinking: Thinking | None = None
-    rates: tuple[Rate, ...]  # learning rates that every arm is tuned over, but one that has a learning_rate of its own
+    rates: tuple[
+        Rate, ...
+    ] = ()  # learning rates that every arm is tuned over, but one that has a learning_rate of its own
     tuning_share: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.5  # of a run's tokens, for each of those
     seeds: PositiveCount = 5  # training runs per game and arm, with seeds ``0 .. seeds - 1``
     evaluations: PositiveCount = 8  # of a run, besides the one at its start, at equal distances in tokens
@@ -118,7 +123,7 @@ class Study(BaseModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> "Study":
-        if not self.games or not self.arms or not self.rates:
+        if not (self.games and self.arms and self.rates) and (self.games or self.thinking is None):
             raise UsageError("games, arms and rates must not be empty: there would be nothing to compare")
         for name, game in self.games.items():
             if (game.scenario or name) not in SCENARIOS:

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from agents.analysis.action_probabilities import has_local_model, plays_legal_only
-from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo.learner.scoring.packing import MicroBatch, pack
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.rows import TokenRow
@@ -38,8 +37,8 @@ class ScoreModel:
         ValueError: any other policy; the message says what it lacks.
 
     Attributes:
-        parameters: ``{name: tensor}`` of all that gradients are taken by: what can be trained (an adapter's weights
-            where there is one), every tied weight once.
+        parameters: ``{name: tensor}`` of all that gradients are taken by, every tied weight once: an adapter's weights
+            where there is one, although they are frozen in a model that was loaded to play.
         size: how many numbers a gradient has here; fewer than there are parameters where gradients are sketched.
         sketched: whether gradients are shortened by a count sketch (Charikar, Chen and Farach-Colton, 2002): every
             number is added, with a random sign, to one of :data:`SKETCH` places. Inner products keep their mean, and a
@@ -53,8 +52,8 @@ class ScoreModel:
         self.module: nn.Module = local.model.model
         self.temperature: float = local.decoding.temperature
         named = dict(self.module.named_parameters())
-        trained = {name: p for name, p in named.items() if p.requires_grad}
-        self.parameters = trained if unwrap(self.module) is not self.module and trained else named
+        adapter = {name: p for name, p in named.items() if "lora_" in name}
+        self.parameters = adapter or named
         count = sum(p.numel() for p in self.parameters.values())
         self.sketched = count > SKETCH_ABOVE
         self.size = SKETCH if self.sketched else count

@@ -102,6 +102,19 @@ def test_a_sketch_keeps_inner_products(monkeypatch):
     torch.testing.assert_close(short @ short.T / scale, full @ full.T / scale, atol=0.05, rtol=0)
 
 
+def test_an_adapter_that_was_loaded_to_play_is_what_the_gradient_is_by():
+    """Loading it freezes all weights; it was trained by its own, and the base's are none of its gradient."""
+    peft, policy = pytest.importorskip("peft"), direct_policy()
+    settings = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
+    policy.model.model = peft.get_peft_model(policy.model.model, settings).requires_grad_(False).eval()
+    model = ScoreModel(policy)
+    assert model.parameters
+    assert all("lora_" in name for name in model.parameters)
+    assert model.size == sum(p.numel() for p in model.parameters.values())
+    assert bool(model.weighted([TokenRow((3, 4, 5), (2, 6))], [1.0]).any())
+    assert not any(p.requires_grad for p in policy.model.model.parameters())
+
+
 def test_policies_without_a_gradient_say_why():
     assert "no model in this process" in (why_no_gradient(load_agent("random")) or "")
     assert "temperature 0" in (why_no_gradient(load_agent("tiny", temperature=0.0)) or "")
