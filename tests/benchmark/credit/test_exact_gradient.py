@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from agents import load_agent
+from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.rows import TokenRow
+from agents.policy import LanguageAgentPolicy
 from benchmark.credit.exact.answers import ask, behaviour_of
 from benchmark.credit.exact.game_graph import expand
 from benchmark.credit.exact.gradient import exact_gradient
@@ -107,13 +109,14 @@ def test_an_adapter_that_was_loaded_to_play_is_what_the_gradient_is_by():
     """Loading it freezes all weights; it was trained by its own, and the base's are none of its gradient."""
     peft, policy = pytest.importorskip("peft"), direct_policy()
     settings = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False)
-    policy.model.model = peft.get_peft_model(policy.model.model, settings).requires_grad_(False).eval()
-    model = ScoreModel(policy)
+    adapted = peft.get_peft_model(policy.model.model, settings).requires_grad_(False).eval()
+    local = TransformersModel(adapted, policy.model.tokenizer, name="adapted")
+    model = ScoreModel(LanguageAgentPolicy(local, policy.prompt_map, policy.decoding))
     assert model.parameters
     assert all("lora_" in name for name in model.parameters)
     assert model.size == sum(p.numel() for p in model.parameters.values())
     assert bool(model.weighted([TokenRow((3, 4, 5), (2, 6))], [1.0]).any())
-    assert not any(p.requires_grad for p in policy.model.model.parameters())
+    assert not any(p.requires_grad for p in adapted.parameters())
 
 
 def test_policies_without_a_gradient_say_why():
