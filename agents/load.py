@@ -21,7 +21,6 @@ from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
 from agents.models.provider import Provider, call_with, find_model, installed, providers
 from agents.policy import LanguageAgentPolicy
-from agents.programs import sandbox
 from agents.prompt import PromptMap, PromptTexts
 from agents.turn import Policy
 from agents.wrappers import WRAPPERS, check_form, form_of, innermost, own_options, wrapped_in, wrapper
@@ -54,6 +53,12 @@ class Baseline(NamedTuple):
         return f"{name}:{self.takes}" if self.takes else name
 
 
+def _sandbox_missing() -> str | None:
+    from agents.programs import sandbox  # an import that most commands don't need
+
+    return sandbox.missing()
+
+
 BASELINES = {
     "random": Baseline("agents.baselines.random:RandomPlayer", "any legal action, uniformly", ("seed",)),
     "blind": Baseline("agents.baselines.blind:BlindPlayer", "the best that doesn't read: a score of 0", ("seed",)),
@@ -65,14 +70,14 @@ BASELINES = {
         "act(observation, legal_actions) of a file, in a sandbox",
         ("seconds", "memory_mb"),
         takes="FILE",
-        missing=sandbox.missing,
+        missing=_sandbox_missing,
     ),
     "rules": Baseline(
         "agents.programs.players:RulesPlayer",
         "plans with the rules that a file has, in a sandbox",
         ("max_states", "seconds", "memory_mb"),
         takes="FILE",
-        missing=sandbox.missing,
+        missing=_sandbox_missing,
     ),
 }
 

@@ -201,17 +201,18 @@ def game_of_observation(observation: str) -> TSMG[Any]:
     )
 
 
-class _SearchPolicy(ScriptedPlayer):
+class SearchPlayers:
     """Keeps one search player for every game object that it is asked about."""
 
     def __init__(self) -> None:
         self._players: WeakKeyDictionary[TSMG[Any], SearchPlayer] = WeakKeyDictionary()
 
-    def check_game(self, game: TSMG[Any]) -> None:
-        search_player_of(game)
+    def of(self, request: TurnRequest) -> SearchPlayer:
+        """The search player of the request's game.
 
-    def searcher(self, request: TurnRequest) -> SearchPlayer:
-        """The search player of the request's game."""
+        Raises:
+            ValueError: as :func:`search_player_of`.
+        """
         game = request.game
         if game is None:
             return search_player_of(game_of_observation(request.observation))
@@ -219,6 +220,20 @@ class _SearchPolicy(ScriptedPlayer):
         if player is None:
             player = self._players[game] = search_player_of(game)
         return player
+
+
+class _SearchPolicy(ScriptedPlayer):
+    """Plays as the search player of each game does."""
+
+    def __init__(self) -> None:
+        self._searchers = SearchPlayers()
+
+    def check_game(self, game: TSMG[Any]) -> None:
+        search_player_of(game)
+
+    def searcher(self, request: TurnRequest) -> SearchPlayer:
+        """The search player of the request's game."""
+        return self._searchers.of(request)
 
 
 class GreedyPlayer(_SearchPolicy):

@@ -9,7 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
 from typing import Any, cast
@@ -61,7 +61,7 @@ class Provider:
     paid: bool = False
     price: Callable[..., Mapping[str, Any] | None] = lambda model: None
 
-    @property
+    @cached_property
     def options(self) -> tuple[str, ...]:
         """The names of the options that :attr:`make` takes."""
         return tuple(taken_by(self.make, arguments=1).named)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.baselines.search import PlannerPlayer
+from agents.baselines.search import SearchPlayers
 from agents.policy import as_requests
 from agents.turn import Policy, Turn, TurnRequest
 from agents.wrappers.around import Around, Deciding, Question, action_named, check_reads_below
@@ -81,7 +81,7 @@ class TrueWorld:
     name = "true-world"
 
     def __init__(self) -> None:
-        self._planner = PlannerPlayer()  # keeps the search player of every game
+        self._searchers = SearchPlayers()
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         return [Turn(self._next(request)) for request in as_requests(requests)]
@@ -91,7 +91,7 @@ class TrueWorld:
         if now.game is None:
             raise ValueError(f"{self.name} takes the game: ask it with a TurnRequest")
         rng = np.random.default_rng([*request.seed, 7])
-        state = self._planner.searcher(now).state(now)
+        state = self._searchers.of(now).state(now)
         after = now.game.transition(state, {now.player: action}, rng)[0]
         return now.game.observe(after, now.player)
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from agents.baselines.search import PlannerPlayer, search_player_of
+from agents.baselines.search import SearchPlayers, search_player_of
 from agents.policy import lists_actions
 from agents.turn import Policy, Turn, TurnRequest
 from agents.wrappers.around import Around, Deciding, Question, action_named, proposals_of
@@ -65,7 +65,7 @@ class RouterPolicy(Around):
         super().__init__("router", first, second)
         self.route_by, self.share, self.proposals = route_by, share, proposals if route_by == "agreement" else 1
         self.least = _LEAST.get(route_by, 0.0) if least is None else least
-        self._planner = PlannerPlayer()  # keeps the search player of every game
+        self._searchers = SearchPlayers()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -106,5 +106,5 @@ class RouterPolicy(Around):
             return None
         if self.route_by == "agreement":
             return turns[named.index(action)] if count >= self.least * len(turns) else None
-        values = self._planner.searcher(request).values(request)
+        values = self._searchers.of(request).values(request)
         return turns[0] if max(values.values()) - values[action] <= self.least else None

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.baselines.search import PlannerPlayer, search_player_of
+from agents.baselines.search import SearchPlayers, search_player_of
 from agents.policy import lists_actions
 from agents.turn import Policy, Turn, TurnRequest, request_in
 from agents.wrappers.around import Around, Deciding, Question, action_named, proposals_of
@@ -48,7 +48,7 @@ class SearchPolicy(Around):
             raise ValueError(f"rank_by is one of {', '.join(RANKS)}, got {rank_by!r}{did_you_mean(rank_by, RANKS)}")
         super().__init__("search", inner)
         self.proposals, self.rank_by, self.rollouts = proposals, rank_by, rollouts
-        self._planner = PlannerPlayer()  # keeps the search player of every game
+        self._searchers = SearchPlayers()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class SearchPolicy(Around):
         game = request.game
         if game is None:
             raise ValueError(f"{self.name} ranks by {self.rank_by}, which takes the game: ask it with a TurnRequest")
-        searcher = self._planner.searcher(request)
+        searcher = self._searchers.of(request)
         if self.rank_by == "exact":
             return searcher.values(request)
         state = searcher.state(request)

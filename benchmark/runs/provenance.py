@@ -24,6 +24,11 @@ def now() -> str:
 
 def package_versions() -> dict[str, str]:
     """Versions of the installed packages among :data:`PACKAGES`."""
+    return dict(_package_versions())
+
+
+@cache  # each is read from a whole file of metadata
+def _package_versions() -> Mapping[str, str]:
     found = {}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):

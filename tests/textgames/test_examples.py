@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 import textgames
-from textgames.conformance import CHECKS, run_check
+from textgames.conformance import check
 
 FOLDER = Path(__file__).parents[2] / "examples" / "games"
 EXAMPLES = {
@@ -27,9 +27,8 @@ for _name in EXAMPLES:
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-@pytest.mark.parametrize("name", CHECKS)
-def test_conforms(name: str, example: str) -> None:
-    run_check(name, EXAMPLES[example])
+def test_conforms(example: str) -> None:
+    check(EXAMPLES[example])
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -7,7 +7,9 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import cache
 from importlib import import_module
+from ssl import SSLContext
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -95,7 +97,10 @@ class Server:
 
     def _connect(self) -> openai.AsyncOpenAI:
         # A redirect isn't followed: it would carry the key to another host.
-        options: Any = {"limits": LIMITS, "follow_redirects": False, "event_hooks": {"response": [_refuse]}}
+        options: Any = {
+            "limits": LIMITS, "follow_redirects": False, "event_hooks": {"response": [_refuse]},
+            "verify": _certificates(),
+        }  # fmt: skip
         try:
             transport = openai.DefaultAioHttpClient(**options)
         except RuntimeError:  # the package's extra isn't installed
@@ -115,6 +120,12 @@ class Server:
         client = self._clients.pop()
         if client is not None:
             await client.close()
+
+
+@cache  # reading the authorities' certificates is nearly all that a client costs
+def _certificates() -> SSLContext:
+    context: SSLContext = httpx.create_ssl_context()
+    return context
 
 
 async def _refuse(response: Any) -> None:

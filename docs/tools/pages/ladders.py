@@ -1,7 +1,7 @@
-"""The tables of docs/ladders.md: all ladders, the levels of the players that ship, and what the staircase takes.
+"""The tables of docs/ladders.md: all ladders, and the levels of the players that ship.
 
-The levels are in textgames/ladders, measured by ``python -m research.ladders.measure``; players' levels and the
-simulations in docs/ladders, by ``research.ladders.players`` and ``research.ladders.staircase``.
+The levels are in textgames/ladders, measured by ``python -m research.ladders.measure``; players' levels in
+docs/ladders, by ``research.ladders.players``.
 """
 
 import json
@@ -21,7 +21,7 @@ MEASURED = Path(__file__).parents[2] / "ladders"
 
 def files() -> Iterator[tuple[Path, str]]:
     """The page."""
-    makers = {"ladders": ladders, "players": players, "staircase": staircase}
+    makers = {"ladders": ladders, "players": players}
     yield FILE, remade(FILE.read_text(encoding="utf-8"), makers)
 
 
@@ -69,17 +69,3 @@ def players() -> str:
 def _level(row: dict[str, Any]) -> str:
     figure = level_figure(row)  # type: ignore[arg-type]
     return f"{figure.text} {figure.interval}".strip() if row["beyond"] is None else figure.text
-
-
-def staircase() -> str:
-    """Bias, error and coverage of the staircase in 50 episodes; beside it the error of playing every level."""
-    measured = json.loads((MEASURED / "staircase.json").read_text(encoding="utf-8"))
-    rows = []
-    for row in measured["rows"]:
-        if not 1 <= row["level"] <= 10:
-            continue  # beyond the ladder both ways are right about its end
-        near, even = (row["episodes"]["50"][way] for way in ("staircase", "every_level"))
-        errors = [f"{near['error']:.2f}", f"{near['coverage']:.0%}", f"{even['error']:.2f}"]
-        rows.append([row["player"], f"{row['level']:.1f}", f"{near['bias']:+.2f}", *errors])
-    heads = ["player", "level", "bias", "error", "interval holds it", "error of every level"]
-    return table(heads, rows, numbers=heads[1:])

@@ -24,20 +24,19 @@ def terminal():
         yield terminal
 
 
-@pytest.mark.parametrize(
-    ("typed", "named"),
-    [
-        ("\x1b[A\x1b[B\x1b[C\x1b[D", "<up>\n<down>\n<right>\n<left>\n"),
-        ("\x1bOA\x1bOH\x1bOF", "<up>\n<home>\n<end>\n"),  # as a terminal in application mode sends them
-        ("\x1b[5~\x1b[6~\x1b[1~\x1b[4~", "<page up>\n<page down>\n<home>\n<end>\n"),
-        ("\n\x7f", "<enter>\n<backspace>\n"),
-        ("aA ?q", "<a>\n<A>\n< >\n<?>\n<q>\n"),
-        ("é字", "<é>\n<字>\n"),
-        ("\x1b[15~\x1b[1;2Ax", "<>\n<>\n<x>\n"),  # F5 and Shift with an arrow have no meaning here
-    ],
-)
-def test_keys_have_names(terminal, typed, named):
-    assert terminal.press(typed, named.strip().splitlines()[-1]) == named
+NAMES = {
+    "\x1b[A\x1b[B\x1b[C\x1b[D": "<up>\n<down>\n<right>\n<left>\n",
+    "\x1bOA\x1bOH\x1bOF": "<up>\n<home>\n<end>\n",  # as a terminal in application mode sends them
+    "\x1b[5~\x1b[6~\x1b[1~\x1b[4~": "<page up>\n<page down>\n<home>\n<end>\n",
+    "\n\x7f": "<enter>\n<backspace>\n",
+    "aA ?q": "<a>\n<A>\n< >\n<?>\n<q>\n",
+    "é字": "<é>\n<字>\n",
+    "\x1b[15~\x1b[1;2Ax": "<>\n<>\n<x>\n",  # F5 and Shift with an arrow have no meaning here
+}
+
+
+def test_keys_have_names(terminal):
+    assert {typed: terminal.press(typed, named.strip().splitlines()[-1]) for typed, named in NAMES.items()} == NAMES
 
 
 def test_an_arrow_key_that_arrives_in_pieces_is_one_key(terminal):

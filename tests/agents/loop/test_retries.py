@@ -1,6 +1,7 @@
 """Answering again: in every loop, of every kind of player, with what was wrong in the conversation."""
 
 import asyncio
+from itertools import product
 
 import numpy as np
 import pytest
@@ -153,11 +154,10 @@ def test_texts_of_before_complain_in_the_packages_own_words():
     assert session.messages == ours.messages
 
 
-@pytest.mark.parametrize("mode", ["think", "direct"])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_unlisted_prompts_have_no_list_of_the_legal_moves(name, mode):
+def test_unlisted_prompts_have_no_list_of_the_legal_moves(name):
     """Nothing but the rules and the observation names actions, which are the same in both."""
-    for protocol in ("random", "retry"):
+    for protocol, mode in product(("random", "retry"), ("think", "direct")):
         sessions = [
             EpisodeSession(
                 SCENARIOS[name], SCENARIOS[name].first_seed, opponents=None, prompt_map=PromptMap(mode), moves=moves,

@@ -194,14 +194,22 @@ def served_run(textbench, monkeypatch, server, *options):
     ("options", "advised"),
     [
         ((), ["--base-url", "{url}"]),
-        (("--set", "m.base_url={url}"), ["--base-url", "{url}", "--set", "m.base_url={url}"]),
+        pytest.param(
+            ("--set", "m.base_url={url}"),
+            ["--base-url", "{url}", "--set", "m.base_url={url}"],
+            marks=pytest.mark.slow,
+        ),
         (("--set", "m.key_variable=MY_SECRET"), ["--base-url", "{url}", "--set", "m.key_variable=MY_SECRET"]),
         (
             ("--set", "m.headers.X-Mine=$MY_SECRET"),
             ["--base-url", "{url}", "--set", 'm.headers={{"X-Mine": "$MY_SECRET"}}'],
         ),
-        (("--set", 'm.extra_body={{"user": "me"}}'), ["--base-url", "{url}", "--set", 'm.extra_body={{"user": "me"}}']),
-        (("--cache", "kept.db"), ["--base-url", "{url}", "--cache", "kept.db"]),
+        pytest.param(
+            ("--set", 'm.extra_body={{"user": "me"}}'),
+            ["--base-url", "{url}", "--set", 'm.extra_body={{"user": "me"}}'],
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(("--cache", "kept.db"), ["--base-url", "{url}", "--cache", "kept.db"], marks=pytest.mark.slow),
     ],
 )
 def test_resume_asks_no_server_and_sends_no_variable_that_only_the_folder_names(

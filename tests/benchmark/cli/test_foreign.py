@@ -13,8 +13,26 @@ ROOT = Path(__file__).parents[3]
 SAID = "OpenAI's agents SDK (openai-agents) has the same import name; give textbench an environment of its own"
 
 
-@pytest.mark.parametrize("command", ["run", "doctor", "list scenarios", "resume x", "serve snake", "train --help"])
-@pytest.mark.parametrize("over", [False, True])
+SLOW = pytest.mark.slow  # each is a process
+
+
+@pytest.mark.parametrize(
+    ("command", "over"),
+    [
+        ("run", False),
+        ("run", True),
+        ("list scenarios", False),
+        ("train --help", True),
+        *(
+            pytest.param(command, False, marks=SLOW)
+            for command in ("doctor", "resume x", "serve snake", "train --help")
+        ),
+        *(
+            pytest.param(command, True, marks=SLOW)
+            for command in ("doctor", "list scenarios", "resume x", "serve snake")
+        ),
+    ],
+)
 def test_every_command_says_it_and_ends_with_2(tmp_path, command, over):
     package = tmp_path / "agents"
     package.mkdir()

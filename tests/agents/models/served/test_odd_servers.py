@@ -169,7 +169,7 @@ def test_any_header_of_a_refusal_is_read_or_passed_over(header, quick):
     busy = answer(b'{"error": {"message": "busy"}}', header, status="429 X")
     started = perf_counter()
     with RawServer(busy) as server:
-        (completion,) = complete_many(server, 1, max_retries=0, patience=0.3)
+        (completion,) = complete_many(server, 1, max_retries=0, patience=0.05)
     assert "status 429" in completion.error
     assert perf_counter() - started < 3
 
@@ -179,7 +179,7 @@ def test_limits_that_an_answer_tells_of_are_waited_for_no_longer_than_there_is_p
     told = [f"x-ratelimit-{part}-requests: {text}" for part, text in zip(PARTS, limit, strict=True)]
     started = perf_counter()
     with RawServer(answer(BODY, *told)) as server:
-        completions = complete_many(server, 12, max_retries=0, patience=0.5)
+        completions = complete_many(server, 12, max_retries=0, patience=0.3)
     assert [completion.response for completion in completions] == ["<action>up</action>"] * 12
     assert perf_counter() - started < 5
 
