@@ -3,6 +3,7 @@
 Needs matplotlib (the ``plots`` extra). The same results give the same files.
 """
 
+from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from agents.common.intervals import student
 from research.credit.dose import curves, standings
+from research.credit.factors import LEARNING, Effect, effects
 from research.credit.findings import Findings, draw_of, methods_of, value_of
 from research.credit.settings import STAGES
 from research.jobs.pictures import COLOURS, figure_of, save, style
@@ -52,7 +54,11 @@ def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
                 "their measured correlation with the true advantage"
             )
             drawn.append(("dose.svg", caption))
-        if findings.runs:
+        if main := [row for row in effects(findings) if row.figure == LEARNING]:
+            save(_effects(main), folder / "effects.svg")
+            caption = "Learning at every level of every factor, averaged over the others, with 95% intervals over seeds"
+            drawn.append(("effects.svg", caption))
+        if any(arm not in findings.study.crossed for _, arm in findings.runs):
             save(_curves(findings), folder / "curves.svg")
             drawn.append(("curves.svg", "Exact expected return by tokens spent, mean over the seeds; bars: its range"))
     return drawn
@@ -141,13 +147,33 @@ def _doses(findings: Findings) -> Any:
     return figure
 
 
+def _effects(rows: Sequence[Effect]) -> Any:
+    games = list(dict.fromkeys(row.game for row in rows))
+    names = list(dict.fromkeys(f"{row.factor} {row.level}" for row in rows))
+    figure, axes = figure_of(len(games), 1, 1.6 + 3.2 * len(games), 0.9 + 0.22 * len(names))
+    for axis, game in zip(axes[0], games, strict=True):
+        for colour, factor in zip(cycle(COLOURS), dict.fromkeys(row.factor for row in rows), strict=False):
+            own = [row for row in rows if (row.game, row.factor) == (game, factor)]
+            means = np.array([row.mean.value for row in own])
+            ends = np.array([[row.mean.low for row in own], [row.mean.high for row in own]], dtype=np.float64)
+            spread = np.abs(np.nan_to_num(ends - means))  # a single seed has no interval
+            places = [names.index(f"{row.factor} {row.level}") for row in own]
+            axis.errorbar(means, places, xerr=spread, color=colour, marker="o", linestyle="", markersize=4, capsize=2)
+        axis.set_title(game)
+        axis.set_xlabel("learning")
+        axis.grid(alpha=0.3)
+        axis.set_yticks(range(len(names)), names if axis is axes[0][0] else [""] * len(names), fontsize=7)
+        axis.set_ylim(len(names) - 0.5, -0.5)
+    return figure
+
+
 def _curves(findings: Findings) -> Any:
     games = [game for game in findings.study.trained if any(key[0] == game for key in findings.runs)]
     figure, axes = figure_of(len(games), 1, 4.2 * len(games), 3.6)
     colours = dict(zip(findings.study.arms, cycle([*COLOURS, "#000000", "#999999", "#f0e442"]), strict=False))
     for axis, game in zip(axes[0], games, strict=True):
         for arm in findings.study.arms:
-            runs = findings.runs.get((game, arm), ())
+            runs = () if arm in findings.study.crossed else findings.runs.get((game, arm), ())
             if runs:
                 tokens = np.mean([run.tokens for run in runs], axis=0)
                 curves = np.array([run.returns for run in runs])

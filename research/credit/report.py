@@ -144,7 +144,7 @@ def report_markdown(
         parts += ["## Learning by the dose of true credit", _DOSE_LEGEND, curve_table(findings)]
         parts += [pictures.get("dose.svg", ""), _STANDING_LEGEND, standings_table(findings)]
     if main := effects(findings):
-        parts += ["## What every factor does", _FACTORS_LEGEND, effects_table(main)]
+        parts += ["## What every factor does", _FACTORS_LEGEND, effects_table(main), pictures.get("effects.svg", "")]
         first, *others = findings.study.factors
         for other in others:
             parts += [f"### {first.capitalize()} within {other}", effects_table(effects(findings, first, other))]
@@ -275,6 +275,12 @@ def _method(findings: Findings, facts: Facts) -> str:
     lines += [
         f"- arm {arm}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
         for arm, settings in study.arms.items()
+        if arm not in study.crossed
+    ]
+    lines += [
+        f"- {factor} {level}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
+        for factor, levels in study.factors.items()
+        for level, settings in levels.items()
     ]
     lines += [
         f"- {name} are measured on {size.batches} batches of {size.groups} groups of {size.group_size} episodes, "
