@@ -18,7 +18,7 @@ from research.jobs.recipes import (
     more_seeds,
     read_recipe,
 )
-from textgames.scenarios import Scenario, known_scenario
+from textgames.scenarios import SCENARIOS, Scenario, known_scenario
 
 RECIPES = ("improvers", "improvers-miniature")
 KIND = "improvers"
@@ -102,7 +102,7 @@ class Comparison(BaseModel):
     def _check_game(self, name: str) -> None:
         scenario = known_scenario(name)
         if scenario is None:
-            raise UsageError(f"games: no scenario named {name!r}; textbench list names them")
+            raise unknown_name("scenario", name, SCENARIOS)
         if MoveLosses.of(scenario, players=1) is None or not scenario.has_twins:
             raise UsageError(f"games: {name} has no exact values for one player, or no twin; frozen-lake has both")
 
