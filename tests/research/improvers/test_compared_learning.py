@@ -63,6 +63,7 @@ def test_imitation_reads_what_was_counted_and_fits_its_budget(base: dict[str, An
     assert (task.out / "agent.toml").exists()
 
 
+@pytest.mark.slow  # TRL takes seconds to import
 def test_own_play_gets_its_share_and_updates_what_is_left(base: dict[str, Any], tmp_path: Path) -> None:
     from research.improvers.learning import Costs, learn, task_of
 
