@@ -27,7 +27,7 @@ its decisions and plays at random in the others, in the game and in its twin ali
 from the game: what it reads and writes in its own play, and the rows of its updates, each pass counted. What a planner
 answers, exact values, and passes that only score cost nothing; `imitate` and `preferences` alone are told these. Regret
 is the value that a decision loses against the best one, exactly, on {episodes} fresh episodes at temperature
-{temperature:g}; intervals are Student's 95% over {seeds} seeds of one base, and say nothing of other bases."""
+{temperature:g}; intervals are Student's 95% over up to {seeds} seeds of one base and say nothing of others."""
 
 
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -64,7 +64,8 @@ def report_markdown(
     study, rows = findings.study, differences(findings)
     told = _INTRODUCTION.format(
         parameters=findings.parameters,
-        **{"skill": study.skill, "episodes": study.episodes, "temperature": study.temperature, "seeds": study.seeds},
+        **{"skill": study.skill, "episodes": study.episodes, "temperature": study.temperature},
+        seeds=max(map(len, findings.results.values()), default=0),
     )
     parts = ["# What makes a player better, at equal budgets of tokens", told]
     if findings.missing:
@@ -155,9 +156,9 @@ def _budgets(findings: Findings, own: Sequence[Who]) -> str:
 def _differences(rows: Sequence[Difference]) -> str:
     told = []
     for row in rows:
-        less, p_values = _number(row.less, signed=True), (f"{row.p_value:.3f}", f"{row.p_holm:.3f}")
+        less, p_values = _number(row.less, signed=True), (str(row.seeds), f"{row.p_value:.3f}", f"{row.p_holm:.3f}")
         told.append([row.who[0], _named(row.who), _named(row.than), row.place, less, *p_values])
-    return table(["game", "who", "than", "in the", "difference", "p", "p (Holm)"], told)
+    return table(["game", "who", "than", "in the", "difference", "seeds", "p", "p (Holm)"], told)
 
 
 def _named(who: Who) -> str:
