@@ -205,6 +205,8 @@ def _draw_game(axis: Any, findings: Findings, game: str) -> None:
             level = over_seeds(findings, (game, name, 0), "regret").value
             axis.axhline(level, linestyle=next(dashes), color="grey", label=name)
     axis.set_xscale("log")
+    axis.set_xticks(findings.study.budgets, [f"{budget:,}" for budget in findings.study.budgets])
+    axis.tick_params(which="minor", labelbottom=False)
     axis.set_ylim(bottom=0)
     axis.set_title(game, fontsize=9)
     axis.set_xlabel("tokens to learn")
