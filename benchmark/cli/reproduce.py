@@ -34,8 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="a recipe: full (default), quick, stability, few-drawn, tiny-lake, tiny-snake, credit, improvers, smollm2, or "
-        "a TOML file",
+        help="a recipe: full (default), quick, stability, few-drawn, tiny-lake, tiny-snake, credit, improvers, "
+        "smollm2, or a TOML file",
     )
     add_number(parser, "--seeds", None, "training runs per game and arm", 1)
     add_number(parser, "--iterations", None, "of MS-GRPO, per run", 1)
