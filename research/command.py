@@ -1,7 +1,7 @@
 """The command ``textbench lab reproduce`` behind its arguments, which :mod:`benchmark.cli.reproduce` declares.
 
-A recipe says which experiment it is of: a reproduction with models that are made here, the study of credit, or the
-experiment with a pretrained model.
+A recipe says which experiment it is of: a reproduction with models that are made here, the study of credit, the
+comparison of improvers, or the experiment with a pretrained model.
 """
 
 from argparse import Namespace
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def run(args: Namespace) -> int:
     """Reproduce, or ship the models of a finished reproduction."""
     from research.credit.settings import is_study
+    from research.improvers.settings import is_comparison
     from research.jobs.schedule import default_processes
     from research.pretrained.settings import is_pretrained
     from research.reproduce.command import reproduce
@@ -37,6 +38,8 @@ def run(args: Namespace) -> int:
     changes = {**counts, "games": args.games, "arms": args.arms}
     if is_study(source):
         return _study(source, changes, processes, args)
+    if is_comparison(source):
+        return _comparison(source, changes, processes, args)
     experiment = read_experiment(source, changes)
     options = _options(source, processes, args)
     if args.ship:
@@ -72,6 +75,18 @@ def _study(source: str, changes: dict[str, Any], processes: int, args: Namespace
     if changes.pop("iterations") is not None:
         raise UsageError("--iterations: runs of this study end at a budget of tokens, games.NAME.tokens of the recipe")
     return study_credit(read_study(source, changes), _options(source, processes, args))
+
+
+def _comparison(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
+    """The comparison of improvers, whose methods are all of its recipe."""
+    from research.improvers.command import compare_improvers
+    from research.improvers.settings import read_comparison
+
+    for name in ("ship", "iterations", "arms"):
+        if getattr(args, name) is not None:
+            raise UsageError(f"--{name} isn't of the comparison of improvers: it takes --games and --seeds")
+    changes = {name: changes[name] for name in ("seeds", "games")}
+    return compare_improvers(read_comparison(source, changes), _options(source, processes, args))
 
 
 def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:

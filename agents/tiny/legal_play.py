@@ -8,7 +8,7 @@ but the list of what is legal, and self-play takes very long to change that.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -30,11 +30,13 @@ def legal_play(
     rng: np.random.Generator,
     *,
     favourites: float = 0.5,
+    favourite_of: Callable[[TSMG[Any], Any, Player], Action] | None = None,
     texts: PromptTexts | None = None,
 ) -> list[Example]:
     """Play training seeds at random until there are ``count`` decisions, of all players, answered directly.
 
-    ``favourites`` is the share of moves that are the observation's favourite; the others are uniform. ``texts`` is the
+    ``favourites`` is the share of moves that are the observation's favourite; the others are uniform. With
+    ``favourite_of(game, state, player)`` the favourite is what that says, such as a good move. ``texts`` is the
     prompts' wording, the package's when not given.
 
     Raises:
@@ -49,7 +51,9 @@ def legal_play(
     def choose(state: Any, player: Player) -> Action:
         legal = game.legal_actions(state, player)
         drawn = legal[int(rng.integers(len(legal)))]
-        return favourite(game.observe(state, player), legal) if rng.random() < favourites else drawn
+        if rng.random() >= favourites:
+            return drawn
+        return favourite_of(game, state, player) if favourite_of else favourite(game.observe(state, player), legal)
 
     examples: list[Example] = []
     while len(examples) < count:

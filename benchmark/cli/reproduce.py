@@ -11,6 +11,7 @@ examples:
   textbench reproduce --config stability          what each setting of MS-GRPO changes
   textbench reproduce --config credit             methods of credit measured and compared by training
   textbench reproduce --config credit-dose        learning against a known dose of true credit
+  textbench reproduce --config improvers          ways to make a player better, at equal budgets of tokens
   textbench reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
   textbench reproduce --config smollm2 --quick    one part of it, in less than half an hour
 """
@@ -33,8 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="a recipe: full (default), quick, stability, few-drawn, tiny-lake, tiny-snake, credit, smollm2, or a TOML "
-        "file",
+        help="a recipe: full (default), quick, stability, few-drawn, tiny-lake, tiny-snake, credit, improvers, "
+        "smollm2, or a TOML file",
     )
     add_number(parser, "--seeds", None, "training runs per game and arm", 1)
     add_number(parser, "--iterations", None, "of MS-GRPO, per run", 1)

@@ -85,7 +85,7 @@ def improve(
         raise UsageError(f"top is above 0 and at most 1 and beta above 0, got top = {top:g} and beta = {beta:g}")
     mode = mode_of(task)
     folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
-    shown = _shown(recorded(folders, task.scenarios, mode), method, top, beta)
+    shown = imitated(recorded(folders, task.scenarios, mode), method, top, beta)
     learnt_from = [one for one in shown if one.episode.seed % HELD_OUT]
     if not learnt_from:
         task.say("all episodes have the same return, so nothing tells good play from bad")
@@ -142,7 +142,7 @@ class Shown(NamedTuple):
     line: str = ""
 
 
-def _shown(episodes: Sequence[RecordedEpisode], method: Method, top: float, beta: float) -> list[Shown]:
+def imitated(episodes: Sequence[RecordedEpisode], method: Method, top: float, beta: float) -> list[Shown]:
     """What is imitated of recorded play; nothing where all returns are equal."""
     if all(len(set(returns)) == 1 for returns in _by_scenario(episodes).values()):
         return []

@@ -70,7 +70,7 @@ def improve(
         raise UsageError(f"the method preferences needs {missing}")
     config = config_of(task, episodes, rank=rank, learning_rate=learning_rate, passes=passes)
     player = {**task.agent, "temperature": temperature}
-    pairs = _pairs(own_play(task, player, episodes, attempts))
+    pairs = pairs_of(own_play(task, player, episodes, attempts))
     if not pairs:
         task.say("no two answers to one prompt are worth differently, so there is nothing to prefer")
         return task.agent
@@ -81,7 +81,7 @@ def improve(
     return learnt(task, task.meter.seconds_of("training"))
 
 
-def _pairs(folders: Sequence[Path]) -> list[Pair]:
+def pairs_of(folders: Sequence[Path]) -> list[Pair]:
     """Every answer that is worth less than another to the same prompt, beside the best of these."""
     lines = preferences(Source(read_columns(folders), lenient=True), own=True)
     return sorted(  # folders have episodes in the order in which they ended

@@ -61,6 +61,15 @@ def test_a_favourite_has_its_share_and_the_other_moves_are_equally_likely() -> N
     assert sum((count - expected) ** 2 / expected for _, count in others) < 24.3  # 0.1%, 7 degrees of freedom
 
 
+def test_favourites_may_be_somebody_elses() -> None:
+    def always_up(*_: object) -> str:
+        return "up"
+
+    rng = np.random.default_rng(0)
+    examples = legal_play(SCENARIOS["frozen-lake"], 100, rng, favourites=1.0, favourite_of=always_up)
+    assert {example.response for example in examples} == {"<action>up</action>"}
+
+
 def test_favourites_are_no_skill() -> None:
     """Over many positions the favourite gives away what a random move does."""
     from agents.analysis.regret import random_positions

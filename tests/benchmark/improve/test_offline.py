@@ -10,7 +10,7 @@ import pytest
 
 from agents.prompt import PromptMap, PromptTexts
 from benchmark.errors import UsageError
-from benchmark.improve.methods.offline import MOST_WEIGHT, RecordedEpisode, Shown, _saying, _shown, recorded
+from benchmark.improve.methods.offline import MOST_WEIGHT, RecordedEpisode, Shown, _saying, imitated, recorded
 from textgames.scenarios import SCENARIOS
 
 SEEDED = (*("run", "--agent", "random", "--scenario", "frozen-lake", "--mode", "direct", "--quiet", "--json"),)
@@ -26,7 +26,7 @@ def episodes(*returns: Sequence[float], decisions: int = 1) -> list[RecordedEpis
 
 
 def shown(found: list[RecordedEpisode], method: str, top: float = 0.25, beta: float = 1.0) -> list[Shown]:
-    return _shown(found, method, top, beta)  # type: ignore[arg-type]
+    return imitated(found, method, top, beta)  # type: ignore[arg-type]
 
 
 def test_filtered_imitates_the_best_share_of_each_scenario_and_never_the_lowest():

@@ -11,7 +11,7 @@ import pytest
 
 from agents.baselines.search import find_search_player
 from agents.turn import TurnRequest
-from benchmark.improve.methods.preferences import _pairs
+from benchmark.improve.methods.preferences import pairs_of
 from benchmark.runs.folder import RunFolder
 from benchmark.score.results import read_columns
 from benchmark.show.training_data import Source, preferences
@@ -40,7 +40,7 @@ def test_the_better_of_two_own_answers_to_one_prompt_has_the_larger_exact_value(
             *("--seed-offset", 2000, "--resample", sample, "--out", folders[-1], "--quiet", "--json"),
         )
         assert done.code == 0
-    pairs = _pairs(folders)
+    pairs = pairs_of(folders)
     assert len(pairs) > 5
     for pair in pairs:
         values = values_at(pair.prompt)

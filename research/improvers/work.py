@@ -1,0 +1,112 @@
+"""Doing one job of a comparison, in whatever process."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.baselines.search import SearchPlayer, search_player_of
+from agents.tiny.legal_play import legal_play
+from agents.turn import request_in
+from research.improvers.jobs import TUNING_SEED, ComparedFolder, ComparedJob
+from research.improvers.playing import scored
+from research.improvers.settings import Comparison
+from research.jobs.work import Report, Work
+from textgames.scenarios import Scenario
+
+
+def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
+    """A small model that reads the game and its twin equally, and plays both as well as what it imitates."""
+    from agents.tiny import pretrain, save
+
+    recipe, place = study.recipe(job.game), folder.path / job.name / "model"
+    shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
+    place.parent.mkdir(parents=True, exist_ok=True)
+    examples = [
+        example
+        for part, twin in enumerate((False, True))
+        for example in _demonstrated(study.scenario(job.game, twin=twin), study.skill, recipe, part)
+    ]
+    made = pretrain(
+        recipe,
+        examples=examples,
+        on_progress=lambda progress: report(progress.step / progress.steps),
+        checkpoint=place.parent / "state.pt",
+    )
+    save(made, place, command="textbench reproduce --config improvers")
+    return {"parameters": sum(p.numel() for p in made.model.parameters()), "losses": list(made.losses)}
+
+
+def _demonstrated(scenario: Scenario, skill: float, recipe: Any, part: int) -> list[Any]:
+    """Half of the recipe's decisions: the planner's, and random legal ones."""
+    game = scenario.game()
+    planner, known = search_player_of(game), dict[Any, list[str]]()
+    assert isinstance(planner, SearchPlayer)
+    rng = np.random.default_rng([recipe.seed, 2, part])
+
+    def best(_: Any, state: Any, player: str) -> str:
+        if state not in known:
+            known[state] = [
+                choice.action for choice in planner.plans(request_in(game, state, player, scenario.horizon))
+            ]
+        return known[state][int(rng.integers(len(known[state])))]
+
+    draws = np.random.default_rng([recipe.seed, 1, part])
+    return legal_play(scenario, recipe.examples // 2, draws, favourites=skill, favourite_of=best, texts=recipe.texts)
+
+
+def learn(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
+    """Improve the base by a method at a budget, and play what came of it."""
+    from research.improvers.learning import Costs, task_of
+    from research.improvers.learning import learn as spend
+
+    played = folder.result(f"play/{job.game}/base/0")["game"]
+    costs = Costs(played["tokens"], played["tokens"] * played["decisions"])
+    out = folder.agent(job.name)
+    shutil.rmtree(out, ignore_errors=True)
+    agent = {**folder.base(job.game), "temperature": study.temperature}
+    task = task_of(agent, job.game, job.seed, out, lambda line: None)
+    rate = job.rate or best_rate(job, study, folder)
+    learnt = spend(job.method, study, task, job.budget, rate, costs)
+    report(0.8)
+    found = _played({"spec": str(out)}, job, study, folder)
+    shutil.rmtree(out / "plays", ignore_errors=True)
+    return {"rate": rate, "budget": job.budget, **learnt._asdict(), **found}
+
+
+def best_rate(job: ComparedJob, study: Comparison, folder: ComparedFolder) -> float:
+    """The learning rate that lost least when the method was tuned on the game, on episodes of its own."""
+    rates = study.methods[job.method].rates
+    lost = {rate: folder.result(f"tune/{job.game}/{job.method}/{rate:g}")["game"]["regret"] for rate in rates}
+    return min(lost, key=lambda rate: lost[rate])
+
+
+def play(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
+    """Play the base, or a player around it."""
+    base = str(folder.base(job.game)["spec"])
+    agent: dict[str, Any] = {"spec": base, "temperature": study.temperature}
+    if job.method != "base":
+        player = study.players[job.method]
+        trained = folder.trained(job.game, player.trained, study.budgets[-1], job.seed) if player.trained else ""
+        named = {"base": base, "trained": f"hf:{trained}/model"}
+        agent |= {**player.options, "spec": player.spec.format(**named)}
+    return _played(agent, job, study, folder)
+
+
+def _played(agent: dict[str, Any], job: ComparedJob, study: Comparison, folder: ComparedFolder) -> dict[str, Any]:
+    """What an agent loses and costs in the game and in its twin; tuning has episodes of its own, and no twin."""
+    tuning = job.seed == TUNING_SEED
+    first = study.scenario(job.game).seed(study.episodes if tuning else 0)
+    seeds, found = range(first, first + study.episodes), {}
+    for name in ("game",) if tuning else ("game", "twin"):
+        place: Path = folder.path / job.name / name
+        shutil.rmtree(place, ignore_errors=True)
+        found[name] = scored(agent, study.scenario(job.game, twin=name == "twin"), seeds, job.seed, place)
+        shutil.rmtree(place)
+    return found
+
+
+WORK: Mapping[str, Work] = {"base": make_base, "play": play, "tune": learn, "learn": learn}
+"""By the kind of a job, what does it."""

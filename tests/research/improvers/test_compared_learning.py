@@ -1,0 +1,104 @@
+"""Spending a budget: one meter for all methods, and the miniature from end to end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmark.cli import main
+from research.improvers.settings import Learner, read_comparison
+
+GAME = "frozen-lake"
+
+
+@pytest.fixture
+def base() -> dict[str, Any]:
+    """The model that ships, which reasons before it answers: counting is the same."""
+    pytest.importorskip("torch")
+    from agents.models.provider import model_folder
+
+    return {"spec": f"hf:{model_folder('tiny')}", "temperature": 1.0}
+
+
+def weights(agent: dict[str, Any]) -> Path:
+    return Path(agent["spec"].removeprefix("hf:"))
+
+
+def test_play_and_rollouts_and_updates_count_a_decision_alike(base: dict[str, Any], tmp_path: Path) -> None:
+    """An improver's play is counted from records, MS-GRPO's by its engine, updates by their rows."""
+    from agents.models.base import Decoding
+    from benchmark.improve.methods.offline import recorded
+    from benchmark.improve.prompts import prompt_map_of
+    from research.credit.players import load
+    from research.credit.training import CountingEngine
+    from research.improvers.learning import count_tokens, task_of
+
+    task = task_of(base, GAME, 0, tmp_path / "task", lambda line: None)
+    played = task.play(base, task.seeds(4), resample=1)
+    paid = sum(sum(step["tokens"]) for record in played.records for step in record["steps"] if step["valid"])
+    prompts = prompt_map_of(base)
+    decisions = [one for episode in recorded([played.folder], [GAME], "think") for one in episode.decisions]
+    rows = [(prompts(one.request), one.response) for one in decisions]
+    assert len(rows) > 3
+    # an update also has the end of a sequence, which play stops before
+    assert count_tokens(rows, weights(base)) == paid + len(rows)
+
+    engine = CountingEngine(*load(weights(base)))
+    asked = [prompt for prompt, _ in rows]
+    turns = engine.generate(asked, Decoding(max_tokens=64), [(place,) for place in range(len(asked))])
+    ended = [(prompt, turn.response) for prompt, turn in zip(asked, turns, strict=True)]
+    assert engine.tokens == count_tokens(ended, weights(base)) - len(ended)
+
+
+def test_imitation_reads_what_was_counted_and_fits_its_budget(base: dict[str, Any], tmp_path: Path) -> None:
+    from research.improvers.learning import Costs, learn, task_of
+
+    study = read_comparison("improvers-miniature")
+    task = task_of(base, GAME, 0, tmp_path / "task", lambda line: None)
+    learnt = learn("imitate", study, task, 1_800, 1e-3, Costs(90.0, 330.0))
+    assert learnt.played == 0
+    assert learnt.rows == 20
+    assert learnt.updated == pytest.approx(1_800, rel=0.1)
+    assert (task.out / "agent.toml").exists()
+
+
+@pytest.mark.slow  # TRL takes seconds to import
+def test_own_play_gets_its_share_and_updates_what_is_left(base: dict[str, Any], tmp_path: Path) -> None:
+    from research.improvers.learning import Costs, learn, task_of
+
+    study = read_comparison("improvers-miniature")
+    learner = Learner(rates=(1e-3,), options={"rank": 0, "attempts": 4}, play_share=0.5, most_passes=2)
+    study = study.model_copy(update={"methods": {**study.methods, "preferences": learner}})
+    task = task_of(base, GAME, 0, tmp_path / "task", lambda line: None)
+    learnt = learn("preferences", study, task, 8_000, 1e-3, Costs(90.0, 330.0))
+    assert learnt.played == task.meter.spent.tokens
+    assert learnt.played == pytest.approx(4_000, rel=0.5)
+    assert 1 <= learnt.passes <= 2
+    assert learnt.rows % 2 == 0
+    assert learnt.updated % learnt.passes == 0
+    assert 0 < 30 * learnt.rows * learnt.passes < learnt.updated < 110 * learnt.rows * learnt.passes
+
+
+@pytest.mark.slow
+def test_a_miniature_ends_in_a_report_and_goes_on_where_it_was_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    command = ["reproduce", "--config", "improvers-miniature", "--jobs", "1", "--out", str(tmp_path / "out"), "--json"]
+    assert main(command) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["missing"] == []
+    removed = tmp_path / "out/learn/frozen-lake/msgrpo/3000/1/result.json"
+    removed.unlink()
+    assert main(command) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert _without_times(again) == _without_times(first)
+    for name in ("report.md", "report.json", "regret.svg"):
+        assert (tmp_path / "out" / name).exists(), name
+    trained = [run for run in first["runs"] if run["who"] == "msgrpo"]
+    assert all(run["played"] + run["updated"] >= run["budget"] for run in trained)
+
+
+def _without_times(report: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in run.items() if not key.endswith("seconds")} for run in report["runs"]]

@@ -1,0 +1,95 @@
+"""Recipes of the comparison of improvers: what they may say, the order of jobs, and what a folder accepts."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli import main
+from benchmark.errors import UsageError
+from research.improvers.jobs import ComparedFolder, jobs_of
+from research.improvers.settings import LEARNERS, RECIPES, is_comparison, read_comparison
+
+MINIATURE = Path("research/improvers/recipes/improvers-miniature.toml")
+
+
+def written(tmp_path: Path, old: str, new: str) -> Path:
+    """The miniature with something replaced, as a file."""
+    text = MINIATURE.read_text(encoding="utf-8")
+    assert old in text
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('games = ["frozen-lake"]', 'games = ["frozen-lak"]', "no scenario named 'frozen-lak'; did you mean"),
+        ('games = ["frozen-lake"]', 'games = ["snake"]', "snake has no exact values for one player, or no twin"),
+        ('games = ["frozen-lake"]', 'games = ["tic-tac-toe"]', "tic-tac-toe has no exact values for one player"),
+        ("[3_000, 6_000]", "[6_000, 3_000]", r"budgets must rise, got .*\(6000, 3000\)"),
+        ("[3_000, 6_000]", "[0]", "budgets.* must .* greater than or equal to 1, got 0"),
+        ("[methods.offline]", "[methods.gepa]", "no method with counted tokens named 'gepa'; there are: imitate"),
+        ("[methods.msgrpo]", "[methods.nobody]", "no method with counted tokens named 'nobody'"),
+        ('trained = "msgrpo"', "", "players.router: trained = '' doesn't go with spec"),
+        ("group_size = 4", "group_size = 0", "methods.msgrpo.options: group_size"),
+        ("attempts = 2", "attemps = 2", "no option of offline named 'attemps'; did you mean 'attempts'"),
+        ("layers = 1", "layers = 0", "base: layers is a whole number of at least 1, got 0"),
+        ("seeds = 2", "sedes = 2", "no setting of a comparison of improvers .* named 'sedes'; did you mean 'seeds'"),
+    ],
+)
+def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        read_comparison(written(tmp_path, old, new))
+    assert "\n" not in str(refused.value)
+
+
+def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (["--arms", "imitate"], ["--iterations", "3"], ["--ship", "here"]):
+        assert main(["reproduce", "--config", "improvers", *option]) == 2
+        assert f"{option[0]} isn't of the comparison of improvers" in capsys.readouterr().err
+    assert main(["reproduce", "--config", "improvers", "--games", "frozen-lak"]) == 2
+    assert "no game in this recipe named 'frozen-lak'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_job_has_what_it_needs_before_it(name: str) -> None:
+    study = read_comparison(name)
+    jobs, done = jobs_of(study), set[str]()
+    assert is_comparison(name)
+    for job in jobs:
+        assert set(job.needs) <= done, job
+        done.add(job.name)
+    assert len(done) == len(jobs)
+    learnt = [job for job in jobs if job.kind == "learn"]
+    assert len(learnt) == len(study.games) * len(study.methods) * len(study.budgets) * study.seeds
+
+
+def test_what_is_cut_short_has_whole_games_and_there_whole_seeds() -> None:
+    study = read_comparison("improvers")
+    jobs = jobs_of(study)
+    games = [job.game for job in jobs]
+    assert games == sorted(games, key=study.games.index)
+    compared = [job for job in jobs if job.game == study.games[0] and job.kind == "learn"]
+    per_seed = len(study.methods) * len(study.budgets)
+    assert [job.seed for job in compared] == [seed for seed in range(study.seeds) for _ in range(per_seed)]
+    assert {(job.method, job.budget) for job in compared[:per_seed]} == {
+        (method, budget) for method in study.methods for budget in study.budgets
+    }
+
+
+def test_the_published_recipe_has_three_budgets_seeds_and_every_method() -> None:
+    study = read_comparison("improvers")
+    assert set(study.methods) == set(LEARNERS)
+    assert len(study.budgets) == len(study.games) == 3
+    assert study.seeds >= 3
+
+
+def test_a_folder_takes_more_seeds_and_games_and_nothing_else(tmp_path: Path) -> None:
+    study, folder = read_comparison("improvers"), ComparedFolder(tmp_path / "out")
+    folder.claim(study.model_copy(update={"games": study.games[:1], "seeds": 3}))
+    folder.claim(study)
+    with pytest.raises(UsageError, match="was made with seeds = 5, now it is 3"):
+        folder.claim(study.model_copy(update={"seeds": 3}))
+    with pytest.raises(UsageError, match="was made with episodes"):
+        folder.claim(study.model_copy(update={"episodes": 3}))
