@@ -213,7 +213,7 @@ def refused_of(findings: Findings) -> dict[str, str]:
 
 
 def _plain_method(findings: Findings) -> str:
-    return str(findings.study.arms[findings.study.plain].get("credit", "msgrpo"))
+    return str(findings.study.arms.get(findings.study.plain, {}).get("credit", "msgrpo"))
 
 
 class ArmResult(NamedTuple):

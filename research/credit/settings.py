@@ -176,12 +176,13 @@ class Study(BaseModel):
     @property
     def draw_sizes(self) -> tuple[int, ...]:
         """How many episodes draw rules are measured with; nothing where they aren't."""
-        return () if self.draws is None else self.draws.sizes
+        measured = self.draws or self.thinking
+        return () if measured is None else measured.sizes
 
     @property
     def plain(self) -> str:
-        """The arm that the stages of training come from."""
-        return next(iter(self.arms))
+        """The arm that the stages of training come from; empty in a study that trains nothing."""
+        return next(iter(self.arms), "")
 
     @property
     def temperature(self) -> float:
