@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from benchmark.errors import UsageError, unknown_name
+from research.credit.questions.plan import Questions
 from research.jobs.recipes import (
     Count,
     PositiveCount,
@@ -26,6 +27,7 @@ from textgames.scenarios import SCENARIOS, Scenario
 RECIPES = (
     "credit",
     "credit-dose",
+    "credit-questions",
     "credit-quick",
     "credit-large",
     "credit-miniature",
@@ -57,6 +59,7 @@ class StudyGame(BaseModel):
     trained: bool = False  # whether methods are also compared by training on it
     draws: bool = True  # whether draw rules are measured on it
     max_states: PositiveCount = 20_000  # within reach of a batch's starts
+    imitation: tuple[PositiveCount, ...] = ()  # steps of imitation of the bases that questions.penalty trains
 
 
 class Measurement(BaseModel):
@@ -101,6 +104,7 @@ class Study(BaseModel):
     measurement: Measurement | None = None  # of methods; none: only training is compared
     draws: DrawMeasurement | None = None  # of draw rules
     thinking: Thinking | None = None
+    questions: Questions | None = None  # with them nothing else is measured or trained
     rates: tuple[Rate, ...]  # learning rates that every arm is tuned over
     tuning_share: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.5  # of a run's tokens, for each of those
     seeds: PositiveCount = 5  # training runs per game and arm, with seeds ``0 .. seeds - 1``
