@@ -12,7 +12,9 @@ from research.credit.jobs import StudyFolder, jobs_of
 from research.credit.questions.answers import collapses, group_sizes, penalties, shorts, splits, staleness
 from research.credit.settings import Study, read_study
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
 
 from agents.msgrpo.credit import Batch, Credit, Trajectory
 from agents.msgrpo.learner.loss import importance_weights
@@ -91,7 +93,7 @@ def test_with_weights_the_old_policys_batches_expect_the_new_ones_gradient() -> 
 
 
 def test_truncated_weights_are_the_trainers() -> None:
-    batch, credit, now = toy(0.8, 0.3)
+    batch, _, now = toy(0.8, 0.3)
     told = [torch.as_tensor(each.old_logprobs[0]) for each in batch.trajectories if each.old_logprobs]
     theirs, _ = importance_weights([torch.as_tensor(own[0]) for own in now], told, 2.0)
     own = measures.weighted(batch, Credit.of([np.ones(1), np.ones(1)]), now, 2.0)["truncated"]
