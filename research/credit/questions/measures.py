@@ -103,9 +103,12 @@ def staleness(
             for own in part:
                 now = [[scores[number] for number in numbers] for numbers in own.row_of]
                 credits = weighted(own.batch, method.assign(own.batch, np.random.default_rng(0)), now, cap)
-                for name in WEIGHTS if lag else WEIGHTS[:1]:  # on-policy all weights are 1
-                    gradients[name].append(batch_gradient(model, own, credits[name], exact))
                 drift.append(_drift(own.batch, now, cap))
+                for name in WEIGHTS if lag else WEIGHTS[:1]:  # on-policy all weights are 1
+                    same = name == "truncated" and not drift[-1]["clipped"]
+                    gradients[name].append(
+                        gradients["token"][-1] if same else batch_gradient(model, own, credits[name], exact)
+                    )
         results = {name: compared(own or gradients["none"], exact) for name, own in gradients.items()}
         fresh = fresh if lag else results["none"].cosines
         for name, (figures, cosines) in results.items():

@@ -105,7 +105,7 @@ def test_lag_0_is_on_policy_and_drift_makes_the_cosine_fall() -> None:
     policy, far = direct_policy(), direct_policy()
     with torch.no_grad():
         generator = torch.Generator().manual_seed(0)
-        for each in far.model.model.parameters():
+        for each in ScoreModel(far).parameters.values():
             each += 0.5 * torch.randn(each.shape, generator=generator, dtype=each.dtype)
     older = {0: policy, 1: direct_policy(), 2: far}
     rows = {
