@@ -18,7 +18,8 @@ from research.credit.findings import (
     refused_of,
     told_apart,
 )
-from research.credit.questions.answers import answered, answers_data
+from research.credit.questions.answers import answers_data
+from research.credit.questions.section import answered
 from research.credit.settings import STAGES, Study
 from research.credit.tables import (
     arms_table,

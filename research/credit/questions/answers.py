@@ -1,9 +1,9 @@
-"""What came of the questions: figures over runs, with corrected p-values, as rows for tables, pictures and JSON.
+"""What came of the questions: figures over runs, with corrected p-values.
 
 A run of a game is a cluster: its figures are means over batches and stages, and intervals are over runs.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,98 +11,80 @@ import numpy as np
 from agents.common.intervals import Estimate, student, wilson
 from benchmark.score.statistics import holm, student_p_value
 from research.credit.findings import Findings
-from research.jobs.report import table
 
 COLLAPSED = 0.1
 """The entropy of a policy's valid actions, as a share of the largest, below which it has collapsed."""
 
-Cell = tuple[str, int]  # a game and a run of it
+What = tuple[Any, ...]
+ByRun = dict[What, dict[tuple[str, ...], float]]
+"""``{what: {(game, run): a figure}}``."""
 
 
 class Answer(NamedTuple):
     """A figure over runs, and what it is less that of its comparison."""
 
-    what: tuple[Any, ...]
+    what: What
     value: Estimate
-    bias: float  # the mean cosine of the mean gradient, by products of different batches; NaN where there is none
     difference: Estimate
     p_value: float
-    p_holm: float = 1.0
+    p_holm: float = 1.0  # over the tests of the question; 1 where it is compared with itself
 
     def to_json(self) -> dict[str, Any]:
         estimates = {name: getattr(self, name).to_json() for name in ("value", "difference")}
         return {**self._asdict(), **estimates, "what": list(self.what)}
 
 
-def corrected(answers: Sequence[Answer], tested: Callable[[Answer], bool]) -> list[Answer]:
-    """The answers with Holm's correction over those that are tests."""
-    chosen = [each for each in answers if tested(each)]
-    adjusted = dict(zip([each.what for each in chosen], holm([each.p_value for each in chosen]), strict=True))
-    return [each._replace(p_holm=adjusted.get(each.what, 1.0)) for each in answers]
+def answers(figures: ByRun, comparison: Callable[[What], What]) -> list[Answer]:
+    """Every figure beside its comparison, paired by run, with Holm's correction over all."""
+    rows = []
+    for what, own in figures.items():
+        other = figures.get(comparison(what), {})
+        less = np.array([value - other[run] for run, value in own.items() if run in other])
+        rows.append(Answer(what, student([*own.values()]), student(less), student_p_value(less)))
+    tests = [each for each in rows if comparison(each.what) != each.what]
+    corrected = dict(zip([each.what for each in tests], holm([each.p_value for each in tests]), strict=True))
+    return [each._replace(p_holm=corrected.get(each.what, 1.0)) for each in rows]
 
 
-def _along(findings: Findings, question: str) -> Iterator[tuple[Cell, Mapping[str, Any]]]:
-    """Every row that a question has of the plain runs, with the run that it is of."""
+def figures_of(findings: Findings, question: str, keys: Sequence[str], figure: Callable[[Any], Any]) -> ByRun:
+    """A figure of the rows that a question has of the plain runs, by the keys that tell them apart."""
+    found: dict[What, dict[tuple[str, ...], list[float]]] = {}
     for name, result in findings.asked.items():
-        _, game, run, *_ = name.split("/")
-        for stage in result.get("stages", ()):
-            for row in stage.get(question, ()):
-                yield (game, int(run)), row
+        rows = [row for stage in result.get("stages", ()) for row in stage.get(question, ())]
+        for row in rows:
+            if (value := figure(row)) is not None:
+                by_run = found.setdefault(tuple([row[key] for key in keys]), {})
+                by_run.setdefault(tuple(name.split("/")[1:3]), []).append(value)
+    return _means(found)
 
 
-def _by_run(rows: Iterator[tuple[Cell, Mapping[str, Any]]], *keys: str) -> dict[tuple[Any, ...], dict[Cell, Any]]:
-    """``{what: {run: (cosine, bias)}}``, the means over a run's stages."""
-    found: dict[tuple[Any, ...], dict[Cell, list[tuple[float, float]]]] = {}
-    for cell, row in rows:
-        pair = (row["cosine"]["value"], row["bias"]["value"])
-        if pair[0] is not None:
-            own = found.setdefault(tuple([row[key] for key in keys]), {}).setdefault(cell, [])
-            own.append((pair[0], np.nan if pair[1] is None else pair[1]))
-    return {what: {cell: np.mean(pairs, axis=0) for cell, pairs in by_cell.items()} for what, by_cell in found.items()}
+def _means(found: Mapping[What, Mapping[tuple[str, ...], Sequence[float]]]) -> ByRun:
+    return {what: {run: float(np.mean(own)) for run, own in by_run.items()} for what, by_run in found.items()}
 
 
-def _answer(what: tuple[Any, ...], own: Mapping[Cell, Any], other: Mapping[Cell, Any]) -> Answer:
-    less = np.array([own[cell][0] - other[cell][0] for cell in own if cell in other])
-    biases = [each[1] for each in own.values() if np.isfinite(each[1])]
-    value = student([each[0] for each in own.values()])
-    return Answer(what, value, float(np.mean(biases or [np.nan])), student(less), student_p_value(less))
+STALENESS, GROUPS = ("lag", "weights"), ("method", "size")
+"""What tells the rows of a question apart."""
 
 
-def staleness(findings: Findings) -> list[Answer]:
+def staleness(findings: Findings, figure: str = "cosine") -> list[Answer]:
     """``(lag, weights)``: without weights beside lag 0, with weights beside none at that lag."""
-    by_run = _by_run(_along(findings, "staleness"), "lag", "weights")
-    answers = [
-        _answer((lag, weights), own, by_run[0, "none"] if weights == "none" else by_run[lag, "none"])
-        for (lag, weights), own in by_run.items()
-        if lag or weights == "none"
-    ]
-    return corrected(answers, lambda each: each.what[0] > 0)
+    found = figures_of(findings, "staleness", STALENESS, lambda row: row[figure]["value"])
+    found = {what: own for what, own in found.items() if what[0] or what[1] == "none"}
+    return answers(found, lambda what: (0 if what[1] == "none" else what[0], "none"))
 
 
-def drift(findings: Findings) -> dict[int, dict[str, float]]:
-    """``{lag: {nats an episode, share of tokens above the cap}}``, means over runs and stages."""
-    found: dict[int, list[tuple[float, float]]] = {}
-    for _, row in _along(findings, "staleness"):
-        if row["weights"] == "none":
-            found.setdefault(row["lag"], []).append((row["kl"], row["clipped"]))
-    return {lag: dict(zip(("kl", "clipped"), np.mean(own, axis=0).tolist(), strict=True)) for lag, own in found.items()}
-
-
-def group_sizes(findings: Findings) -> list[Answer]:
+def group_sizes(findings: Findings, figure: str = "cosine") -> list[Answer]:
     """``(method, size)`` beside groups of 8, or of the smallest size where there are none of 8."""
-    by_run = _by_run(_along(findings, "groups"), "method", "size")
-    sizes = sorted({size for _, size in by_run})
+    found = figures_of(findings, "groups", GROUPS, lambda row: row[figure]["value"])
+    sizes = {size for _, size in found}
     usual = 8 if 8 in sizes else min(sizes, default=0)
-    answers = [_answer((method, size), own, by_run[method, usual]) for (method, size), own in by_run.items()]
-    return corrected(answers, lambda each: each.what[1] != usual)
+    return answers(found, lambda what: (what[0], usual))
 
 
-def silent(findings: Findings) -> dict[int, Estimate]:
-    """``{size: the share of groups whose returns are all equal}``, over runs."""
-    found: dict[int, dict[Cell, list[float]]] = {}
-    for cell, row in _along(findings, "groups"):
-        found.setdefault(row["size"], {}).setdefault(cell, []).append(row["silent"])
-    return {size: student([float(np.mean(own)) for own in by_run.values()]) for size, by_run in found.items()}
+def plain_figure(findings: Findings, question: str, key: str, figure: str) -> dict[Any, Estimate]:
+    """``{value of the key: a figure that is a number}``, over runs."""
+    found = figures_of(findings, question, [key], lambda row: row[figure])
+    return {what: student([*own.values()]) for (what,), own in found.items()}
 
 
 class Split(NamedTuple):
@@ -122,27 +104,23 @@ def splits(findings: Findings) -> list[Split]:
     for name, result in findings.asked.items():
         _, game, run, place = name.split("/")
         for each in result.get("stages", [result]):
-            if "parts" in each:
-                parts = each["parts"]
+            if (parts := each.get("parts")) is not None:
                 share = parts["penalty"] / max(parts["penalty"] + parts["reward"], 1e-300)
-                where = each.get("stage", place)
-                rows.append(Split(game, int(run), where, each["standing"]["valid"], share, parts["cosine"]))
+                where = (each.get("stage", place), each["standing"]["valid"])
+                rows.append(Split(game, int(run), *where, share, parts["cosine"]))
     return rows
 
 
 class Short(NamedTuple):
-    """A short run under a format penalty."""
+    """A short run under a format penalty, from a base of so many steps of imitation."""
 
     game: str
-    run: int
+    run: str
     steps: int
     penalty: float
     collapsed: bool  # before its first success
-    succeeded: bool  # ever, in what it played
-    valid: float  # at the end, as the next two
-    entropy: float
-    returns: float
-    points: Sequence[Mapping[str, float]]
+    points: Sequence[Mapping[str, float]]  # iterations, and where the policy stood
+    success: Sequence[float]  # of the episodes of every iteration
 
 
 def shorts(findings: Findings) -> list[Short]:
@@ -152,24 +130,19 @@ def shorts(findings: Findings) -> list[Short]:
         _, game, run, place = name.split("/")
         for each in result.get("runs", ()):
             points, success = each["points"], each["success"]
-            end = {key: points[-1][key] for key in ("valid", "entropy", "returns")}
             collapsed = any(
                 point["entropy"] < COLLAPSED and not any(success[: int(point["iterations"])]) for point in points
             )
-            rows.append(
-                Short(game, int(run), int(place), each["penalty"], collapsed, any(success), **end, points=points)
-            )
+            rows.append(Short(game, run, int(place), each["penalty"], collapsed, points, success))
     return rows
 
 
 def penalties(findings: Findings) -> list[Answer]:
-    """``(penalty,)``: the expected return at the end beside that with a penalty of 1, both levels averaged."""
-    found: dict[tuple[float], dict[Cell, list[float]]] = {}
+    """``(penalty,)``: the expected return at the end beside that with a penalty of 1, over all levels of imitation."""
+    found: dict[What, dict[tuple[str, ...], list[float]]] = {}
     for each in shorts(findings):
-        found.setdefault((each.penalty,), {}).setdefault((each.game, each.run), []).append(each.returns)
-    by_run = {what: {cell: (np.mean(own), np.nan) for cell, own in cells.items()} for what, cells in found.items()}
-    answers = [_answer(what, own, by_run.get((1.0,), {})) for what, own in by_run.items()]
-    return corrected(answers, lambda each: each.what != (1.0,))
+        found.setdefault((each.penalty,), {}).setdefault((each.game, each.run), []).append(each.points[-1]["returns"])
+    return answers(_means(found), lambda what: (1.0,))
 
 
 def collapses(findings: Findings) -> dict[float, Estimate]:
@@ -184,90 +157,13 @@ def answers_data(findings: Findings) -> dict[str, Any]:
     """All answers as plain data, beside what they are computed from."""
     if not findings.asked:
         return {}
+    told = {"staleness": staleness, "groups": group_sizes, "penalties": penalties}
     return {
-        "answers": {
-            "staleness": [each.to_json() for each in staleness(findings)],
-            "drift": drift(findings),
-            "groups": [each.to_json() for each in group_sizes(findings)],
-            "silent": {size: own.to_json() for size, own in silent(findings).items()},
-            "splits": [each._asdict() for each in splits(findings)],
-            "penalties": [each.to_json() for each in penalties(findings)],
-            "collapses": {f"{penalty:g}": own.to_json() for penalty, own in collapses(findings).items()},
-        },
+        **{name: [each.to_json() for each in of(findings)] for name, of in told.items()},
+        "splits": [each._asdict() for each in splits(findings)],
+        "collapses": [{"penalty": size, **own.to_json()} for size, own in collapses(findings).items()],
         "asked": [
-            {**{key: value for key, value in result.items() if key != "facts"}, "job": name}
+            {"job": name, **{key: own for key, own in result.items() if key != "facts"}}
             for name, result in findings.asked.items()
         ],
     }
-
-
-def answered(findings: Findings, pictures: Mapping[str, str]) -> list[str]:
-    """The report's sections, of the questions that were asked."""
-    parts = []
-    if stale := staleness(findings):
-        apart = drift(findings)
-        head = ["lag", "weights", "cosine", "of the mean", "difference", "p (Holm)", "nats", "above cap"]
-        rows = [
-            [str(lag), weights, *_told(each), f"{apart[lag]['kl']:.3f}", f"{apart[lag]['clipped']:.2%}"]
-            for each in stale
-            for lag, weights in [each.what]
-        ]
-        parts += ["## Staleness", _STALENESS, table(head, rows), pictures.get("staleness.svg", "")]
-    if sized := group_sizes(findings):
-        quiet = silent(findings)
-        head = ["method", "group size", "cosine", "of the mean", "difference", "p (Holm)", "groups without signal"]
-        rows = [[each.what[0], str(each.what[1]), *_told(each), f"{quiet[each.what[1]]:.2f}"] for each in sized]
-        parts += ["## Group size at equal tokens", _GROUPS, table(head, rows), pictures.get("groups.svg", "")]
-    if split := splits(findings):
-        head = ["game", "run", "where", "valid", "penalty's share", "cosine"]
-        rows = [
-            [each.game, str(each.run), each.place, f"{each.valid:.3f}", f"{each.share:.3f}", f"{each.cosine:.2f}"]
-            for each in split
-        ]
-        parts += ["## The format penalty's part of the gradient", _PENALTY, table(head, rows)]
-        parts += [pictures.get("penalty.svg", "")]
-    if runs := shorts(findings):
-        head = [
-            "penalty",
-            "return at the end",
-            "less that at 1",
-            "p (Holm)",
-            "collapsed first",
-            "runs",
-            "valid at the end",
-        ]
-        share = collapses(findings)
-        rows = [
-            [
-                *(f"{size:g}", f"{each.value:.3f}", f"{each.difference:.3f}", f"{each.p_holm:.2f}"),
-                *(f"{share[size]:.2f}", str(len(own)), f"{np.mean([one.valid for one in own]):.2f}"),
-            ]
-            for each in penalties(findings)
-            for size in each.what
-            for own in [[one for one in runs if one.penalty == size]]
-        ]
-        parts += ["### Training under it", _TRAINING, table(head, rows)]
-    return parts
-
-
-def _told(each: Answer) -> tuple[str, str, str, str]:
-    return f"{each.value:.3f}", f"{each.bias:.2f}", f"{each.difference:.3f}", f"{each.p_holm:.2g}"
-
-
-_STALENESS = (
-    "Cosine of a batch's gradient with the exact one of the policy that learns, where a policy some iterations older "
-    "played the batch. *Of the mean*: the cosine of the mean gradient. The difference is to lag 0 without weights, and "
-    "with weights to none at that lag. *Nats*: KL of an episode's responses from the old policy to the new."
-)
-_GROUPS = (
-    "Cosine of a batch's gradient with the exact one of all starts, at equal numbers of episodes, and so of tokens. "
-    "The difference is to groups of 8."
-)
-_PENALTY = (
-    "The exact gradient is linear in what is paid, so it is the sum of a part of the game's rewards and one of the "
-    "format penalty. The share is that of the penalty's length in the sum of both lengths, at a penalty of 1."
-)
-_TRAINING = (
-    "Short runs from the bases that hardly answer. A policy has collapsed before its first success where the entropy "
-    f"of its valid actions is below {COLLAPSED:g} of the largest before any episode succeeded."
-)

@@ -9,15 +9,19 @@ import numpy as np
 
 from agents.common.intervals import Estimate
 from research.credit.findings import Findings
-from research.credit.questions.answers import drift, group_sizes, shorts, silent, splits, staleness
+from research.credit.questions.answers import group_sizes, plain_figure, shorts, splits, staleness
 from research.jobs.pictures import COLOURS, figure_of, save
 
 
 def draw_questions(findings: Findings, folder: Path) -> list[tuple[str, str]]:
     """Draw what was asked; returns ``(file name, caption)`` of every picture."""
     kinds: dict[str, tuple[bool, Callable[[Findings], Any], str]] = {
-        "staleness.svg": (bool(drift(findings)), _staleness, "Cosine with the exact gradient by policy lag"),
-        "groups.svg": (bool(silent(findings)), _groups, "Cosine with the exact gradient by group size, equal episodes"),
+        "staleness.svg": (bool(staleness(findings)), _staleness, "Cosine with the exact gradient by policy lag"),
+        "groups.svg": (
+            bool(group_sizes(findings)),
+            _groups,
+            "Cosine with the exact gradient by group size, equal episodes",
+        ),
         "penalty.svg": (
             bool(splits(findings)),
             _penalty,
@@ -67,7 +71,7 @@ def _groups(findings: Findings) -> Any:
     for colour, method in zip(cycle(COLOURS), dict.fromkeys(each.what[0] for each in answers), strict=False):
         own = sorted((each for each in answers if each.what[0] == method), key=lambda each: each.what[1])
         _line(cosines, [each.what[1] for each in own], [each.value for each in own], colour, method)
-    shares = silent(findings)
+    shares = plain_figure(findings, "groups", "size", "silent")
     _line(quiet, [*shares], [*shares.values()], COLOURS[0], "")
     cosines.set_ylabel("cosine")
     quiet.set_ylabel("groups without signal")
