@@ -55,7 +55,7 @@ def _asked(study: Study, questions: Questions) -> list[StudyJob]:
         jobs += [
             StudyJob(f"ask/{game}/{run}/{steps}", "ask", game=game, run=run, arm=study.plain, steps=steps)
             for game, about in study.games.items()
-            for steps in (() if questions.penalty is None else about.imitation)
+            for steps in (about.imitation or () if questions.penalty is not None else ())
         ]
     return jobs
 

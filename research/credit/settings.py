@@ -59,7 +59,7 @@ class StudyGame(BaseModel):
     trained: bool = False  # whether methods are also compared by training on it
     draws: bool = True  # whether draw rules are measured on it
     max_states: PositiveCount = 20_000  # within reach of a batch's starts
-    imitation: tuple[PositiveCount, ...] = ()  # steps of imitation of the bases that questions.penalty trains
+    imitation: tuple[PositiveCount, ...] | None = None  # steps of it of the bases that questions.penalty trains
 
 
 class Measurement(BaseModel):

@@ -96,15 +96,13 @@ def _penalty(findings: Findings) -> Any:
     first.legend(fontsize=7)
     for axis, game in zip(others, games, strict=True):
         for colour, penalty in zip(cycle(COLOURS), dict.fromkeys(each.penalty for each in runs), strict=False):
-            for each in runs:
-                if (each.game, each.penalty) == (game, penalty):
-                    curve = [[point[name] for point in each.points] for name in ("iterations", "returns")]
-                    axis.plot(*curve, color=colour, linewidth=0.7, label=f"{penalty:g}")
+            own = [each for each in runs if (each.game, each.penalty) == (game, penalty)]
+            for number, each in enumerate(own):
+                curve = [[point[name] for point in each.points] for name in ("iterations", "returns")]
+                axis.plot(*curve, color=colour, linewidth=0.7, label="_" if number else f"{penalty:g}")
         axis.set_title(game, fontsize=8)
         axis.set_xlabel("iterations")
-        handles, labels = axis.get_legend_handles_labels()
-        axis.legend(*zip(*dict(zip(labels, zip(handles, labels, strict=True), strict=True)).values(), strict=True),
-                    fontsize=7, title="penalty", title_fontsize=7)  # fmt: skip
+        axis.legend(fontsize=7, title="penalty", title_fontsize=7)
     if others:
         others[0].set_ylabel("expected return")
     for axis in axes[0]:
