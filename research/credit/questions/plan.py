@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from benchmark.errors import UsageError
 from research.jobs.recipes import PositiveCount
 
-Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
 
@@ -57,7 +56,7 @@ class Penalty(_Table):
     """The parts of the exact gradient, and short runs under several format penalties from bases that hardly answer."""
 
     penalties: tuple[NotNegative, ...]
-    share: Share  # of the game's tokens, for each of those runs
+    tokens: PositiveCount  # of each of those runs, in which invalid responses are long
     evaluations: PositiveCount  # of such a run after its start
 
 

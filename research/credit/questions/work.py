@@ -98,10 +98,9 @@ def _from_a_weak_base(job: StudyJob, study: Study, report: Report) -> dict[str, 
             report((number + share) / len(penalty.penalties))
 
         settings = study.training_settings(job.game, job.arm, job.run, study.rates[0]) | {"format_penalty": size}
-        budget = round(study.games[job.game].tokens * penalty.share)
         record = train(
-            deepcopy(draft.model), draft.tokenizer, study.scenario(job.game), settings, budget, penalty.evaluations,
-            evaluate, tell,
+            deepcopy(draft.model), draft.tokenizer, study.scenario(job.game), settings, penalty.tokens,
+            penalty.evaluations, evaluate, tell,
         )  # fmt: skip
         iterations = [{"iterations": point.iterations} for point in record.points]
         runs.append(

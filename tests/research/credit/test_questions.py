@@ -59,7 +59,7 @@ batches = 2
 starts = 4
 [questions.penalty]
 penalties = [0.0, 1.0]
-share = 0.5
+tokens = 1_500
 evaluations = 2
 """
 
