@@ -96,9 +96,9 @@ def _penalty(findings: Findings) -> Any:
     first.legend(fontsize=7)
     for axis, game in zip(others, games, strict=True):
         for colour, penalty in zip(cycle(COLOURS), dict.fromkeys(each.penalty for each in runs), strict=False):
-            own = [each for each in runs if (each.game, each.penalty) == (game, penalty)]
-            for number, each in enumerate(own):
-                curve = [[point[name] for point in each.points] for name in ("iterations", "returns")]
+            under = [each for each in runs if (each.game, each.penalty) == (game, penalty)]
+            for number, short in enumerate(under):
+                curve = [[point[name] for point in short.points] for name in ("iterations", "returns")]
                 axis.plot(*curve, color=colour, linewidth=0.7, label="_" if number else f"{penalty:g}")
         axis.set_title(game, fontsize=8)
         axis.set_xlabel("iterations")
