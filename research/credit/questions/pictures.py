@@ -9,7 +9,7 @@ import numpy as np
 
 from agents.common.intervals import Estimate
 from research.credit.findings import Findings
-from research.credit.questions.answers import group_sizes, plain_figure, shorts, splits, staleness
+from research.credit.questions.answers import COLLAPSED, group_sizes, plain_figure, shorts, splits, staleness
 from research.jobs.pictures import COLOURS, figure_of, save
 
 
@@ -25,7 +25,8 @@ def draw_questions(findings: Findings, folder: Path) -> list[tuple[str, str]]:
         "penalty.svg": (
             bool(splits(findings)),
             _penalty,
-            "The format penalty's share of the exact gradient by the valid share, and short runs under four penalties",
+            "The format penalty's share of the exact gradient by the valid share, and the entropy of valid actions in "
+            "short runs from bases that hardly answer, by format penalty; below the grey line a policy has collapsed",
         ),
     }
     drawn = []
@@ -43,6 +44,11 @@ def _line(axis: Any, places: Sequence[float], values: Sequence[Estimate], colour
     axis.errorbar(places, means, yerr=spread, color=colour, marker="o", markersize=3, capsize=2, label=label)
 
 
+def _doubling(axis: Any, places: Sequence[int]) -> None:
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(places, [str(place) for place in places])
+
+
 def _staleness(findings: Findings) -> Any:
     figure, ((cosines, differences),) = figure_of(2, 1, 8.4, 3.4)
     answers = staleness(findings)
@@ -58,7 +64,7 @@ def _staleness(findings: Findings) -> Any:
     cosines.set_ylabel("cosine")
     differences.set_ylabel("difference (none: to lag 0; others: to none)")
     for axis in (cosines, differences):
-        axis.set_xscale("log", base=2)
+        _doubling(axis, sorted({each.what[0] for each in answers} - {0}))
         axis.set_xlabel("lag, iterations")
         axis.grid(alpha=0.3)
     cosines.legend(fontsize=7, title="weights", title_fontsize=7)
@@ -76,7 +82,7 @@ def _groups(findings: Findings) -> Any:
     cosines.set_ylabel("cosine")
     quiet.set_ylabel("groups without signal")
     for axis in (cosines, quiet):
-        axis.set_xscale("log", base=2)
+        _doubling(axis, [*shares])
         axis.set_xlabel("episodes in a group")
         axis.grid(alpha=0.3)
     cosines.legend(fontsize=7)
@@ -98,13 +104,15 @@ def _penalty(findings: Findings) -> Any:
         for colour, penalty in zip(cycle(COLOURS), dict.fromkeys(each.penalty for each in runs), strict=False):
             under = [each for each in runs if (each.game, each.penalty) == (game, penalty)]
             for number, short in enumerate(under):
-                curve = [[point[name] for point in short.points] for name in ("iterations", "returns")]
+                curve = [[point[name] for point in short.points] for name in ("iterations", "entropy")]
                 axis.plot(*curve, color=colour, linewidth=0.7, label="_" if number else f"{penalty:g}")
+        axis.axhline(COLLAPSED, color="#999999", linewidth=0.8)
+        axis.set_ylim(0, 1)
         axis.set_title(game, fontsize=8)
         axis.set_xlabel("iterations")
         axis.legend(fontsize=7, title="penalty", title_fontsize=7)
     if others:
-        others[0].set_ylabel("expected return")
+        others[0].set_ylabel("entropy of valid actions, of the largest")
     for axis in axes[0]:
         axis.grid(alpha=0.3)
     return figure
