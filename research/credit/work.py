@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.players import expected_return, load
+from research.credit.players import examples_of, expected_return, load
 from research.credit.settings import Study
 from research.jobs.work import Report, Work
 
@@ -31,17 +31,6 @@ def make_base(job: StudyJob, study: Study, folder: StudyFolder, report: Report) 
         "recipe": recipe.as_data,
         "losses": list(draft.losses),
     }
-
-
-def examples_of(study: Study, game: str, recipe: Any) -> Any:
-    """What a game's base imitates; ``None`` for the recipe's own demonstrations."""
-    from agents.tiny.legal_play import legal_play
-
-    if study.games[game].start != "legal-play":
-        return None
-    # by hand, since the game may have settings of its own, which a recipe's list of scenarios can't tell
-    rng = np.random.default_rng([recipe.seed, 1, 0])
-    return legal_play(study.scenario(game), recipe.examples, rng, texts=recipe.texts)
 
 
 def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from benchmark.credit.batches import Setting
 from benchmark.credit.exact.truth import Truth
 from benchmark.credit.gradients.scores import ScoreModel
 from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.players import load, policy_of
+from research.credit.players import examples_of, load, policy_of
 from research.credit.questions.measures import FewStarts, group_sizes, parts_of, staleness, standing, truth_of
 from research.credit.questions.plan import Penalty, Questions
 from research.credit.settings import STAGES, Study
@@ -76,7 +76,6 @@ def _at_a_stage(
 def _from_a_weak_base(job: StudyJob, study: Study, report: Report) -> dict[str, Any]:
     """Imitate for a few steps, split the exact gradient, and train under every format penalty from there."""
     from agents.tiny import pretrain
-    from research.credit.work import examples_of
 
     assert study.questions is not None
     assert study.questions.penalty is not None
