@@ -254,9 +254,8 @@ def _method(findings: Findings, facts: Facts) -> str:
     lines = [f"- done with textbench {code}" for code in findings.code]
     lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
     lines.append(f"- processor time of all jobs together: {duration(sum(findings.seconds.values()))}")
-    lines.append(
-        f"- all runs: {shown}; learning rate constant; evaluated at temperature {study.evaluation_temperature:g}"
-    )
+    evaluated = study.evaluation_temperature if study.questions is None else study.temperature
+    lines.append(f"- all runs: {shown}; learning rate constant; evaluated at temperature {evaluated:g}")
     lines += [
         f"- arm {arm}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
         for arm, settings in study.arms.items()
