@@ -11,6 +11,7 @@ examples:
   textbench reproduce --config stability          what each setting of MS-GRPO changes
   textbench reproduce --config credit             methods of credit measured and compared by training
   textbench reproduce --config credit-dose        learning against a known dose of true credit
+  textbench reproduce --config credit-questions   staleness, group size and format penalty, by exact gradients
   textbench reproduce --config improvers          ways to make a player better, at equal budgets of tokens
   textbench reproduce --config smollm2            the experiment with a pretrained model: hours, in parts
   textbench reproduce --config smollm2 --quick    one part of it, in less than half an hour

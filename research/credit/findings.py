@@ -62,6 +62,7 @@ class Findings:
         missing: names of the jobs without a result.
         seconds: ``{job: how long it took}``, of the processor.
         code: the versions that did the jobs.
+        asked: ``{job: what the questions' job found}``.
     """
 
     study: Study
@@ -75,6 +76,7 @@ class Findings:
     missing: Sequence[str]
     seconds: Mapping[str, float]
     code: Sequence[str]
+    asked: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def is_weak(self, cell: Cell) -> bool:
         """Whether even the oracle's gradient was mostly noise there, so that the cell is in no mean."""
@@ -87,7 +89,7 @@ def read_findings(study: Study, folder: StudyFolder) -> Findings:
     there = {job.name: folder.result(job.name) for job in jobs if folder.result_file(job.name).exists()}
     of = {
         kind: [(job, there[job.name]) for job in jobs if job.kind == kind and job.name in there]
-        for kind in ("base", "stages", "measure", "draws", "think", "tune", "train")
+        for kind in ("base", "stages", "measure", "draws", "think", "tune", "train", "ask")
     }
     tuned: dict[tuple[str, str], dict[float, float]] = {}
     for job, result in of["tune"]:
@@ -111,6 +113,7 @@ def read_findings(study: Study, folder: StudyFolder) -> Findings:
         missing=tuple(job.name for job in jobs if not folder.is_done(job.name)),
         seconds={name: result["processor_seconds"] for name, result in there.items()},
         code=tuple(dict.fromkeys(result["facts"]["textbench"] for result in there.values())),
+        asked={job.name: result for job, result in of["ask"]},
     )
 
 

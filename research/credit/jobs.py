@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from research.credit.questions.plan import Questions
 from research.credit.settings import STAGES, Study
 from research.jobs.folder import Folder
 
-Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train"]
+Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train", "ask"]
 
 
 class StudyJob(NamedTuple):
@@ -22,6 +23,7 @@ class StudyJob(NamedTuple):
     arm: str = ""
     seed: int = 0
     rate: float = 0.0  # the learning rate that is tried
+    steps: int = 0  # of imitation, where a question is asked of a base of its own
 
 
 def jobs_of(study: Study) -> list[StudyJob]:
@@ -31,6 +33,8 @@ def jobs_of(study: Study) -> list[StudyJob]:
     first game, then the later stages are measured, then comes training on the other games, seed by seed; the further
     runs of the games, which are measured alone, come last.
     """
+    if study.questions is not None:
+        return _asked(study, study.questions)
     jobs = [*_plain_run(study, 0), *_measured(study, 0, STAGES[:1])]
     if study.thinking is not None:
         jobs += [StudyJob(f"think/{name}", "think", game=name) for name in study.thinking.temperatures]
@@ -38,6 +42,21 @@ def jobs_of(study: Study) -> list[StudyJob]:
     jobs += [*_trained(study, first), *_measured(study, 0, STAGES[1:]), *_trained(study, others)]
     for run in range(1, study.runs):
         jobs += [*_plain_run(study, run), *_measured(study, run, STAGES)]
+    return jobs
+
+
+def _asked(study: Study, questions: Questions) -> list[StudyJob]:
+    """The questions' jobs, run by run, so that one that is cut short has some runs of every game."""
+    jobs = []
+    for run in range(study.runs):
+        for game in study.games:
+            base = StudyJob(f"base/{game}/{run}", "base", game=game, run=run)
+            jobs += [base, StudyJob(f"ask/{game}/{run}/plain", "ask", (base.name,), game, run, arm=study.plain)]
+        jobs += [
+            StudyJob(f"ask/{game}/{run}/{steps}", "ask", game=game, run=run, arm=study.plain, steps=steps)
+            for game, about in study.games.items()
+            for steps in (about.imitation or () if questions.penalty is not None else ())
+        ]
     return jobs
 
 

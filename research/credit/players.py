@@ -10,6 +10,17 @@ from research.credit.settings import PROMPTS, Study
 from textgames.environments.rules import layout_generator
 
 
+def examples_of(study: Study, game: str, recipe: Any) -> Any:
+    """What a game's base imitates; ``None`` for the recipe's own demonstrations."""
+    from agents.tiny.legal_play import legal_play
+
+    if study.games[game].start != "legal-play":
+        return None
+    # by hand, since the game may have settings of its own, which a recipe's list of scenarios can't tell
+    rng = np.random.default_rng([recipe.seed, 1, 0])
+    return legal_play(study.scenario(game), recipe.examples, rng, texts=recipe.texts)
+
+
 def expected_return(model: Any, tokenizer: Any, game: str, study: Study, temperature: float | None = None) -> float:
     """The exact expected return of a model on the study's fixed evaluation starts, averaged over the starts.
 

@@ -19,6 +19,8 @@ from research.credit.findings import (
     refused_of,
     told_apart,
 )
+from research.credit.questions.answers import answers_data
+from research.credit.questions.section import answered
 from research.credit.settings import STAGES, Study
 from research.credit.tables import (
     arms_table,
@@ -42,6 +44,7 @@ Facts = Mapping[str, str]
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
     """The whole report as plain JSON data; NaN and infinity become ``null``."""
     data = {
+        **answers_data(findings),
         "measured": [
             {"game": game, "run": run, "stage": stage, **_without(document, "facts")}
             for (game, run, stage), document in findings.measured.items()
@@ -130,6 +133,9 @@ def report_markdown(
         some += f" and {more} more" if more > 0 else ""
         parts.append(f"**This study is not complete.** {len(findings.missing)} jobs have no result: {some}.")
     parts += [f"**Note.** {note}" for note in notes]
+    if findings.study.questions is not None:
+        parts = ["# What else an exact gradient decides", *parts[2:], *answered(findings, pictures)]
+        return "\n\n".join(part for part in [*parts, "## How it was done", _method(findings, facts)] if part) + "\n"
     parts += ["## What to use when", recommendation(findings)]
     if findings.drawn or findings.thinking:
         parts += ["## Draws by |advantage|", _STAGES_LEGEND, draws_by_stage(findings), pictures.get("draws.svg", "")]
@@ -269,9 +275,8 @@ def _method(findings: Findings, facts: Facts) -> str:
     lines = [f"- done with textbench {code}" for code in findings.code]
     lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
     lines.append(f"- processor time of all jobs together: {duration(sum(findings.seconds.values()))}")
-    lines.append(
-        f"- all runs: {shown}; learning rate constant; evaluated at temperature {study.evaluation_temperature:g}"
-    )
+    evaluated = study.evaluation_temperature if study.questions is None else study.temperature
+    lines.append(f"- all runs: {shown}; learning rate constant; evaluated at temperature {evaluated:g}")
     lines += [
         f"- arm {arm}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
         for arm, settings in study.arms.items()

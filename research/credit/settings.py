@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from benchmark.errors import UsageError, unknown_name
+from research.credit.questions.plan import Questions
 from research.jobs.recipes import (
     Count,
     PositiveCount,
@@ -31,6 +32,7 @@ RECIPES = (
     "credit-draws",
     "credit-explore",
     "credit-pretrained",
+    "credit-questions",
     "credit-quick",
     "credit-large",
     "credit-miniature",
@@ -63,6 +65,7 @@ class StudyGame(BaseModel):
     carried_to: tuple[str, ...] = ()  # scenarios that every trained model plays besides, without having learnt them
     draws: bool = True  # whether draw rules are measured on it
     max_states: PositiveCount = 20_000  # within reach of a batch's starts
+    imitation: tuple[PositiveCount, ...] | None = None  # steps of it of the bases that questions.penalty trains
 
 
 class Measurement(BaseModel):
@@ -110,9 +113,8 @@ class Study(BaseModel):
     measurement: Measurement | None = None  # of methods; none: only training is compared
     draws: DrawMeasurement | None = None  # of draw rules
     thinking: Thinking | None = None
-    rates: tuple[
-        Rate, ...
-    ] = ()  # learning rates that every arm is tuned over, but one that has a learning_rate of its own
+    questions: Questions | None = None  # with them nothing else is measured or trained
+    rates: tuple[Rate, ...] = ()  # learning rates that arms are tuned over, but those with a learning_rate of their own
     tuning_share: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.5  # of a run's tokens, for each of those
     seeds: PositiveCount = 5  # training runs per game and arm, with seeds ``0 .. seeds - 1``
     evaluations: PositiveCount = 8  # of a run, besides the one at its start, at equal distances in tokens

@@ -51,6 +51,7 @@ def findings_of(report: Mapping[str, Any]) -> Findings:
         missing=report["missing"],
         seconds={"all": report["seconds"]},
         code=report["code"],
+        asked={row["job"]: row for row in report.get("asked", ())},
     )
 
 

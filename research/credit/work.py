@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.players import expected_return, load, played_elsewhere, policy_of
+from research.credit.players import examples_of, expected_return, load, played_elsewhere, policy_of
 from research.credit.settings import Study
 from research.jobs.work import Report, Work
 
@@ -15,19 +15,13 @@ from research.jobs.work import Report, Work
 def make_base(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """A small model that reads the game and answers directly, with little skill."""
     from agents.tiny import pretrain, save
-    from agents.tiny.legal_play import legal_play
 
     recipe, place = study.recipe(job.game, job.run), folder.stage(job.game, "base", job.run)
-    examples = None
-    if study.games[job.game].start == "legal-play":
-        # by hand, since the game may have settings of its own, which a recipe's list of scenarios can't tell
-        rng = np.random.default_rng([recipe.seed, 1, 0])
-        examples = legal_play(study.scenario(job.game), recipe.examples, rng, texts=recipe.texts)
     shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = pretrain(
         recipe,
-        examples=examples,
+        examples=examples_of(study, job.game, recipe),
         on_progress=lambda progress: report(progress.step / progress.steps),
         checkpoint=place.parent / "state.pt",
     )
@@ -128,6 +122,13 @@ def measure_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: R
     return draws_of_thinking(job, study, folder, report)
 
 
+def ask(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """Ask one of the recipe's questions."""
+    from research.credit.questions.work import ask as asked
+
+    return asked(job, study, folder, report)
+
+
 WORK: Mapping[str, Work] = {
     "base": make_base,
     "stages": make_stages,
@@ -136,5 +137,6 @@ WORK: Mapping[str, Work] = {
     "think": measure_thinking,
     "tune": tune,
     "train": train_arm,
+    "ask": ask,
 }
 """By the kind of a job, what does it."""

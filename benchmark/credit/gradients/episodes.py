@@ -90,12 +90,12 @@ class BatchRows:
 
     def gradient(self, model: ScoreModel, credit: Credit) -> Tensor:
         """(size,) the mean gradient of all episodes, by one backward pass."""
-        rows: list[TokenRow] = []
-        weights: list[float | Tensor] = []
+        weights: dict[int, Tensor] = {}  # of every different row, which is scored once
         for numbers, own in zip(self.row_of, credit.advantages, strict=True):
-            rows += [self.rows[number] for number in numbers]
-            weights += [torch.as_tensor(np.asarray(each)) / len(self.batch) for each in own]
-        return model.weighted(rows, weights)
+            for number, each in zip(numbers.tolist(), own, strict=True):
+                weights[number] = weights.get(number, 0) + torch.as_tensor(np.asarray(each)) / len(self.batch)
+        used = {self.rows[number]: weight for number, weight in weights.items() if bool(weight.any())}
+        return model.weighted([*used], [*used.values()])
 
 
 def numbered(batches: Sequence[Batch], size: int) -> list[list[BatchRows]]:

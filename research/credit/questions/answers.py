@@ -1,0 +1,169 @@
+"""What came of the questions: figures over runs, with corrected p-values.
+
+A run of a game is a cluster: its figures are means over batches and stages, and intervals are over runs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.common.intervals import Estimate, student, wilson
+from benchmark.score.statistics import holm, student_p_value
+from research.credit.findings import Findings
+
+COLLAPSED = 0.1
+"""The entropy of a policy's valid actions, as a share of the largest, below which it has collapsed."""
+
+What = tuple[Any, ...]
+ByRun = dict[What, dict[tuple[str, ...], float]]
+"""``{what: {(game, run): a figure}}``."""
+
+
+class Answer(NamedTuple):
+    """A figure over runs, and what it is less that of its comparison."""
+
+    what: What
+    value: Estimate
+    difference: Estimate
+    p_value: float
+    p_holm: float = 1.0  # over the tests of the question; 1 where it is compared with itself
+
+    def to_json(self) -> dict[str, Any]:
+        estimates = {name: getattr(self, name).to_json() for name in ("value", "difference")}
+        return {**self._asdict(), **estimates, "what": list(self.what)}
+
+
+def answers(figures: ByRun, comparison: Callable[[What], What]) -> list[Answer]:
+    """Every figure beside its comparison, paired by run, with Holm's correction over all."""
+    rows = []
+    for what, own in figures.items():
+        other = figures.get(comparison(what), {})
+        less = np.array([value - other[run] for run, value in own.items() if run in other])
+        rows.append(Answer(what, student([*own.values()]), student(less), student_p_value(less)))
+    tests = [each for each in rows if comparison(each.what) != each.what]
+    corrected = dict(zip([each.what for each in tests], holm([each.p_value for each in tests]), strict=True))
+    return [each._replace(p_holm=corrected.get(each.what, 1.0)) for each in rows]
+
+
+def figures_of(findings: Findings, question: str, keys: Sequence[str], figure: Callable[[Any], Any]) -> ByRun:
+    """A figure of the rows that a question has of the plain runs, by the keys that tell them apart."""
+    found: dict[What, dict[tuple[str, ...], list[float]]] = {}
+    for name, result in findings.asked.items():
+        rows = [row for stage in result.get("stages", ()) for row in stage.get(question, ())]
+        for row in rows:
+            if (value := figure(row)) is not None:
+                by_run = found.setdefault(tuple([row[key] for key in keys]), {})
+                by_run.setdefault(tuple(name.split("/")[1:3]), []).append(value)
+    return _means(found)
+
+
+def _means(found: Mapping[What, Mapping[tuple[str, ...], Sequence[float]]]) -> ByRun:
+    return {what: {run: float(np.mean(own)) for run, own in by_run.items()} for what, by_run in found.items()}
+
+
+STALENESS, GROUPS = ("lag", "weights"), ("method", "size")
+"""What tells the rows of a question apart."""
+
+
+def staleness(findings: Findings, figure: str = "cosine") -> list[Answer]:
+    """``(lag, weights)``: without weights beside lag 0, with weights beside none at that lag."""
+    found = figures_of(findings, "staleness", STALENESS, lambda row: row[figure]["value"])
+    found = {what: own for what, own in found.items() if what[0] or what[1] == "none"}
+    return answers(found, lambda what: (0 if what[1] == "none" else what[0], "none"))
+
+
+def group_sizes(findings: Findings, figure: str = "cosine") -> list[Answer]:
+    """``(method, size)`` beside groups of 8, or of the smallest size where there are none of 8."""
+    found = figures_of(findings, "groups", GROUPS, lambda row: row[figure]["value"])
+    sizes = {size for _, size in found}
+    usual = 8 if 8 in sizes else min(sizes, default=0)
+    return answers(found, lambda what: (what[0], usual))
+
+
+def plain_figure(findings: Findings, question: str, key: str, figure: str) -> dict[Any, Estimate]:
+    """``{value of the key: a figure that is a number}``, over runs."""
+    found = figures_of(findings, question, [key], lambda row: row[figure])
+    return {what: student([*own.values()]) for (what,), own in found.items()}
+
+
+class Split(NamedTuple):
+    """The exact gradient's parts at one place of one run, and where its policy stands."""
+
+    game: str
+    run: int
+    place: str  # a stage of the plain run, or the steps of imitation
+    valid: float
+    share: float  # |penalty| / (|penalty| + |reward|), at a penalty of 1
+    cosine: float
+
+
+def splits(findings: Findings) -> list[Split]:
+    """Every place at which the exact gradient was split."""
+    rows = []
+    for name, result in findings.asked.items():
+        _, game, run, place = name.split("/")
+        for each in result.get("stages", [result]):
+            if (parts := each.get("parts")) is not None:
+                share = parts["penalty"] / max(parts["penalty"] + parts["reward"], 1e-300)
+                where = (each.get("stage", place), each["standing"]["valid"])
+                rows.append(Split(game, int(run), *where, share, parts["cosine"]))
+    return rows
+
+
+class Short(NamedTuple):
+    """A short run under a format penalty, from a base of so many steps of imitation."""
+
+    game: str
+    run: str
+    steps: int
+    penalty: float
+    collapsed: bool  # before its first success
+    points: Sequence[Mapping[str, float]]  # iterations, and where the policy stood
+    success: Sequence[float]  # of the episodes of every iteration
+
+
+def shorts(findings: Findings) -> list[Short]:
+    """All short runs."""
+    rows = []
+    for name, result in findings.asked.items():
+        _, game, run, place = name.split("/")
+        for each in result.get("runs", ()):
+            points, success = each["points"], each["success"]
+            collapsed = any(
+                point["entropy"] < COLLAPSED and not any(success[: int(point["iterations"])]) for point in points
+            )
+            rows.append(Short(game, run, int(place), each["penalty"], collapsed, points, success))
+    return rows
+
+
+def penalties(findings: Findings) -> list[Answer]:
+    """``(penalty,)``: the expected return at the end beside that with a penalty of 1, over all levels of imitation."""
+    found: dict[What, dict[tuple[str, ...], list[float]]] = {}
+    for each in shorts(findings):
+        found.setdefault((each.penalty,), {}).setdefault((each.game, each.run), []).append(each.points[-1]["returns"])
+    return answers(_means(found), lambda what: (1.0,))
+
+
+def collapses(findings: Findings) -> dict[float, Estimate]:
+    """``{penalty: the share of runs that collapsed before their first success}``, with Wilson's interval."""
+    found: dict[float, list[float]] = {}
+    for each in shorts(findings):
+        found.setdefault(each.penalty, []).append(float(each.collapsed))
+    return {penalty: wilson(own) for penalty, own in found.items()}
+
+
+def answers_data(findings: Findings) -> dict[str, Any]:
+    """All answers as plain data, beside what they are computed from."""
+    if not findings.asked:
+        return {}
+    told = {"staleness": staleness, "groups": group_sizes, "penalties": penalties}
+    return {
+        **{name: [each.to_json() for each in of(findings)] for name, of in told.items()},
+        "splits": [each._asdict() for each in splits(findings)],
+        "collapses": [{"penalty": size, **own.to_json()} for size, own in collapses(findings).items()],
+        "asked": [
+            {"job": name, **{key: own for key, own in result.items() if key != "facts"}}
+            for name, result in findings.asked.items()
+        ],
+    }

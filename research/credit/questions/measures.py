@@ -1,0 +1,223 @@
+"""The figures of one policy that the questions are decided by, all beside the exact gradient of its return."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from agents.common.intervals import student
+from agents.msgrpo.credit import Batch, Credit, CreditMethod, Floats
+from agents.msgrpo.filters.spread import spreads
+from benchmark.credit.batches import Setting, play
+from benchmark.credit.exact.answers import behaviour_of
+from benchmark.credit.exact.gradient import exact_gradient
+from benchmark.credit.exact.solution import Solution, solve
+from benchmark.credit.exact.truth import Truth
+from benchmark.credit.gradients.episodes import BatchRows, numbered
+from benchmark.credit.gradients.quality import BatchGradient, quality
+from benchmark.credit.gradients.scores import ScoreModel
+from benchmark.credit.instrument import methods_of
+
+STALE_METHOD = "dr_grpo"
+"""Whose credit stale batches get: the return less the group's mean, whose gradient has the exact one's direction."""
+
+WEIGHTS = ("none", "token", "truncated", "episode")
+"""No importance weights; a token's own; a token's own up to the cap, as the trainer has them; and the whole episode's,
+with which the mean gradient is the exact one's, whatever the lag."""
+
+
+def truth_of(policy: Any, setting: Setting) -> Truth:
+    """The true values of a policy in the starts of a setting."""
+    how = {"format_penalty": setting.format_penalty, "invalid_action": setting.invalid_action}
+    return Truth.of(policy, setting.game(), setting.starts(), setting.rounds, max_states=200_000, **how)  # type: ignore[arg-type]
+
+
+class Compared(NamedTuple):
+    """What several batches' gradients are beside an exact one: figures, and the cosine of every batch."""
+
+    figures: dict[str, Any]
+    cosines: Floats
+
+
+def compared(gradients: Sequence[BatchGradient], exact: Tensor) -> Compared:
+    """The cosine with its interval over batches, and the bias, of the gradients of independent batches."""
+    norm = float(exact.norm())
+    lengths = np.array([float(each.vector.norm()) for each in gradients])
+    along = np.array([each.along for each in gradients])
+    cosines = np.divide(along, lengths * norm, out=np.zeros(len(along)), where=lengths * norm > 0)
+    found = quality(gradients, norm)
+    return Compared({"cosine": found.cosine.to_json(), "bias": found.bias.to_json()}, cosines)
+
+
+def batch_gradient(model: ScoreModel, rows: BatchRows, credit: Credit, exact: Tensor) -> BatchGradient:
+    """A batch's mean gradient."""
+    vector = rows.gradient(model, credit)
+    return BatchGradient(vector.float(), float(vector @ exact), len(rows.batch), float(rows.tokens.sum()))
+
+
+def weighted(batch: Batch, credit: Credit, logprobs: Sequence[Sequence[Floats]], cap: float) -> dict[str, Credit]:
+    """A batch's credit under each of :data:`WEIGHTS`, token by token.
+
+    ``logprobs`` are those of the policy that learns, as ``old_logprobs`` are those of the one that played.
+    """
+    found: dict[str, list[list[Floats]]] = {name: [] for name in WEIGHTS}
+    for trajectory, steps, now in zip(batch.trajectories, credit.advantages, logprobs, strict=True):
+        assert trajectory.old_logprobs is not None  # models in this process tell them
+        ratios = [np.exp(new - old) for new, old in zip(now, trajectory.old_logprobs, strict=True)]
+        whole = float(np.prod(np.concatenate(ratios)))
+        each = {
+            "none": [np.ones_like(ratio) for ratio in ratios],
+            "token": ratios,
+            "truncated": [np.minimum(ratio, cap) for ratio in ratios],
+            "episode": [np.full_like(ratio, whole) for ratio in ratios],
+        }
+        for name, own in each.items():
+            found[name].append([advantage * ratio for advantage, ratio in zip(steps, own, strict=True)])
+    return {name: Credit.of(own) for name, own in found.items()}
+
+
+def staleness(
+    policy: Any, older: Mapping[int, Any], setting: Setting, batches: int, cap: float
+) -> list[dict[str, Any]]:
+    """How like the exact gradient of a policy its estimates are from batches of older ones, by lag and weights.
+
+    Args:
+        policy: that learns.
+        older: ``{lag: the policy that played}``, lag 0 first, where it is the policy itself.
+        setting: what is played, by all of them from the same starts.
+        batches: of each, equal numbers with equal noise, so differences are paired by batch.
+        cap: of truncated weights.
+    """
+    model, truth = ScoreModel(policy), truth_of(policy, setting)
+    exact = exact_gradient(model, truth.answers, truth.solution, ()).vector
+    (method,) = methods_of([STALE_METHOD], setting).values()
+    rows: list[dict[str, Any]] = []
+    fresh = np.zeros(batches)
+    for lag, player in older.items():
+        gradients: dict[str, list[BatchGradient]] = {name: [] for name in WEIGHTS}
+        drift = []
+        for part in numbered([play(player, setting, number) for number in range(batches)], model.size):
+            scores = [each.numpy() for each, _ in model.logprobs_and_entropies(part[0].rows)]
+            for own in part:
+                now = [[scores[number] for number in numbers] for numbers in own.row_of]
+                credits = weighted(own.batch, method.assign(own.batch, np.random.default_rng(0)), now, cap)
+                drift.append(_drift(own.batch, now, cap))
+                for name in WEIGHTS if lag else WEIGHTS[:1]:  # on-policy all weights are 1
+                    same = name == "truncated" and not drift[-1]["clipped"]
+                    gradients[name].append(
+                        gradients["token"][-1] if same else batch_gradient(model, own, credits[name], exact)
+                    )
+        results = {name: compared(own or gradients["none"], exact) for name, own in gradients.items()}
+        fresh = fresh if lag else results["none"].cosines
+        for name, (figures, cosines) in results.items():
+            figures["minus_fresh"] = student(cosines - fresh).to_json()
+            figures["minus_none"] = student(cosines - results["none"].cosines).to_json()
+            rows.append({"lag": lag, "weights": name, **figures, **_means(drift)})
+    return rows
+
+
+def _drift(batch: Batch, now: Sequence[Sequence[Floats]], cap: float) -> dict[str, float]:
+    """How far the policies are apart: nats an episode, KL(old | new), and the share of tokens above the cap."""
+    logs = [
+        np.concatenate([new - old for new, old in zip(own, each.old_logprobs or (), strict=True)])
+        for each, own in zip(batch.trajectories, now, strict=True)
+    ]
+    return {
+        "kl": -float(np.mean([each.sum() for each in logs])),
+        "clipped": float(np.mean(np.concatenate(logs) > np.log(cap))),
+    }
+
+
+def _means(records: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([each[name] for each in records])) for name in records[0]}
+
+
+@dataclass(frozen=True)
+class FewStarts(Setting):
+    """A setting of so many starts, from which every batch draws one for each of its groups."""
+
+    population: int = 32
+
+    def layouts(self, batch: int | None = None) -> list[int]:
+        """All starts, or those of a batch."""
+        everyone = Setting(self.scenario, self.population, seed=self.seed).layouts()
+        if batch is None:
+            return everyone
+        drawn = np.random.default_rng((self.seed, batch)).choice(self.population, self.groups, replace=False)
+        return [everyone[index] for index in drawn.tolist()]
+
+
+def group_sizes(
+    policy: Any, setting: FewStarts, episodes: int, sizes: Sequence[int], methods: Sequence[str], batches: int
+) -> list[dict[str, Any]]:
+    """How like the exact gradient of all starts a batch's is, by the size of its groups and the method of credit."""
+    model, truth = ScoreModel(policy), truth_of(policy, setting)
+    exact = exact_gradient(model, truth.answers, truth.solution, ()).vector
+    rows = []
+    for size in sizes:
+        own = replace(setting, groups=episodes // size, group_size=size)
+        played = [play(policy, own, number, fresh_starts=True) for number in range(batches)]
+        silent = float(np.mean([np.mean(spreads(batch) == 0) for batch in played]))
+        tokens = float(np.mean([sum(each.tokens for each in batch.trajectories) for batch in played]))
+        made: dict[str, CreditMethod] = methods_of(methods, own)
+        of_batches = [each for part in numbered(played, model.size) for each in part]
+        for name, method in made.items():
+            gradients = [
+                batch_gradient(model, each, method.assign(each.batch, np.random.default_rng(0)), exact)
+                for each in of_batches
+            ]
+            rows.append(
+                {"size": size, "method": name, **compared(gradients, exact).figures, "silent": silent, "tokens": tokens}
+            )
+    return rows
+
+
+class Parts(NamedTuple):
+    """The exact gradient's parts, (size,) each: of what the game pays, and of a format penalty of 1."""
+
+    reward: Tensor
+    penalty: Tensor
+
+    def figures(self) -> dict[str, float]:
+        """Their lengths and the cosine of the two; the part of another penalty is that many times as long."""
+        reward, penalty = float(self.reward.norm()), float(self.penalty.norm())
+        product = float(self.reward @ self.penalty)
+        return {"reward": reward, "penalty": penalty, "cosine": product / max(reward * penalty, 1e-300)}
+
+
+def parts_of(model: ScoreModel, truth: Truth) -> Parts:
+    """The parts of the exact gradient, which is linear in what is paid."""
+    return Parts(*[exact_gradient(model, truth.answers, solution, ()).vector for solution in solutions_of_parts(truth)])
+
+
+def solutions_of_parts(truth: Truth) -> tuple[Solution, Solution]:
+    """A policy's values where only the game pays, and where only a format penalty of 1 does."""
+    graph, behaviour = truth.graph, behaviour_of(truth.graph, truth.answers, truth.answers.responses)
+    unpaid = replace(graph, space=replace(graph.space, rewards=np.zeros_like(graph.space.rewards)))
+    return (
+        solve(graph, behaviour, format_penalty=0.0, invalid_action=truth.invalid_action),
+        solve(unpaid, behaviour, format_penalty=1.0, invalid_action=truth.invalid_action),
+    )
+
+
+def standing(truth: Truth) -> dict[str, float]:
+    """Where a policy stands, over the steps that it takes: expected return, valid share, and its actions' entropy.
+
+    The entropy is that of the action that a valid response names, as a share of the largest that there is: 1 for a
+    policy that takes all alike, 0 for one that always does the same.
+    """
+    graph, behaviour = truth.graph, behaviour_of(truth.graph, truth.answers, truth.answers.responses)
+    visits = truth.solution.visits[:, [each.state for each in graph.decisions]]  # (horizon, decisions)
+    valid = 1 - behaviour.invalid
+    given = behaviour.choices / np.maximum(valid, 1e-300)[:, graph.choice_decision]
+    surprise = -given * np.log(np.where(given > 0, given, 1.0))
+    entropy = np.array([np.bincount(graph.choice_decision, own, len(graph.decisions)) for own in surprise])
+    most = np.log([len(each.actions) for each in graph.decisions])
+    there = visits * (most > 0)
+    return {
+        "returns": float(truth.solution.returns.mean()),
+        "valid": float((visits * valid).sum() / visits.sum()),
+        "entropy": float((there * entropy / np.where(most > 0, most, 1.0)).sum() / max(there.sum(), 1e-300)),
+    }

@@ -1,0 +1,123 @@
+"""The jobs of the questions: a plain run that is asked at its stages, and runs from a base that hardly answers."""
+
+from collections import deque
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+from benchmark.credit.batches import Setting
+from benchmark.credit.exact.truth import Truth
+from benchmark.credit.gradients.scores import ScoreModel
+from research.credit.jobs import StudyFolder, StudyJob
+from research.credit.players import examples_of, load, policy_of
+from research.credit.questions.measures import FewStarts, group_sizes, parts_of, staleness, standing, truth_of
+from research.credit.questions.plan import Penalty, Questions
+from research.credit.settings import STAGES, Study
+from research.credit.training import train
+from research.jobs.work import Report
+
+
+def ask(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """What a job of the questions finds: with steps of imitation from a base of its own, else along the plain run."""
+    return _from_a_weak_base(job, study, report) if job.steps else _along_the_plain_run(job, study, folder, report)
+
+
+def _along_the_plain_run(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+    """Train the plain run and ask its policies at the start, in the middle and at the end."""
+    questions = study.questions
+    assert questions is not None  # there are no such jobs otherwise
+    lags = () if questions.staleness is None else questions.staleness.lags
+    weights: deque[dict[str, Any]] = deque(maxlen=max(lags, default=0))  # of the last iterations, the last one last
+    live: list[Any] = []
+    stages: list[dict[str, Any]] = []
+
+    def asked(model: Any, tokenizer: Any, milestone: int) -> float:
+        live[:] = [model]
+        stage = STAGES[milestone]
+        older = {0: _player(model, tokenizer, study)}
+        for lag in lags if milestone else ():
+            if lag <= len(weights):
+                old = deepcopy(model)
+                old.load_state_dict(weights[-lag])
+                older[lag] = _player(old, tokenizer, study)
+        stages.append({"stage": stage, **_at_a_stage(job, study, questions, older, last=stage == STAGES[-1])})
+        if not milestone:
+            keep(0.0)
+        return float(stages[-1]["standing"]["returns"])
+
+    def keep(share: float) -> None:
+        report(share)
+        weights.append({name: each.detach().clone() for name, each in live[0].state_dict().items()})
+
+    model, tokenizer = load(folder.stage(job.game, "base", job.run))
+    settings = study.training_settings(job.game, job.arm, job.run, study.rates[0])
+    budget = study.games[job.game].tokens
+    record = train(model, tokenizer, study.scenario(job.game), settings, budget, len(STAGES) - 1, asked, keep)
+    return {"stages": stages, "points": record.points, "settings": settings}
+
+
+def _at_a_stage(
+    job: StudyJob, study: Study, questions: Questions, older: dict[int, Any], *, last: bool
+) -> dict[str, Any]:
+    policy, scenario = older[0], study.scenario(job.game)
+    truth = _evaluated(policy, job, study)
+    found: dict[str, Any] = {"standing": standing(truth)}
+    if questions.penalty is not None:
+        found["parts"] = parts_of(ScoreModel(policy), truth).figures()
+    if (stale := questions.staleness) is not None and len(older) > 1:
+        setting = Setting(scenario, stale.groups, stale.group_size, seed=job.run)
+        found["staleness"] = staleness(policy, older, setting, stale.batches, stale.cap)
+    if (groups := questions.groups) is not None and not last:
+        starts = FewStarts(scenario, seed=job.run, population=groups.starts)
+        found["groups"] = group_sizes(policy, starts, groups.episodes, groups.sizes, groups.methods, groups.batches)
+    return found
+
+
+def _from_a_weak_base(job: StudyJob, study: Study, report: Report) -> dict[str, Any]:
+    """Imitate for a few steps, split the exact gradient, and train under every format penalty from there."""
+    from agents.tiny import pretrain
+
+    assert study.questions is not None
+    assert study.questions.penalty is not None
+    penalty: Penalty = study.questions.penalty
+    recipe = replace(study.recipe(job.game, job.run), steps=job.steps)
+    draft = pretrain(recipe, examples=examples_of(study, job.game, recipe))
+    policy = _player(draft.model, draft.tokenizer, study)
+    truth = _evaluated(policy, job, study)
+    found = {"standing": standing(truth), "parts": parts_of(ScoreModel(policy), truth).figures()}
+    runs = []
+    for number, size in enumerate(penalty.penalties):
+        points: list[dict[str, float]] = []
+
+        def evaluate(model: Any, tokenizer: Any, milestone: int, points: list[dict[str, float]] = points) -> float:
+            points.append(standing(_evaluated(_player(model, tokenizer, study), job, study)))
+            return points[-1]["returns"]
+
+        def tell(share: float, number: int = number) -> None:
+            report((number + share) / len(penalty.penalties))
+
+        settings = study.training_settings(job.game, job.arm, job.run, study.rates[0]) | {"format_penalty": size}
+        record = train(
+            deepcopy(draft.model), draft.tokenizer, study.scenario(job.game), settings, penalty.tokens,
+            penalty.evaluations, evaluate, tell,
+        )  # fmt: skip
+        iterations = [{"iterations": point.iterations} for point in record.points]
+        runs.append(
+            {
+                "penalty": size,
+                "points": [at | point for at, point in zip(iterations, points, strict=True)],
+                "success": [each["success"] for each in record.history],
+            }
+        )
+    return {**found, "runs": runs}
+
+
+def _player(model: Any, tokenizer: Any, study: Study) -> Any:
+    return policy_of(model, tokenizer, study.temperature, "asked")
+
+
+def _evaluated(policy: Any, job: StudyJob, study: Study) -> Truth:
+    """The truth of a policy without format penalty, from the starts of its run."""
+    return truth_of(
+        policy, Setting(study.scenario(job.game), study.evaluation_starts, format_penalty=0.0, seed=job.run)
+    )
