@@ -62,6 +62,12 @@ class ImprovementTask:
         what = folder, agent, self.scenarios, seeds, self.meter, self.say
         return play(*what, resample=resample, quiet=self.quiet)
 
+    def is_better(self, after: Play, before: Play) -> bool:
+        """Whether an agent did better than another on the same seeds; the user is told what both got."""
+        told = f"{before.mean:.3f} before, {after.mean:.3f} after"
+        self.say(f"mean return on {len(before.returns)} training episodes: {told}")
+        return after.mean > before.mean
+
     def questions(self, writer: str | None = None) -> Questions:
         """The language model of an agent, or of the task's own where none is named, to be asked anything.
 

@@ -134,10 +134,14 @@ def count_tokens(rows: Sequence[Row], model: Path) -> int:
 
 
 def _improve(name: str, task: ImprovementTask, options: dict[str, Any]) -> None:
-    """Run an improver on a meter of its own, which finds what is played already and pays it once more."""
+    """Run an improver on a meter of its own, which finds what is played already and pays it once more.
+
+    What it has trained is measured, also where the improver would keep what there was, as it plays no better.
+    """
     meter = SpendingMeter(task.meter.budget, task.out / "seconds.json")
     made = find_improver(name)(replace(task, meter=meter), **checked(name, options))
-    write_agent_folder(task.out, made)
+    trained = {"spec": f"hf:{MODEL}"} if (task.out / MODEL).is_dir() else {}
+    write_agent_folder(task.out, {**made, **trained})
 
 
 def task_of(agent: dict[str, Any], game: str, seed: int, out: Path, say: Callable[[str], None]) -> ImprovementTask:

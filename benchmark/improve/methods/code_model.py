@@ -17,7 +17,6 @@ from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.writing import (
     Writer,
-    better,
     check_sandbox,
     handed_back,
     keep_programs,
@@ -110,7 +109,7 @@ def improve(
     ]
     keep_programs(task, told)
     best = _best(found)
-    if before is None or after is None or best is None or best.file is None or not better(task, before, after):
+    if before is None or after is None or best is None or best.file is None or not task.is_better(after, before):
         return task.agent
     return handed_back(task, "rules", best.file, options)
 

@@ -44,7 +44,7 @@ def improve(
     config = config_of(task, examples, rank=rank, learning_rate=learning_rate, passes=passes)
     with said_as_usage():
         made = warm_start(config, Teaching((teacher,), examples, explore), task.say)
-    return learnt(task, made["seconds"])
+    return learnt(task, task.agent, made["seconds"])
 
 
 def _check_teacher(teacher: str) -> None:

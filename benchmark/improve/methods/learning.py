@@ -13,12 +13,16 @@ from benchmark.errors import BenchmarkError, UsageError
 from benchmark.improve.budget import BudgetSpentError, Spent
 from benchmark.improve.improver import ImprovementTask
 from benchmark.play.agents.objects import AgentTable
+from textgames import TRAINING_SEEDS
 
 if TYPE_CHECKING:
     from agents.msgrpo.configuration.config import MSGRPOConfig
 
 MODEL = "model"
 """The folder of the weights in the task's."""
+
+COMPARED = 100
+"""The last training seeds, on which an agent plays before and after; nothing is learnt from them but by chance."""
 
 
 def mode_of(task: ImprovementTask) -> str:
@@ -83,15 +87,26 @@ def own_play(task: ImprovementTask, agent: AgentTable, episodes: int, attempts: 
     return folders
 
 
-def learnt(task: ImprovementTask, seconds: float) -> AgentTable:
-    """The agent with the weights of ``task.out``, after so many seconds of training, which are charged.
+def learnt(task: ImprovementTask, before: AgentTable, seconds: float) -> AgentTable:
+    """What came of an agent after so many seconds of training, which are charged: the better one on fresh seeds.
 
-    The model's folder knows its mode and its prompts.
+    That is the agent with the weights of ``task.out``, whose folder knows its mode and its prompts, or the one that it
+    was ``before``, since what is trained may also be spoilt. Where the budget is spent, nobody compares them.
     """
     task.meter.charge(Spent(seconds=seconds))
     taken = options_taken(f"hf:{MODEL}")[0].keys() - {"mode", "prompts", "adapter", "revision"}
     own = {option: value for option, value in task.agent.items() if option in taken}
-    return {"spec": f"hf:{MODEL}", **own}
+    trained, here = {"spec": f"hf:{MODEL}", **own}, {"spec": f"hf:{task.out / MODEL}", **own}
+    seeds = task.seeds(COMPARED, after=len(TRAINING_SEEDS) - COMPARED)
+    try:
+        first, second = task.play(before, seeds, "before"), task.play(here, seeds, "after")
+    except BudgetSpentError as spent:
+        task.say(f"{spent}, so that nobody knows whether it plays better")
+        return trained
+    if task.is_better(second, first):
+        return trained
+    task.say(f"it plays no better, so the agent stays as it was; what was trained is in {task.out / MODEL}")
+    return before
 
 
 @contextmanager

@@ -90,6 +90,7 @@ def improve(
     if not learnt_from:
         task.say("all episodes have the same return, so nothing tells good play from bad")
         return task.agent
+    before = task.agent
     if method == "return":
         task = replace(task, agent=_asked_for_the_best(task))
     decisions = sum(len(one.episode.decisions) for one in learnt_from)
@@ -104,7 +105,7 @@ def improve(
     source = {"method": method, "learn_from": [str(folder) for folder in folders], "top": top, "beta": beta}
     with said_as_usage():
         made = taught(config, source, demonstrations, task.say)
-    return learnt(task, made["seconds"])
+    return learnt(task, before, made["seconds"])
 
 
 def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> list[RecordedEpisode]:

@@ -78,7 +78,7 @@ def improve(
     with said_as_usage(), task.meter.timed("training"), catch_warnings():
         simplefilter("ignore", FutureWarning)  # TRL asks transformers by names that are being retired
         _train(config, pairs, task.out / STATE, beta, sft)
-    return learnt(task, task.meter.seconds_of("training"))
+    return learnt(task, task.agent, task.meter.seconds_of("training"))
 
 
 def pairs_of(folders: Sequence[Path]) -> list[Pair]:

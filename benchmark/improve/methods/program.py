@@ -17,7 +17,6 @@ from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.writing import (
     Writer,
-    better,
     check_sandbox,
     handed_back,
     keep_programs,
@@ -92,7 +91,7 @@ def improve(
     best = tree.best
     if before is None or best is None or best.file is None or best.mean is None:
         return task.agent
-    if not better(task, before, tree.plays[best.file]):
+    if not task.is_better(tree.plays[best.file], before):
         return task.agent
     return handed_back(task, "program", best.file, tree.options)
 

@@ -18,7 +18,6 @@ from agents.programs.sandbox import NoSandboxError, Sandbox
 from agents.programs.worker import MODULES
 from benchmark.errors import UsageError
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.plays import Play
 from benchmark.improve.questions import Questions
 from benchmark.play.agents.objects import AgentTable
 from benchmark.runs.record import Record
@@ -124,14 +123,6 @@ def handed_back(task: ImprovementTask, player: str, file: Path, options: Mapping
     with replacing(task.out / PROGRAM) as stream:
         stream.write(file.read_text(encoding="utf-8"))
     return {"spec": f"{player}:{PROGRAM}", **options}
-
-
-def better(task: ImprovementTask, before: Play, after: Play) -> bool:
-    """Whether an agent did better than another on the same seeds; tells the user what both got."""
-    task.say(
-        f"mean return on {len(before.returns)} training episodes: {before.mean:.3f} before, {after.mean:.3f} after"
-    )
-    return after.mean > before.mean
 
 
 def check_sandbox() -> None:

@@ -1,0 +1,43 @@
+"""What came of training is handed back where it plays better, on seeds that nothing was learnt from."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agents.models.provider import model_folder
+from benchmark.improve.budget import Budget, SpendingMeter
+from benchmark.improve.improver import ImprovementTask
+from benchmark.improve.methods import learning
+
+
+@pytest.fixture
+def said(monkeypatch):
+    monkeypatch.setattr(learning, "COMPARED", 20)
+    return []
+
+
+def task_of(agent: str, trained: str, out: Path, said: list[str], **budget: float) -> ImprovementTask:
+    """A task whose training has just made one of the models that ship out of another one."""
+    shutil.copytree(model_folder(trained), out / learning.MODEL)
+    meter = SpendingMeter(Budget(**budget), out / "seconds.json")
+    return ImprovementTask({"spec": agent}, ("frozen-lake",), meter, 0, out, said.append, quiet=True)
+
+
+def test_a_model_that_was_spoilt_is_not_handed_back(tmp_path, said):
+    task = task_of("tiny-lake", "tiny", tmp_path, said)
+    assert learning.learnt(task, task.agent, 1.0) == {"spec": "tiny-lake"}
+    assert "no better" in said[-1]
+    assert task.meter.spent.tokens > 0  # the comparison is part of what it costs
+
+
+def test_a_model_that_plays_better_is_handed_back(tmp_path, said):
+    task = task_of("tiny", "tiny-lake", tmp_path, said)
+    assert learning.learnt(task, task.agent, 1.0) == {"spec": f"hf:{learning.MODEL}"}
+    assert "before" in said[-1]
+
+
+def test_where_the_budget_is_spent_it_is_said_that_nobody_knows(tmp_path, said):
+    task = task_of("tiny-lake", "tiny", tmp_path, said, seconds=1.0)
+    assert learning.learnt(task, task.agent, 2.0) == {"spec": f"hf:{learning.MODEL}"}
+    assert "nobody knows" in said[-1]
