@@ -30,6 +30,7 @@ class Effect(NamedTuple):
     mean: Estimate
     minus_first: Estimate  # paired by seed
     p_holm: float  # over all levels, factors and figures of the report
+    is_first: bool  # whether it is what the factor's other levels are beside
 
 
 def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effect]:
@@ -47,13 +48,11 @@ def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effe
                     for level, values in levels.items():
                         if not len(values):
                             continue
-                        difference = values - first
-                        label = f"{beside} {other}".strip()
-                        means = student(values), student(difference)
-                        rows.append(Effect(game, figure, name, level, label, len(values), *means, 1.0))
-                        p_values.append(None if values is first else student_p_value(difference))
-    corrected = iter(holm([p for p in p_values if p is not None]))
-    return [row if p is None else row._replace(p_holm=next(corrected)) for row, p in zip(rows, p_values, strict=True)]
+                        means, label = (student(values), student(values - first)), f"{beside} {other}".strip()
+                        rows.append(Effect(game, figure, name, level, label, len(values), *means, 1.0, values is first))
+                        p_values += [] if values is first else [student_p_value(values - first)]
+    corrected = iter(holm(p_values))
+    return [row if row.is_first else row._replace(p_holm=next(corrected)) for row in rows]
 
 
 def _known(findings: Findings, game: str, figure: str) -> dict[str, dict[int, float]]:
@@ -85,18 +84,13 @@ def _over_cells(findings: Findings, known: Mapping[str, Mapping[int, float]], le
 
 def effects_table(rows: list[Effect]) -> str:
     """The effects as a Markdown table."""
-    firsts = {(row.game, row.figure, row.within): row.level for row in reversed(rows)}
     lines = [
         [
             *(row.game, row.figure, f"{row.factor} {row.level}", *([row.within] if row.within else [])),
             *(str(row.seeds), f"{row.mean:z.3f}"),
-            *(("-", "-") if _is_first(row, firsts) else (f"{row.minus_first:z.3f}", f"{row.p_holm:.2f}")),
+            *(("-", "-") if row.is_first else (f"{row.minus_first:z.3f}", f"{row.p_holm:.2f}")),
         ]
         for row in rows
     ]
     head = ["game", "figure", "level", *(["within"] if any(row.within for row in rows) else []), "seeds", "mean"]
     return table([*head, "minus the first level", "p (Holm)"], lines) if rows else ""
-
-
-def _is_first(row: Effect, firsts: Mapping[tuple[str, str, str], str]) -> bool:
-    return row.minus_first.value == 0 and row.p_holm == 1.0
