@@ -7,7 +7,7 @@ from research.credit.jobs import StudyFolder, StudyJob, jobs_of
 from research.credit.settings import Study
 from research.credit.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out, check_installed
-from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
+from research.jobs.report import drawn, publish
 from research.jobs.work import facts_of
 
 TOKENS_PER_SECOND = 60_000
@@ -65,11 +65,6 @@ def _report(study: Study, folder: StudyFolder, options: Options) -> int:
     findings, facts = read_findings(study, folder), facts_of()
     plots = drawn(lambda: draw_plots(findings, folder.path), options)
     text = report_markdown(findings, facts, plots=plots, notes=options.notes)
-    data = write_report(folder.path, text, report_data(findings, facts, options.notes))
-    if options.json:
-        print(data, end="")
-    else:
-        print(f"the report: {folder.path / REPORT_MARKDOWN}")
-        if findings.missing:
-            print(f"not complete: {len(findings.missing)} jobs have no result")
+    missing = str(len(findings.missing)) if findings.missing else ""
+    publish(folder.path, text, report_data(findings, facts, options.notes), options, missing)
     return 1 if findings.missing else 0

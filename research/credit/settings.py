@@ -15,12 +15,11 @@ from benchmark.errors import UsageError, unknown_name
 from research.credit.questions.plan import Questions
 from research.jobs.recipes import (
     Count,
+    ExperimentSettings,
     PositiveCount,
     Table,
     checked_recipe,
-    differences_of,
     is_recipe_of,
-    more_seeds,
     read_recipe,
 )
 from research.reproduce.settings import recipe_of
@@ -92,22 +91,18 @@ class Thinking(DrawMeasurement):
     temperatures: Mapping[str, Temperature] = {}  # ``{scenario: of sampling, as in training there}``
 
 
-class Study(BaseModel):
+class Study(ExperimentSettings):
     """Everything that decides the outcome of a study.
 
     Raises:
         UsageError: settings that don't go together; names them and says what is accepted.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     kind: Literal["credit"]
     games: Mapping[str, StudyGame] = {}
-    arms: Mapping[
-        str, Table
-    ] = {}  # ``{name: fields of MSGRPOConfig in which the arm differs}``; the first is the plain one
+    arms: Mapping[str, Table] = {}  # ``{name: fields of MSGRPOConfig in which it differs}``; the first is the plain one
     factors: Mapping[str, Mapping[str, Table]] = {}  # ``{factor: {level: such fields}}``: an arm for each combination
-    msgrpo: Table = {}  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
+    msgrpo: Mapping[str, Any] = {}  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
     methods: tuple[str, ...] = ()  # of credit, to be measured; empty: all that are registered
     runs: PositiveCount = 3  # plain runs of each game, from bases of their own, whose stages are measured
     measurement: Measurement | None = None  # of methods; none: only training is compared
@@ -228,19 +223,12 @@ class Study(BaseModel):
             raise UsageError(f"the settings of arm {arm!r} on {name}: {error}") from None
         return settings
 
-    def as_data(self) -> dict[str, Any]:
-        return self.model_dump(mode="json")
-
-    def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """``{setting: (own value, other's value)}`` against another study's data; nested settings with dots."""
-        return differences_of(self.as_data(), other)
-
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds, and arms that the other doesn't have."""
         known = other.get("arms")
         new = [f"arms.{arm}." for arm in self.arms if isinstance(known, Mapping) and arm not in known]
         arms = [name for name in self.differences(other) if name.startswith(tuple(new))]
-        return more_seeds(self.seeds, other) + arms
+        return super().additions(other) + arms
 
 
 def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[dict[str, str], Table]]:

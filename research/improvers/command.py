@@ -6,7 +6,7 @@ from research.improvers.jobs import ComparedFolder, ComparedJob, jobs_of
 from research.improvers.settings import Comparison
 from research.improvers.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out, check_installed
-from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
+from research.jobs.report import drawn, publish
 from research.jobs.work import facts_of
 
 TOKENS_PER_SECOND = 40_000
@@ -53,11 +53,6 @@ def _report(study: Comparison, folder: ComparedFolder, options: Options) -> int:
     findings, facts = read_findings(study, folder), facts_of()
     plots = drawn(lambda: draw_curve(findings, folder.path), options)
     text = report_markdown(findings, facts, plots=plots, notes=options.notes)
-    data = write_report(folder.path, text, report_data(findings, facts, options.notes))
-    if options.json:
-        print(data, end="")
-    else:
-        print(f"the report: {folder.path / REPORT_MARKDOWN}")
-        if findings.missing:
-            print(f"not complete: {len(findings.missing)} jobs have no result")
+    missing = str(len(findings.missing)) if findings.missing else ""
+    publish(folder.path, text, report_data(findings, facts, options.notes), options, missing)
     return 1 if findings.missing else 0

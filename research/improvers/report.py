@@ -166,10 +166,7 @@ def _named(who: Who) -> str:
 
 
 def _number(value: Estimate, digits: int = 3, *, signed: bool = False) -> str:
-    form = f"{'+' if signed else ''}.{digits}f"
-    if value.low is None or value.high is None:
-        return f"{value.value:{form}}"
-    return f"{value.value:{form}} [{value.low:{form}}, {value.high:{form}}]"
+    return f"{value:{'+' if signed else ''}.{digits}f}"
 
 
 def draw_curve(findings: Findings, folder: Path) -> list[tuple[str, str]]:

@@ -10,12 +10,11 @@ from benchmark.errors import UsageError, unknown_name
 from benchmark.improve import IMPROVERS
 from benchmark.score.move_losses import MoveLosses
 from research.jobs.recipes import (
+    ExperimentSettings,
     PositiveCount,
     Table,
     checked_recipe,
-    differences_of,
     is_recipe_of,
-    more_seeds,
     read_recipe,
 )
 from textgames.scenarios import SCENARIOS, Scenario, known_scenario
@@ -56,14 +55,12 @@ class Wrapped(BaseModel):
     trained: str = ""  # one of the methods
 
 
-class Comparison(BaseModel):
+class Comparison(ExperimentSettings):
     """Everything that decides the outcome.
 
     Raises:
         UsageError: settings that don't go together; names them and says what is accepted.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["improvers"]
     games: tuple[str, ...]  # scenarios of one player with exact values and twins, the most important first
@@ -74,7 +71,7 @@ class Comparison(BaseModel):
     seeds: PositiveCount = 3
     episodes: PositiveCount = 200  # of an evaluation, in the game and in the twin
     temperature: Rate = 1.0  # of all play, to learn and to be scored
-    base: Table = {}  # fields of agents.tiny.Recipe in which the base differs
+    base: Mapping[str, Any] = {}  # fields of agents.tiny.Recipe in which the base differs
     skill: Share = 0.5  # the share of the planner's moves in what the base imitates; the others are random
 
     @model_validator(mode="after")
@@ -154,18 +151,11 @@ class Comparison(BaseModel):
             raise UsageError(f"methods.{TRAINER}.options: {error}") from None
         return settings
 
-    def as_data(self) -> dict[str, Any]:
-        return self.model_dump(mode="json")
-
-    def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """``{setting: (own value, other's value)}`` against another comparison's data; nested settings with dots."""
-        return differences_of(self.as_data(), other)
-
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds, and games behind those that are there."""
         games = other.get("games")
         longer = isinstance(games, list) and list(self.games[: len(games)]) == games and len(self.games) > len(games)
-        return more_seeds(self.seeds, other) + ["games"] * longer
+        return super().additions(other) + ["games"] * longer
 
 
 def is_comparison(source: str | Path) -> bool:

@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.common.refusals import problem_of
 from agents.common.toml import read_toml
@@ -15,6 +15,25 @@ Model = TypeVar("Model", bound=BaseModel)
 Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveCount = Annotated[int, Field(strict=True, ge=1)]
+
+
+class ExperimentSettings(BaseModel):
+    """The settings of an experiment: everything that decides its outcome, as a frozen record."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seeds: PositiveCount
+
+    def as_data(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots."""
+        return differences_of(self.as_data(), other)
+
+    def additions(self, other: Mapping[str, Any]) -> list[str]:
+        """The differences that only add work: more seeds."""
+        return more_seeds(self.seeds, other)
 
 
 def read_recipe(source: str | Path, shipped: Sequence[str], package: str) -> dict[str, Any]:

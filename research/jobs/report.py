@@ -42,6 +42,17 @@ def write_report(folder: Path, text: str, data: dict[str, Any]) -> str:
     return printed
 
 
+def publish(folder: Path, text: str, data: dict[str, Any], options: Options, missing: str = "") -> None:
+    """Write a report, and print its JSON or where it is; ``missing`` says how many jobs have no result, if any."""
+    printed = write_report(folder, text, data)
+    if options.json:
+        print(printed, end="")
+        return
+    print(f"the report: {folder / REPORT_MARKDOWN}")
+    if missing:
+        print(f"not complete: {missing} jobs have no result")
+
+
 def compact(data: dict[str, Any]) -> str:
     """A report as JSON of one record a line: an indented one had 80,000 lines."""
     parts = []

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from research.jobs.command import Options, Undertaking, carry_out, check_installed
-from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
+from research.jobs.report import drawn, publish
 from research.jobs.work import facts_of
 from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of
 from research.pretrained.pace import typical_seconds
@@ -58,11 +58,6 @@ def _report(
     plots = drawn(lambda: draw_plots(findings, folder.path), options)
     command = f"textbench reproduce --config {source}"
     text = report_markdown(findings, facts, command=command, plots=plots, notes=options.notes)
-    data = write_report(folder.path, text, report_data(findings, facts, options.notes))
-    if options.json:
-        print(data, end="")
-    else:
-        print(f"the report: {folder.path / REPORT_MARKDOWN}")
-        if findings.missing:
-            print(f"not complete: {len(findings.missing)} of {len(findings.jobs)} jobs have no result")
+    missing = f"{len(findings.missing)} of {len(findings.jobs)}" if findings.missing else ""
+    publish(folder.path, text, report_data(findings, facts, options.notes), options, missing)
     return 1 if set(findings.missing) & set(wanted) else 0
