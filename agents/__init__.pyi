@@ -6,7 +6,8 @@ from .models.base import AsyncLanguageModel, Decoding, LanguageModel
 from .models.cache import ResponseCache
 from .models.scripted import ScriptedModel
 from .policy import LanguageAgentPolicy
-from .prompt import PromptMap, PromptTexts
+from .prompt import PromptMap
+from .prompt_texts import PromptTexts
 from .turn import AsyncPolicy, Message, Policy, Turn, TurnRequest, Usage
 
 __all__ = [

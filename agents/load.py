@@ -21,7 +21,8 @@ from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
 from agents.models.provider import Provider, call_with, find_model, installed, providers
 from agents.policy import LanguageAgentPolicy
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import PromptTexts
 from agents.turn import Policy
 from agents.wrappers import WRAPPERS, check_form, form_of, innermost, own_options, wrapped_in, wrapper
 from textgames.names import did_you_mean

@@ -18,7 +18,8 @@ from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.rows import TokenRow, TrainingRow
-from agents.prompt import CARD_NAME, PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import CARD_NAME, PromptTexts
 from agents.turn import Prompt, request_in
 from textgames import TRAINING_SEEDS, Scenario
 from textgames.rounds import rounds_of_play

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.prompt import PromptMap, PromptTexts, as_text
+from agents.prompt import PromptMap, as_text
+from agents.prompt_texts import PromptTexts
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.turn import TurnRequest
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario, known_scenario

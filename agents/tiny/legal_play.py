@@ -14,7 +14,8 @@ from zlib import crc32
 
 import numpy as np
 
-from agents.prompt import PromptMap, PromptTexts, as_text
+from agents.prompt import PromptMap, as_text
+from agents.prompt_texts import PromptTexts
 from agents.tiny.data import MARKED_STEPS, Example, around_the_clock
 from agents.turn import TurnRequest
 from textgames.rounds import rounds_of_play

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agents.prompt import PromptTexts
+from agents.prompt_texts import PromptTexts
 from agents.tiny.demonstrator import FORESIGHTS, StyleShares
 
 

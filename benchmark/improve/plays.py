@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.prompt import prompt_path
+from agents.prompt_texts import prompt_path
 from benchmark.errors import BenchmarkError
 from benchmark.improve.budget import BudgetSpentError, SpendingMeter, Spent
 from benchmark.play.agents.choice import PlannedRun, plan_run

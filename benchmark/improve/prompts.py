@@ -9,7 +9,8 @@ from typing import Any
 from agents.common.files import replacing
 from agents.common.toml import to_toml
 from agents.policy import LanguageAgentPolicy
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import PromptTexts
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.agents.players import load_policy
@@ -54,7 +55,7 @@ def in_folder(agent: AgentTable, folder: Path) -> AgentTable:
 
 
 def write_prompts(file: Path, texts: PromptTexts) -> None:
-    """Write texts so that :meth:`~agents.prompt.PromptTexts.from_file` reads these, and completes nothing."""
+    """Write texts so that :meth:`~agents.prompt_texts.PromptTexts.from_file` reads these, and completes nothing."""
     data = {"clock": texts.clock, **texts.as_data()}
     data["open_response"] = {**texts.response, **texts.open_response}  # what a mode has that has none of its own
     with replacing(file) as stream:

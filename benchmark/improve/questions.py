@@ -11,7 +11,8 @@ from typing import Any
 
 from agents.common.redaction import Redactor
 from agents.policy import LanguageAgentPolicy
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import PromptTexts
 from agents.turn import TurnRequest
 from benchmark.errors import BenchmarkError, UsageError
 from benchmark.improve.budget import SpendingMeter, Spent

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import PromptTexts
 from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record

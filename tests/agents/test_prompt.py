@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import textgames
-from agents.prompt import PromptMap, PromptTexts, as_text, packaged_prompts
+from agents.prompt import PromptMap, as_text
+from agents.prompt_texts import PromptTexts, packaged_prompts
 from agents.turn import Message, Refused, Turn, TurnRequest
 
 REQUEST = TurnRequest(

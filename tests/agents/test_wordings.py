@@ -10,7 +10,7 @@ import pytest
 
 from agents import EpisodeSession, EpisodeTask, LanguageAgentPolicy, PromptMap, PromptTexts, TurnRequest, rollout
 from agents.models.scripted import ScriptedModel
-from agents.prompt import wording_of
+from agents.prompt_texts import wording_of
 from textgames import SCENARIOS
 
 ALL = PromptTexts.from_file("all")

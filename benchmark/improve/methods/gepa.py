@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import PromptTexts
 from benchmark.errors import BenchmarkError, UsageError
 from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.feedback import Judge

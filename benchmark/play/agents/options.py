@@ -18,7 +18,7 @@ from agents.common.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE
 from agents.common.refusals import accepted_by, shown
 from agents.common.toml import read_setting
 from agents.load import options_taken
-from agents.prompt import prompt_path
+from agents.prompt_texts import prompt_path
 from agents.protocol import LEGAL_ONLY, STANDARD
 from benchmark.errors import UsageError, unknown_name
 from benchmark.play.agents.objects import is_object

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.common.intervals import Array, Estimate, over_rows
-from agents.prompt import wording_of
+from agents.prompt_texts import wording_of
 from benchmark.score.comparing.comparison import solo_scenarios
 from benchmark.score.document import VarianceView
 from benchmark.score.luck.cells import corrected_returns, luck_free

@@ -1,7 +1,7 @@
 """How much of a score is the wording's: one agent in one scenario, its prompts in several wordings of equal content.
 
 ``returns and their wordings -> variance within and between wordings -> the mean with two intervals``. Which wording an
-episode had follows from its seed and from the agent's card (:func:`agents.prompt.wording_of`).
+episode had follows from its seed and from the agent's card (:func:`agents.prompt_texts.wording_of`).
 
 A return is ``mu + w_k + e``: ``w_k`` is the wording's, of variance ``sigma_w^2``, and ``e`` all that differs between
 episodes of one wording, of variance ``sigma^2``. The mean of the wordings' means has the interval
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import CONFIDENCE, Array, Estimate, student_quantile
-from agents.prompt import wording_of
+from agents.prompt_texts import wording_of
 from benchmark.score.comparing.comparison import solo_scenarios
 from benchmark.score.document import EstimateView, WordingFlipView, WordingView
 from benchmark.score.luck.cells import corrected_returns

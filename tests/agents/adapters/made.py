@@ -9,7 +9,7 @@ import torch
 
 from agents.models.local.loading.card import write_card
 from agents.models.local.loading.load import load_model
-from agents.prompt import PromptTexts
+from agents.prompt_texts import PromptTexts
 
 
 def make_adapter(

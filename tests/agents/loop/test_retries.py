@@ -9,7 +9,7 @@ import pytest
 from agents import EpisodeSession, LanguageAgentPolicy, PromptMap, ScriptedModel
 from agents.episode import EpisodeTask, invalid_rate
 from agents.loop.rollout import rollout
-from agents.prompt import PromptTexts
+from agents.prompt_texts import PromptTexts
 from agents.protocol import MOST_RETRIES, read_protocol, same_protocol
 from agents.turn import Refused, Turn, request_in
 from tests.benchmark.stubborn_players import Hesitant, Mute

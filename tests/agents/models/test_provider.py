@@ -15,7 +15,8 @@ from agents.models import provider
 from agents.models.base import Decoding
 from agents.models.local.loading.card import write_card
 from agents.models.provider import Provider, find_model, providers, register_provider
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import PromptTexts
 from agents.turn import Prompt
 from benchmark.play.agents.catalogue import agent_kinds
 

@@ -13,7 +13,8 @@ from agents.models.local.loading.card import PLAIN_TEMPLATE, Card, read_card, wr
 from agents.models.local.loading.load import load_model
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.trajectories import training_tasks
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import PromptTexts
 
 CONFIG = MSGRPOConfig(
     groups=2, group_size=4, iterations=1, max_response_tokens=2, temperature=1.0, learning_rate=1e-3,

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from agents import PromptMap, TurnRequest
 from agents.models.local.loading.card import PLAIN_TEMPLATE, Card, read_card
-from agents.prompt import PromptTexts, as_text
+from agents.prompt import as_text
+from agents.prompt_texts import PromptTexts
 from agents.tiny.data import demonstrations, scenarios_of
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.tiny.recipe import Recipe

@@ -8,7 +8,8 @@ import torch
 from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
-from agents.prompt import PromptMap, PromptTexts, as_text
+from agents.prompt import PromptMap, as_text
+from agents.prompt_texts import PromptTexts
 from agents.turn import TurnRequest
 from benchmark.credit.exact.game_graph import GameGraph, expand
 from textgames.registry import game_of

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.prompt import PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import PromptTexts
 from benchmark.errors import UsageError
 from benchmark.improve.methods.offline import MOST_WEIGHT, RecordedEpisode, Shown, _saying, imitated, recorded
 from textgames.scenarios import SCENARIOS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.prompt import PromptTexts
+from agents.prompt_texts import PromptTexts
 from tests.benchmark.improve.heeding_server import ADVICE
 
 GEPA = ("gepa", "--set", "seeds=6", "--set", "batch=2", "--set", "rounds=3", "--set", "parts=opening")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents import EpisodeSession, PromptMap
-from agents.prompt import prompt_path
+from agents.prompt_texts import prompt_path
 from benchmark.runs.folder import RunFolder
 
 PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"

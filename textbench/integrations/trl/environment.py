@@ -11,7 +11,8 @@ import numpy as np
 
 from agents import EpisodeSession, PromptMap
 from agents.loop.session import Opponents
-from agents.prompt import PromptTexts, as_text
+from agents.prompt import as_text
+from agents.prompt_texts import PromptTexts
 
 CALLS = "calls"
 """The response mode that asks for calls of :meth:`GameEnvironment.act`; its words are in ``prompts.toml``."""

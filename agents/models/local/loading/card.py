@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents.prompt import CARD_NAME, CARD_PROMPTS, PromptMap, PromptTexts
+from agents.prompt import PromptMap
+from agents.prompt_texts import CARD_NAME, CARD_PROMPTS, PromptTexts
 
 TEMPLATE_NAME = "chat_template.jinja"
 PLAIN_TEMPLATE = (

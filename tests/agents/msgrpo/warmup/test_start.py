@@ -13,7 +13,7 @@ from agents.models.local.loading.card import Card, read_card
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.warmup.start import ABOUT, CHECKPOINT, Teaching, warm_start, warmup_config
-from agents.prompt import PromptTexts
+from agents.prompt_texts import PromptTexts
 
 TEACHING = Teaching(("planner",), 48)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.prompt import PromptTexts
+from agents.prompt_texts import PromptTexts
 from benchmark import evaluate
 from benchmark.errors import UsageError
 from benchmark.improve.prompts import write_prompts

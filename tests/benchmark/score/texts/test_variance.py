@@ -11,7 +11,7 @@ import pytest
 import benchmark
 from agents import LanguageAgentPolicy, PromptMap, PromptTexts
 from agents.models.scripted import ScriptedModel
-from agents.prompt import wording_of
+from agents.prompt_texts import wording_of
 from agents.turn import Prompt
 from benchmark.entries.validation import manifest_problems
 from benchmark.results import read_results

@@ -10,7 +10,7 @@ import pytest
 
 from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
-from agents.prompt import PromptTexts
+from agents.prompt_texts import PromptTexts
 from agents.turn import NO_USAGE, Turn, TurnRequest, Usage
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import Plan, find_scenarios

@@ -18,7 +18,8 @@ from agents.models.local.loading.card import (
     write_card,
     write_chat_template,
 )
-from agents.prompt import CARD_NAME, PromptMap, PromptTexts, as_text
+from agents.prompt import PromptMap, as_text
+from agents.prompt_texts import CARD_NAME, PromptTexts
 from agents.turn import Message, TurnRequest
 from textgames.scenarios import SCENARIOS
 

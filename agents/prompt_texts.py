@@ -1,0 +1,299 @@
+"""The wording of prompts as data: ``prompts/default.toml``, or a file of one's own."""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from textgames.names import did_you_mean
+
+PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory", "reason")
+_TEXTS = ("system", "opening", "observation", "no_actions", "no_limit")
+_CLOCK = ("clock",)
+
+CARD_NAME, CARD_PROMPTS = "textbench.json", "prompts"
+"""The file in a trained model's folder that says how it was asked (:mod:`agents.models.local.loading.card`), and where
+its texts stand there."""
+_MEMORY = ("memory", "no_memory")
+_OPTIONAL = ("cut_at", "unlisted", "complaint")
+_TABLES = ("response", "open_response", "prefix", "reasons", "reworded")
+_WORDINGS = "wordings"
+_STREAM_OF_WORDINGS = 20261123
+
+
+@dataclass(frozen=True)
+class PromptTexts:
+    """The wording of prompts; ``prompts/default.toml`` says what each part is for.
+
+    Attributes:
+        system: the system message; empty for none.
+        opening: stands before the first observation.
+        observation: wraps one observation.
+        response: ``{mode: response template}``.
+        open_response: ``{mode: response template}`` for decisions whose actions can't be listed; where a mode has none,
+            its template in ``response`` is used.
+        prefix: ``{mode: what every response begins with}``: the model is made to go on from there. None for a mode
+            that isn't here.
+        no_actions: what ``$actions`` says where the legal actions aren't known.
+        no_limit: what ``$steps_left`` says where there is no limit.
+        clock: stands behind every observation, to say how many moves are left; left out where there is no limit. Empty
+            for never.
+        cut_at: an observation is shown up to this text alone, for models that read coordinates and no drawn board.
+            Empty for the whole of it.
+        memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
+        no_memory: what ``$memory`` says before that.
+        unlisted: what ``$actions`` says where the legal moves aren't to be listed; empty for the package's own words.
+        complaint: what follows a response that can't be read, where the player may answer again; empty likewise.
+        reasons: ``{reason: what $reason says of it}`` in a complaint; likewise.
+        reworded: ``{what a game's rules say today: what they said}``, for models that were trained on the old words.
+        wordings: ``{name: texts}`` of equal content, as in ``prompts/all.toml``: every episode is prompted in one of
+            them, and in these texts themselves only who is asked without a seed. Empty for these texts alone.
+
+    Raises:
+        ValueError: an unknown or missing placeholder, naming the part; or wordings that can't stand for each other,
+            since their modes, prefixes or memories differ.
+    """
+
+    system: str
+    opening: str
+    observation: str
+    response: Mapping[str, str]
+    no_actions: str
+    no_limit: str
+    open_response: Mapping[str, str] = field(default_factory=dict)
+    prefix: Mapping[str, str] = field(default_factory=dict)
+    clock: str = ""  # records and cards of models from before there was a clock don't have it
+    cut_at: str = ""
+    memory: str = ""
+    no_memory: str = "nothing yet"
+    unlisted: str = ""
+    complaint: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    reworded: Mapping[str, str] = field(default_factory=dict)
+    wordings: Mapping[str, "PromptTexts"] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._check_placeholders()
+        for name, texts in self.wordings.items():
+            for part in ("memory", "prefix"):
+                if (theirs := getattr(texts, part)) != (ours := getattr(self, part)):
+                    raise ValueError(f"wordings.{name} has {part} = {theirs!r} where the file has {ours!r}")
+            if texts.response.keys() != self.response.keys():
+                theirs, ours = ", ".join(texts.response), ", ".join(self.response)
+                raise ValueError(f"wordings.{name} has the modes {theirs} where the file has {ours}")
+
+    def _check_placeholders(self) -> None:
+        parts = {"system": self.system, "opening": self.opening, "observation": self.observation, "clock": self.clock}
+        parts |= {"complaint": self.complaint}
+        for table in _TABLES:
+            texts = {mode: text.strip("\n") for mode, text in getattr(self, table).items()}
+            object.__setattr__(self, table, texts)
+            parts |= {f"{table}.{mode}": text for mode, text in texts.items()}
+        used = {part: _placeholders(part, text) for part, text in parts.items()}
+        if "observation" not in used["observation"]:
+            raise ValueError(f"observation must contain $observation, got {self.observation!r}")
+        if "instructions" not in used["system"] | used["opening"]:
+            raise ValueError(
+                "opening (or system) must contain $instructions, else the model isn't told the rules; "
+                f"got opening = {self.opening!r}, system = {self.system!r}"
+            )
+        for part in parts.keys() - {"observation"}:
+            if "observation" in used[part]:
+                raise ValueError(f"$observation belongs in observation only, it also stands in {part}")
+            if "reason" in used[part] and part != "complaint":
+                raise ValueError(f"$reason belongs in complaint only, it also stands in {part}")
+        for mode, text in self.prefix.items():
+            if mode not in self.response:
+                raise ValueError(f"prefix.{mode} is of no mode: response has {', '.join(self.response)}")
+            if used[f"prefix.{mode}"] or text != text.strip():
+                raise ValueError(
+                    f"prefix.{mode} is the beginning of a response, as it is written: without placeholders, and "
+                    f"without space around it, which chat templates cut off; got {text!r}"
+                )
+        shown = any("memory" in placeholders for placeholders in used.values())
+        if shown != bool(self.memory):
+            raise ValueError(
+                f"$memory shows what stands in the tag that memory names: use both or neither; got memory = "
+                f"{self.memory!r} and {'a' if shown else 'no'} text with $memory"
+            )
+        if not self.response:
+            raise ValueError("response needs at least one mode, such as response.think")
+
+    @classmethod
+    @cache
+    def default(cls) -> "PromptTexts":
+        """The texts that ship with the package, which are read once."""
+        return cls(**_read(_packaged("default")))  # whatever lies in the working directory by that name
+
+    def as_data(self) -> dict[str, Any]:
+        """The texts as plain data, as they would stand in a file."""
+        keys = (*_TEXTS, *(_CLOCK if self.clock else ()), *(_MEMORY if self.memory else ()))
+        plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
+        plain |= {key: text for key in _OPTIONAL if (text := getattr(self, key))}
+        always = ("response", "open_response")
+        plain |= {name: dict(texts) for name in _TABLES if (texts := getattr(self, name)) or name in always}
+        wordings = {name: texts.as_data() for name, texts in self.wordings.items()}
+        return plain | ({_WORDINGS: wordings} if wordings else {})
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> "PromptTexts":
+        """The texts that :meth:`as_data` gave.
+
+        Raises:
+            ValueError: they aren't whole, or hold something else.
+        """
+        _check_data(data)
+        if missing := [key for key in (*_TEXTS, "response") if key not in data]:
+            raise ValueError(f"prompts without {', '.join(missing)}")
+        wordings = {name: cls.from_data(own) for name, own in data.get(_WORDINGS, {}).items()}
+        return cls(**{**data, _WORDINGS: wordings})
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "PromptTexts":
+        """Read a TOML file of the form of ``prompts/default.toml``, or one of those that ship, by its name.
+
+        What it leaves out stays as in that file, but for the clock of a file that shows ``$steps_left`` in its own way.
+        A folder of a trained model, or its ``textbench.json``, is read for the whole texts that it was trained with.
+
+        Raises:
+            ValueError: not readable, not TOML, an unknown key or a wrong type, a bad placeholder; naming the file.
+        """
+        data = _read(prompt_path(path))
+        try:
+            if CARD_PROMPTS in data:
+                return cls.from_data(data[CARD_PROMPTS])
+            _check_data(data)
+            own = {key: value for key, value in data.items() if key != _WORDINGS}
+            texts = _completed(own, cls.default().as_data())
+            wordings = {name: cls(**_completed(theirs, texts)) for name, theirs in data.get(_WORDINGS, {}).items()}
+            return cls(**texts, wordings=wordings)
+        except ValueError as error:
+            raise ValueError(f"prompt file {str(path)!r}: {error}") from None
+
+    def read_in(self, mode: str) -> dict[str, Any]:
+        """The texts that a prompt in one response mode is made of; others may differ without anybody noticing."""
+        plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
+        if self.cut_at:
+            plain["cut_at"] = self.cut_at
+        plain |= {table: getattr(self, table).get(mode) for table in ("response", "open_response", "prefix")}
+        wordings = {name: texts.read_in(mode) for name, texts in self.wordings.items()}
+        return plain | ({_WORDINGS: wordings} if wordings else {})
+
+    def of_seed(self, seed: int) -> "PromptTexts":
+        """The texts that prompt an episode with this seed: one of the wordings, or these where there are none."""
+        return self.wordings[wording_of(seed, tuple(self.wordings))] if self.wordings else self
+
+
+def wording_of(seed: int, names: Sequence[str]) -> str:
+    """Which of several wordings an episode with this seed has.
+
+    Seeds are taken in blocks of as many as there are names, and a generator of the block's own puts the names in order:
+    any run of consecutive seeds has each of them as often as the others, up to two. Neither the agent nor the scenario
+    matters, so agents that play the same seeds play them in the same wordings; nor does the order of the names.
+    """
+    block, place = divmod(int(seed), len(names))
+    return _in_order(block, tuple(sorted(names)))[place]
+
+
+@lru_cache(maxsize=1024)
+def _in_order(block: int, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(names[place] for place in np.random.default_rng([_STREAM_OF_WORDINGS, block]).permutation(len(names)))
+
+
+def packaged_prompts() -> tuple[str, ...]:
+    """The names of the files of prompts that ship."""
+    return tuple(sorted(file.name.removesuffix(".toml") for file in files("agents").joinpath("prompts").iterdir()))
+
+
+def prompt_path(name: str | Path) -> Path:
+    """The path of a file of prompts: as it is given, in that folder of a model, or of one that ships by that name."""
+    if Path(name).is_dir():
+        return Path(name) / CARD_NAME
+    if not Path(name).exists() and str(name) in packaged_prompts():
+        return _packaged(str(name))
+    return Path(name)
+
+
+def _packaged(name: str) -> Path:
+    return Path(str(files("agents").joinpath(f"prompts/{name}.toml")))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        # told by its content: a run keeps the file that it was given, under a name of its own
+        data: dict[str, Any] = json.loads(text) if text.startswith("{") else tomllib.loads(text)
+        return data
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        ships = ", ".join(packaged_prompts())
+        near = did_you_mean(str(path), packaged_prompts())
+        raise ValueError(
+            f"can't read the prompt file {str(path)!r}{near}: {error}; by name there are {ships}"
+        ) from None
+
+
+def _check_data(data: Mapping[str, Any]) -> None:
+    """Refuse unknown keys and wrong types, which would otherwise come out as prompts that nobody meant."""
+    known = (*_TEXTS, *_CLOCK, *_MEMORY, *_OPTIONAL, *_TABLES, _WORDINGS)
+    for key, value in data.items():
+        if key not in known:
+            raise ValueError(f"unknown key {key!r}{did_you_mean(key, known)}; the keys are {', '.join(known)}")
+        if key not in (*_TABLES, _WORDINGS) and not isinstance(value, str):
+            raise ValueError(f"{key} must be a text, got {value!r}")
+    for table in _TABLES:
+        modes = data.get(table, {})
+        if not isinstance(modes, dict) or not all(isinstance(text, str) for text in modes.values()):
+            raise ValueError(f"{table} must be a table of texts, one per mode, got {modes!r}")
+    wordings = data.get(_WORDINGS, {})
+    if not isinstance(wordings, dict) or not all(isinstance(own, dict) for own in wordings.values()):
+        raise ValueError(f"{_WORDINGS} must be a table of tables, one per wording, got {wordings!r}")
+    for name, own in wordings.items():
+        if _WORDINGS in own:
+            raise ValueError(f"{_WORDINGS}.{name} has wordings of its own, and is to be one")
+        try:
+            _check_data(own)
+        except ValueError as error:
+            raise ValueError(f"{_WORDINGS}.{name}: {error}") from None
+
+
+def _completed(own: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """Some texts, and others for what they leave out; but no clock where they show the moves left in their own way."""
+    others = {**others, "clock": ""} if shows_steps_left(own) else others
+    return {**others, **own, **{table: {**others.get(table, {}), **own.get(table, {})} for table in _TABLES}}
+
+
+def shows_steps_left(data: Mapping[str, Any]) -> bool:
+    """Whether texts say somewhere how many moves are left."""
+    return any(written in repr(data) for written in ("$steps_left", "${steps_left}"))
+
+
+@cache
+def _template(text: str) -> Template:
+    return Template(text)
+
+
+def _placeholders(part: str, text: str) -> set[str]:
+    """The placeholders of a text; a ValueError for one that doesn't exist, or for a lone dollar sign."""
+    template = _template(text)
+    if not template.is_valid():
+        raise ValueError(f"{part} has a lone dollar sign; write $$ for one that should stay")
+    used = set(template.get_identifiers())
+    for name in used:
+        if name not in PLACEHOLDERS:
+            known = ", ".join(f"${placeholder}" for placeholder in PLACEHOLDERS)
+            raise ValueError(
+                f"{part} has the unknown placeholder ${name}{did_you_mean(name, PLACEHOLDERS)}; there are {known}"
+            )
+    return used
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """A part of the texts with its placeholders filled in."""
+    return _template(text).substitute(values) if text else ""
