@@ -19,11 +19,11 @@ from benchmark.score.document import ComparisonView, OverallView, RatingView, Sc
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns, read_columns
 from benchmark.score.scores import rating_rows
-from benchmark.show import terminal_tables as tables
 from benchmark.show.document_of import results_document
-from benchmark.show.html_tables import to_html
 from benchmark.show.markdown import leaderboard_markdown
 from benchmark.show.summary import summary_lines
+from benchmark.show.tables import terminal as tables
+from benchmark.show.tables.html import to_html
 
 if TYPE_CHECKING:
     import pandas

@@ -107,7 +107,7 @@ def _smollm2() -> str:
 
 def _print(document: dict[str, Any]) -> None:
     from benchmark.play.agents.players import missing_models
-    from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
+    from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
 
     code = document["textbench"]
     commit = f"commit {code['commit'][:12]}{', uncommitted changes' if code['dirty'] else ''}" if code["commit"] else ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from benchmark.cli.arguments import add_output_options
 
 if TYPE_CHECKING:
-    from benchmark.show.terminal_tables import Sheet
+    from benchmark.show.tables.terminal import Sheet
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def run(args: Namespace) -> int:
     import json
 
     from benchmark.play.agents.catalogue import agent_kinds, scenario_facts, suite_facts
-    from benchmark.show.terminal_tables import print_sheets, stdout_console
+    from benchmark.show.tables.terminal import print_sheets, stdout_console
 
     parts = {
         "suites": (suite_facts, _suite_sheets),
@@ -39,7 +39,7 @@ def run(args: Namespace) -> int:
 
 def _suite_sheets() -> "list[Sheet]":
     from benchmark.play.agents.catalogue import suite_facts
-    from benchmark.show.terminal_tables import Sheet
+    from benchmark.show.tables.terminal import Sheet
 
     rows = [(name, str(len(suite["scenarios"])), suite["about"]) for name, suite in suite_facts().items()]
     notes = ("textbench run --suite NAME; paper is what a run plays by default",)
@@ -49,8 +49,8 @@ def _suite_sheets() -> "list[Sheet]":
 def _scenario_sheets() -> "list[Sheet]":
     """One sheet for every suite, with the scenarios that no suite before it has."""
     from benchmark.play.agents.catalogue import scenario_facts
-    from benchmark.show.suites import by_suite
-    from benchmark.show.terminal_tables import Sheet
+    from benchmark.show.tables.suites import by_suite
+    from benchmark.show.tables.terminal import Sheet
 
     facts = scenario_facts()
     sheets = []
@@ -69,7 +69,7 @@ def _scenario_sheets() -> "list[Sheet]":
 
 def _agent_sheets() -> "list[Sheet]":
     from benchmark.play.agents.catalogue import agent_kinds
-    from benchmark.show.terminal_tables import Sheet
+    from benchmark.show.tables.terminal import Sheet
 
     lines = tuple((agent.spec, agent.text, agent.missing or "") for agent in agent_kinds())
     return [Sheet("agents", ("<agent", "<what it is", "<missing"), lines, ("textbench run --agent SPEC",))]

@@ -56,7 +56,7 @@ def ask_at_terminal(question: str) -> bool:
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    from benchmark.show.terminal_tables import printable
+    from benchmark.show.tables.terminal import printable
 
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

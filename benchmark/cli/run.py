@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from benchmark.play.cost.estimate import Estimate
     from benchmark.play.options import RunOptions
     from benchmark.runs.plan import Plan
-    from benchmark.show.terminal_tables import Sheet
+    from benchmark.show.tables.terminal import Sheet
     from textgames.scenarios import Scenario
 
 
@@ -67,7 +67,7 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
 
     from benchmark.play.cost.forecast import LETTERS_PER_TOKEN, forecast
     from benchmark.score.stopping import looks
-    from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
+    from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
 
     numbers = looks(options.episodes)
     needs = forecast(plan, {name: spec.spec for name, spec in players.specs.items()}, options)
@@ -121,7 +121,7 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
         told = {"estimates": [one._asdict() for one in estimates]} if estimates else {}
         print(json.dumps({**totals, "agents": agents, **told, "matchups": rows}))
         return 0
-    from benchmark.show.terminal_tables import Sheet, print_sheets, stdout_console
+    from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
 
     lines = _by_matchup(rows) if len(rows) <= MOST_ROWS else _by_scenario(rows)
     spread = "spread evenly here, a run puts them where they tell most; " if options.levels is not None else ""
@@ -142,7 +142,7 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
 def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
     """What the agents would take whose tokens cost money."""
     from benchmark.play.cost.forecast import LETTERS_PER_TOKEN
-    from benchmark.show.terminal_tables import Sheet
+    from benchmark.show.tables.terminal import Sheet
 
     def dollars(amount: float | None) -> str:
         return "?" if amount is None else f"{amount:.4f}"

@@ -84,7 +84,7 @@ def say_problems(entry: Path, problems: Sequence[str]) -> None:
     """Why an entry is refused, on stderr."""
     import sys
 
-    from benchmark.show.terminal_tables import printable
+    from benchmark.show.tables.terminal import printable
 
     print(f"{entry}: refused", file=sys.stderr)
     for problem in problems:

@@ -14,7 +14,7 @@ from benchmark.play.agents.players import check_plays, load_policy
 from benchmark.play.options import RunOptions
 from benchmark.runs.record import to_record
 from benchmark.runs.replay import ReplayError, replay
-from benchmark.show.terminal_tables import printable
+from benchmark.show.tables.terminal import printable
 from benchmark.show.viewer import move, outcome, spaced
 from textgames.scenarios import Scenario
 

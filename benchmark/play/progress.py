@@ -20,8 +20,8 @@ from agents.models.served.model import NOTICES
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
 from benchmark.score.scores import cost
-from benchmark.show.html_tables import to_html
-from benchmark.show.terminal_tables import Sheet
+from benchmark.show.tables.html import to_html
+from benchmark.show.tables.terminal import Sheet
 
 LINE_SECONDS = 15.0  # how often a progress line is printed where the terminal can't be redrawn
 NOTEBOOK_SECONDS = 0.25  # how often a notebook's table is replaced, at most

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from benchmark.show.terminal_tables import leaderboard_sheets, to_markdown
+from benchmark.show.tables.terminal import leaderboard_sheets, to_markdown
 
 _INTRODUCTION = """\
 Built from the entries in this folder by `textbench leaderboard leaderboards --markdown`; don't edit it by hand.

@@ -7,18 +7,12 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from benchmark.score.document import EstimateView
-from benchmark.show.columns import (
-    OVER,
-    agent_note,
-    agent_warning,
-    estimate_figure,
-    further_protocols,
-    number,
-    season_notes,
-)
-from benchmark.show.scale import scale_sentence
-from benchmark.show.terminal_tables import printable
-from benchmark.show.text_tables import level_figure
+from benchmark.show.tables.beside import level_figure
+from benchmark.show.tables.columns import OVER
+from benchmark.show.tables.figures import estimate_figure, number
+from benchmark.show.tables.notes import agent_note, agent_warning, further_protocols, season_notes
+from benchmark.show.tables.scale import scale_sentence
+from benchmark.show.tables.terminal import printable
 
 MOST_LINES = 10
 """With the two lines that say how to go on, a run ends in a dozen."""

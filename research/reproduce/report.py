@@ -13,7 +13,7 @@ import numpy as np
 from agents.common.clock import duration
 from agents.common.intervals import Array, Estimate, mean_over_runs
 from benchmark.score.statistics import mean_estimate
-from benchmark.show.columns import number
+from benchmark.show.tables.figures import number
 from research.jobs.report import Facts, clean, table
 from research.reproduce.claims import Claim, judge
 from research.reproduce.reproduction import Played, Reproduction

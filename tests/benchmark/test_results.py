@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import benchmark
-from benchmark.show.html_tables import to_html
-from benchmark.show.terminal_tables import Sheet
+from benchmark.show.tables.html import to_html
+from benchmark.show.tables.terminal import Sheet
 
 ENTRIES = Path(__file__).parents[2] / "leaderboards"
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from benchmark.score.document import AgentView, OverallView, ScenarioView, ScoreView, ViewDocument
-from benchmark.show import columns as common
-from benchmark.show.columns import Column, Figure
 from benchmark.show.page.tables import DASH, MINUS, Drawn, Table, address, capitalised, plain_table
-from benchmark.show.scale import ENDS
-from benchmark.show.suites import by_suite
+from benchmark.show.tables.columns import OVERALL
+from benchmark.show.tables.figures import Column, Figure, agent_figure, estimate_figure
+from benchmark.show.tables.scale import ENDS
+from benchmark.show.tables.suites import by_suite
 
 MOST_BEST = 3  # names of agents that share the first rank of a scenario, in the list of scenarios
 LOCAL, SCRIPTED, SERVED, OWN = "local model", "scripted", "served model", "Python policy"
@@ -99,7 +99,7 @@ def _index_row(scenario: ScenarioView, suite: str, scores: Sequence[ScoreView]) 
     tie = "tie: " if len(best) > 1 else ""
     shown = next((row["normalized"] or row["mean_return"] for row in best), None)
     scaled = bool(best and best[0]["normalized"])
-    value = common.estimate_figure(shown, ".2f") if shown else Figure()
+    value = estimate_figure(shown, ".2f") if shown else Figure()
     unit = "" if scaled or not value.text else "return"
     return (
         Drawn(name, name, href=address("leaderboard", scenario=name)),
@@ -122,11 +122,11 @@ def suite_grid(document: ViewDocument, suite: str, names: Sequence[str]) -> Tabl
     def column(name: str) -> Column[Any]:
         def figure(row: OverallView) -> Figure:
             score = scores.get((row["agent"], name))
-            return Figure() if score is None else common.estimate_figure(score["normalized"], ".2f")
+            return Figure() if score is None else estimate_figure(score["normalized"], ".2f")
 
         return Column(name, name, figure)
 
-    agent = replace(common.OVERALL[1], figure=common.agent_figure)
+    agent = replace(OVERALL[1], figure=agent_figure)
     columns = [*capitalised([agent]), *map(column, scaled)]
     rows = [row for row in document["overall"] if any((row["agent"], name) in scores for name in scaled)]
     table = plain_table(f"suite-{suite}", f"{suite}: normalised scores", columns, rows)

@@ -18,11 +18,11 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from agents.common.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
-from benchmark.show.columns import season_notes
 from benchmark.show.frames import flat_view
 from benchmark.show.page.overview import agent_columns, game_name, kind_of, scenario_index, size_of, suite_grid
 from benchmark.show.page.pack import inert_json, pack_episodes, packed
 from benchmark.show.page.tables import Group, grouped_sections, overall_table, suite_table, tables_of_text
+from benchmark.show.tables.notes import season_notes
 
 SCRIPTS = (
     *("base/dom.js", "base/data.js", "base/address.js"),

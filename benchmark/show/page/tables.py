@@ -1,4 +1,4 @@
-"""The leaderboard's tables as the page draws them: the columns of ``benchmark.show.columns`` with bars and addresses.
+"""The leaderboard's tables as the page draws them: the columns of all outputs, with bars and addresses.
 
 The template only writes these down, so the tables can be read, printed and searched without any script.
 """
@@ -9,11 +9,22 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from benchmark.score.document import EstimateView, OverallView, RatingView, ScenarioView, ScoreView, ViewDocument
-from benchmark.show import columns as common
-from benchmark.show.columns import Column, Figure, Row
-from benchmark.show.scale import scale_ends
-from benchmark.show.suites import by_suite
-from benchmark.show.text_tables import text_tables
+from benchmark.show.tables.beside import text_tables
+from benchmark.show.tables.columns import (
+    AGENT,
+    OVER,
+    OVERALL,
+    RATINGS,
+    SCORES,
+    further_columns,
+    same_episodes,
+    shown_suites,
+    suite_columns,
+)
+from benchmark.show.tables.figures import Column, Figure, Row, estimate_figure, number
+from benchmark.show.tables.notes import SUITE_NOTE, overall_notes, protocol_note, rating_notes, score_notes, suite_notes
+from benchmark.show.tables.scale import scale_ends
+from benchmark.show.tables.suites import by_suite
 from textgames.scenarios import ABOUT_SUITES
 
 MOST_COLUMNS = 6
@@ -111,26 +122,24 @@ def overall_table(document: ViewDocument, further: Sequence[Column[OverallView]]
     names = document["overall_scenarios"]
     scores = {(score["agent"], score["scenario"]): score for score in document["scores"]}
     scale = _scale((row["normalized"] for row in document["overall"]), (0.0, 1.0))
-    columns = capitalised(common.OVERALL) + list(further)
+    columns = capitalised(OVERALL) + list(further)
     if len(names) <= MOST_COLUMNS:
         columns += [_scenario_column(name, scores) for name in names]
     table = _table(
-        "overall", f"All agents on the same scenarios, {common.OVER}", columns, document["overall"], scale, (0.0, 1.0)
+        "overall", f"All agents on the same scenarios, {OVER}", columns, document["overall"], scale, (0.0, 1.0)
     )
-    return table._replace(notes=tuple(common.overall_notes(document["overall"], document["scores"], names)))
+    return table._replace(notes=tuple(overall_notes(document["overall"], document["scores"], names)))
 
 
 def suite_table(document: ViewDocument) -> Table | None:
     """Agents over whole suites; ``None`` where that says no more than the overall table."""
-    suites = common.shown_suites(document)
+    suites = shown_suites(document)
     if not suites:
         return None
     rows: list[OverallView] = [{**row, "lacks": []} for row in document["overall"]]
-    columns = [*capitalised(common.OVERALL[1:2]), *common.suite_columns(suites), *capitalised(common.OVERALL[-1:])]
+    columns = [*capitalised(OVERALL[1:2]), *suite_columns(suites), *capitalised(OVERALL[-1:])]
     table = _table("suites", "All agents, suite by suite", columns, rows, _scale([]))
-    return table._replace(
-        sorted_by=columns[1].key, notes=(common.SUITE_NOTE,), details=tuple(common.suite_notes(suites)[1:])
-    )
+    return table._replace(sorted_by=columns[1].key, notes=(SUITE_NOTE,), details=tuple(suite_notes(suites)[1:]))
 
 
 def tables_of_text(document: ViewDocument) -> list[Table]:
@@ -164,8 +173,8 @@ def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
     ratings: list[RatingView] = [rating for rating in document["ratings"] if rating["scenario"] == name]
     if ratings:
         scale = _scale(rating["rating"] for rating in ratings)
-        table = _table(f"{name}-ratings", f"{name}: ratings, head to head", capitalised(common.RATINGS), ratings, scale)
-        tables.append(table._replace(sorted_by="rating", notes=(RATING_NOTE, *common.rating_notes(ratings))))
+        table = _table(f"{name}-ratings", f"{name}: ratings, head to head", capitalised(RATINGS), ratings, scale)
+        tables.append(table._replace(sorted_by="rating", notes=(RATING_NOTE, *rating_notes(ratings))))
     tables += _further_tables(name, scores)
     return Section(
         name, _facts(scenario, scores), tuple(tables), scenario["env_id"], tuple(_definitions(scenario, tables[0]))
@@ -175,8 +184,8 @@ def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
 def _further_tables(name: str, scores: Sequence[ScoreView]) -> list[Table]:
     """What the game tells besides the return, and the returns by seat; agents in the order of their ranks."""
     tables = []
-    for kind, caption, columns in common.further_columns(scores):
-        columns = [*capitalised([common.AGENT]), *columns]
+    for kind, caption, columns in further_columns(scores):
+        columns = [*capitalised([AGENT]), *columns]
         tables.append(plain_table(f"{name}-{kind}", f"{name}: {caption}", columns, scores)._replace(sorted_by=""))
     return tables
 
@@ -190,15 +199,15 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
     marks = [value for _, value, _ in scale_ends(scores)]
     scale = _scale((score["mean_return"] for score in scores), marks)
     known = scenario["success_means"] or any(row["success_rate"] and row["success_rate"]["value"] for row in scores)
-    columns = [column for column in capitalised(common.SCORES) if known or column.key != "success"]
-    table = _table(name, f"{name}: scores, {common.OVER}", columns, scores, scale, marks)
+    columns = [column for column in capitalised(SCORES) if known or column.key != "success"]
+    table = _table(name, f"{name}: scores, {OVER}", columns, scores, scale, marks)
     rows = tuple(
         (rank, agent._replace(href=address("replay", scenario=name, a=agent.text)), *others)
         if agent.text in shown
         else (rank, agent, *others)
         for rank, agent, *others in table.rows
     )
-    return table._replace(rows=rows, notes=tuple(common.score_notes(scores)))
+    return table._replace(rows=rows, notes=tuple(score_notes(scores)))
 
 
 def plain_table(name: str, caption: str, columns: Iterable[Column[Row]], rows: Sequence[Row]) -> Table:
@@ -213,7 +222,7 @@ def address(view: str, **params: str) -> str:
 
 def _definitions(scenario: ScenarioView, scores: Table) -> Iterator[tuple[str, str]]:
     """What the columns of a scenario's table count."""
-    own = {"aim": scenario["success_means"] or "met the game's aim", "protocol": common.protocol_note(scenario)}
+    own = {"aim": scenario["success_means"] or "met the game's aim", "protocol": protocol_note(scenario)}
     for column in scores.columns:
         if column.term:
             yield column.term, column.meaning.format(**own)
@@ -256,10 +265,10 @@ def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> tuple[tuple[s
         ("success", scenario["success_means"] and f"the player {scenario['success_means']}"),
         ("seeds", f"from {scenario['first_seed']}"),
     ]
-    if (count := common.same_episodes(scores)) is not None:
+    if (count := same_episodes(scores)) is not None:
         facts.append(("episodes", f"{count} for each agent"))
     for end, value, source in scale_ends(scores):
-        text = common.number(value).replace("-", MINUS)
+        text = number(value).replace("-", MINUS)
         facts.append((f"{end} return", text + (f", {source}" if source and source != end else "")))
     return tuple((name, value) for name, value in facts if value)
 
@@ -290,8 +299,6 @@ def _scenario_column(name: str, scores: Mapping[tuple[str, str], ScoreView]) -> 
         score = scores.get((row["agent"], name))
         if score is None:
             return Figure()
-        return common.estimate_figure(score["normalized"], ".2f")._replace(
-            note="not ranked" if score["rank"] is None else ""
-        )
+        return estimate_figure(score["normalized"], ".2f")._replace(note="not ranked" if score["rank"] is None else "")
 
     return Column(name, name, figure)

@@ -6,12 +6,12 @@ import pytest
 
 from benchmark.score.overall import suite_rows
 from benchmark.score.references import References
-from benchmark.show import columns
 from benchmark.show.document_of import results_document
 from benchmark.show.page import render_page
 from benchmark.show.page.tables import grouped_sections, overall_table, suite_table
-from benchmark.show.suites import by_suite, home_suite
-from benchmark.show.terminal_tables import leaderboard_sheets, suite_sheets
+from benchmark.show.tables import terminal
+from benchmark.show.tables.suites import by_suite, home_suite
+from benchmark.show.tables.terminal import leaderboard_sheets, suite_sheets
 from tests.benchmark.score.test_scores import board
 from textgames.scenarios import SCENARIOS, SUITES
 
@@ -83,7 +83,7 @@ def test_the_papers_board_shows_no_suites(workplace):
 def test_a_large_board_has_a_table_a_suite_with_the_same_figures(whole_suites, workplace, monkeypatch):
     document = results_document(whole_suites, max_episodes=0)
     small = leaderboard_sheets(document)
-    monkeypatch.setattr(columns, "LARGE", 3)
+    monkeypatch.setattr(terminal, "LARGE", 3)
     large = leaderboard_sheets(document)
     assert [sheet.title.partition(":")[0] for sheet in large][:2] == ["paper", "planning"]
     assert len(large) < len(small)

@@ -11,9 +11,9 @@ import pytest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import canonical_line, observations_digest, parse_line
 from benchmark.score.results import read_columns
-from benchmark.show.columns import estimate_figure
 from benchmark.show.document_of import results_document
-from benchmark.show.terminal_tables import Sheet, p_text, printable, to_markdown
+from benchmark.show.tables.figures import estimate_figure
+from benchmark.show.tables.terminal import Sheet, p_text, printable, to_markdown
 from tests.benchmark.helpers import counted
 
 

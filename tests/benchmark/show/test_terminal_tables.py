@@ -12,7 +12,7 @@ from benchmark.cli import main
 from benchmark.score.results import read_columns
 from benchmark.score.scores import score_rows
 from benchmark.show.document_of import results_document
-from benchmark.show.terminal_tables import leaderboard_sheets, narrowed, overall_sheet, print_sheets, score_sheets
+from benchmark.show.tables.terminal import leaderboard_sheets, narrowed, overall_sheet, print_sheets, score_sheets
 from tests.benchmark.score.test_scores import write_run
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -8,7 +8,7 @@ from benchmark.score.beside.reliability import reliability_rows
 from benchmark.score.results import Cell, ResultColumns, add_to_cell
 from benchmark.show.document_of import results_document
 from benchmark.show.page.page import render_page
-from benchmark.show.terminal_tables import leaderboard_sheets, to_markdown, to_text
+from benchmark.show.tables.terminal import leaderboard_sheets, to_markdown, to_text
 from tests.benchmark.score.test_scores import SCENARIOS
 
 GOOD = {"round": 0, "player": "player_0", "response": "x", "action": "left", "valid": True, "reward": 0.0}

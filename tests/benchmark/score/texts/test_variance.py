@@ -19,7 +19,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan
 from benchmark.score.texts.variance import Plays, parts
-from benchmark.show.text_tables import text_tables
+from benchmark.show.tables.beside import text_tables
 
 NAMES = tuple("abcdefg")
 REPLICATIONS = 200

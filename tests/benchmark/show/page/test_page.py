@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from benchmark.cli import main
 from benchmark.score.document import ViewDocument
-from benchmark.show.columns import number
 from benchmark.show.page import render_page, write_page
 from benchmark.show.page.pack import inert_json, pack_episodes
 from benchmark.show.page.page import PROJECT, SCRIPTS
 from benchmark.show.page.tables import DASH, MINUS, overall_table, scenario_section
+from benchmark.show.tables.figures import number
 
 Documents = dict[str, ViewDocument]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from benchmark.show.terminal_tables import Sheet, printable
+from benchmark.show.tables.terminal import Sheet, printable
 
 _LEFT, _RIGHT = "text-align: left", "text-align: right; font-variant-numeric: tabular-nums"
 _TITLE = f"{_LEFT}; font-weight: bold; caption-side: top"

@@ -19,7 +19,7 @@ from benchmark.score.document import (
     WordingView,
 )
 from benchmark.score.move_losses import KINDS
-from benchmark.show.columns import Column, Figure, agent_figure, estimate_figure, number
+from benchmark.show.tables.figures import Column, Figure, agent_figure, estimate_figure, number
 
 _TWIN_NOTE = (
     "a gap above 0 is what was memorised or helped by the text that everybody knows; intervals are over seeds, for "

@@ -1,7 +1,7 @@
 """Results as tables: in the terminal (rich) and as Markdown, from the same rows.
 
 ``ScoreView, ComparisonView, ... -> Sheet -> terminal | Markdown``. A sheet holds finished texts; both outputs show the
-same figures. What the columns of a leaderboard are stands in ``benchmark.show.columns``.
+same figures. What the columns of a leaderboard are stands in ``benchmark.show.tables.columns``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,34 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView
-from benchmark.show import columns as common
-from benchmark.show.columns import Column, Figure, Row
-from benchmark.show.scale import blind_note, scale_ends
-from benchmark.show.suites import by_suite
-from benchmark.show.text_tables import text_tables
+from benchmark.show.tables.beside import text_tables
+from benchmark.show.tables.columns import (
+    AGENT,
+    OVER,
+    OVERALL,
+    RATINGS,
+    SCORES,
+    further_columns,
+    same_episodes,
+    shown_suites,
+    suite_columns,
+)
+from benchmark.show.tables.figures import Column, Figure, Row, estimate_figure, listed, number
+from benchmark.show.tables.notes import (
+    agent_note,
+    further_protocols,
+    overall_notes,
+    rating_notes,
+    score_notes,
+    season_notes,
+    suite_notes,
+)
+from benchmark.show.tables.scale import blind_note, scale_ends
+from benchmark.show.tables.suites import by_suite
 from textgames.scenarios import ABOUT_SUITES
+
+LARGE = 8
+"""A board of more scenarios is shown by suite, in one table for each."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +58,7 @@ class Sheet:
 def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = False) -> list[Sheet]:
     """All tables of a :class:`benchmark.score.document.ViewDocument`; below the last one, what a shared rank means."""
     scores, ratings = document["scores"], document["ratings"]
-    if len({row["scenario"] for row in scores}) > common.LARGE:
+    if len({row["scenario"] for row in scores}) > LARGE:
         sheets = suite_sheets(scores, ratings)
     else:
         sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
@@ -44,14 +66,14 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
     overalls = []
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))
-    if suites := common.shown_suites(document):
-        columns = [common.OVERALL[1], *common.suite_columns(suites), common.OVERALL[-1]]
+    if suites := shown_suites(document):
+        columns = [OVERALL[1], *suite_columns(suites), OVERALL[-1]]
         rows = [row for row in document["overall"] if any(suite["normalized"].get(row["agent"]) for suite in suites)]
         # who lacks what of the overall score stands there, and has nothing to do with these
         rows = [{**row, "lacks": []} for row in rows]
-        overalls.insert(0, _sheet("overall by suite", columns, rows, common.suite_notes(suites)))
+        overalls.insert(0, _sheet("overall by suite", columns, rows, suite_notes(suites)))
     sheets = [*overalls[::-1], *sheets] if overall_first else [*sheets, *overalls]
-    if notes := common.season_notes(document):
+    if notes := season_notes(document):
         sheets[0] = replace(sheets[0], notes=(*sheets[0].notes, *notes))
     if any(row["tied"] for row in (*scores, *document["overall"])):
         note = (
@@ -71,22 +93,22 @@ def suite_sheets(scores: Sequence[ScoreView], ratings: Sequence[RatingView]) -> 
         told = [
             (name, note)
             for name, rows in groups.items()
-            for note in (_scale_note(rows), blind_note(rows), *common.further_protocols(rows))
+            for note in (_scale_note(rows), blind_note(rows), *further_protocols(rows))
         ]
         notes = [f"{name}: {note}" for name, note in told if note]
         about = ABOUT_SUITES.get(suite, "scenarios of no suite")
-        sheets.append(_grouped_sheet(f"{suite}: {about}", common.SCORES, groups, notes))
+        sheets.append(_grouped_sheet(f"{suite}: {about}", SCORES, groups, notes))
         measured = {name: [row for row in rows if row["metrics"]] for name, rows in groups.items()}
-        sheets.append(_grouped_sheet(f"{suite}: more figures", (common.SCORES[1], _ALL_METRICS), measured, ()))
+        sheets.append(_grouped_sheet(f"{suite}: more figures", (SCORES[1], _ALL_METRICS), measured, ()))
         met = {name: [row for row in ratings if row["scenario"] == name] for name in names}
-        notes = [f"{name}: {note}" for name, rows in met.items() if rows for note in common.rating_notes(rows)]
-        sheets.append(_grouped_sheet(f"{suite}: head to head", common.RATINGS, met, notes))
+        notes = [f"{name}: {note}" for name, rows in met.items() if rows for note in rating_notes(rows)]
+        sheets.append(_grouped_sheet(f"{suite}: head to head", RATINGS, met, notes))
     return [sheet for sheet in sheets if sheet.rows]
 
 
 def _all_metrics(row: ScoreView) -> Figure:
     named = ((name.replace("_", " "), one["value"]) for name, one in row["metrics"].items())
-    return Figure(", ".join(f"{name} {common.number(value)}" for name, value in named))
+    return Figure(", ".join(f"{name} {number(value)}" for name, value in named))
 
 
 _ALL_METRICS: Column[ScoreView] = Column("metrics", "figures", _all_metrics)
@@ -104,7 +126,7 @@ def _with_scenarios(sheet: Sheet, groups: Mapping[str, Sequence[Any]], notes: Se
     """The sheet with the scenarios' names in front, each in its first row, and with notes on their agents."""
     placed = [(name if place == 0 else "", name, row) for name in groups for place, row in enumerate(groups[name])]
     lines = tuple((first, *line) for (first, _, _), line in zip(placed, sheet.rows, strict=True))
-    told = ((name, row["agent"], common.agent_note(row)) for _, name, row in placed)
+    told = ((name, row["agent"], agent_note(row)) for _, name, row in placed)
     more = [f"{name}: {agent}: {note}" for name, agent, note in told if note]
     return replace(sheet, columns=("<scenario", *sheet.columns), rows=lines, notes=(*notes, *more))
 
@@ -114,9 +136,9 @@ def further_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
-        for _, what, columns in common.further_columns(group):
+        for _, what, columns in further_columns(group):
             for start in range(0, len(columns), 5):
-                chosen = [common.AGENT, *columns[start : start + 5]]
+                chosen = [AGENT, *columns[start : start + 5]]
                 sheets.append(_sheet(f"{scenario}, {what}", chosen, group, ()))
     return sheets
 
@@ -126,18 +148,18 @@ def score_sheets(rows: Sequence[ScoreView]) -> list[Sheet]:
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
-        count = common.same_episodes(group)
+        count = same_episodes(group)
         counted = scenario if count is None else f"{scenario}, {count} episode{'' if count == 1 else 's'}"
         scale = _scale_note(group)
         ends = [f"normalised: {scale}"] if scale else []
-        notes = [*ends, *common.score_notes(group), *common.further_protocols(group)]
-        sheets.append(_sheet(f"{counted}; {common.OVER}", common.SCORES, group, notes))
+        notes = [*ends, *score_notes(group), *further_protocols(group)]
+        sheets.append(_sheet(f"{counted}; {OVER}", SCORES, group, notes))
     return sheets
 
 
 def _scale_note(rows: Sequence[ScoreView]) -> str:
     """The ends of a scenario's normalised scores, where both are known."""
-    ends = [f"{name} {common.number(value)}, {source}" for name, value, source in scale_ends(rows)]
+    ends = [f"{name} {number(value)}, {source}" for name, value, source in scale_ends(rows)]
     if not any(row["normalized"] for row in rows):
         return ""
     return "0 = {}; 1 = {}".format(*ends) if len(ends) == 2 else ""
@@ -146,11 +168,11 @@ def _scale_note(rows: Sequence[ScoreView]) -> str:
 def overall_sheet(rows: Sequence[OverallView], scenarios: Sequence[str], scores: Sequence[ScoreView] = ()) -> Sheet:
     """The overall scores; ``scores`` tell what 0 and 1 are in each scenario."""
     notes = [
-        f"mean over the games of {common.listed(scenarios)}, whose scores count as 0 below 0; a game's scenarios share "
+        f"mean over the games of {listed(scenarios)}, whose scores count as 0 below 0; a game's scenarios share "
         "its weight",
-        *common.overall_notes(rows, scores, scenarios),
+        *overall_notes(rows, scores, scenarios),
     ]
-    return _sheet("overall", common.OVERALL, rows, notes)
+    return _sheet("overall", OVERALL, rows, notes)
 
 
 def rating_sheets(rows: Sequence[RatingView]) -> list[Sheet]:
@@ -158,7 +180,7 @@ def rating_sheets(rows: Sequence[RatingView]) -> list[Sheet]:
     sheets = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
-        sheets.append(_sheet(f"{scenario}, head to head", common.RATINGS, group, common.rating_notes(group)))
+        sheets.append(_sheet(f"{scenario}, head to head", RATINGS, group, rating_notes(group)))
     return sheets
 
 
@@ -203,7 +225,7 @@ def comparison_sheets(rows: Sequence[ComparisonView]) -> list[Sheet]:
             (
                 row["scenario"],
                 str(row["pairs"]),
-                " ".join(common.estimate_figure(row["difference"], "+.3f")[::2]).strip(),
+                " ".join(estimate_figure(row["difference"], "+.3f")[::2]).strip(),
                 p_text(row["p_value"]),
                 p_text(row["p_holm"]),
                 str(row["episodes_needed"] or "-"),
