@@ -9,10 +9,13 @@ and for what is shared by equal prompts. :mod:`research.credit.training` counts 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.msgrpo.warmup.demonstrations import TooFewDecisionsError
 from agents.turn import Prompt
+from benchmark.errors import UsageError
 from benchmark.improve import checked, find_improver
 from benchmark.improve.budget import Budget, SpendingMeter
 from benchmark.improve.improver import ImprovementTask
@@ -80,8 +83,16 @@ def _train(study: Comparison, task: ImprovementTask, budget: int, rate: float) -
 
 def _imitate(task: ImprovementTask, options: dict[str, Any], budget: int, costs: Costs) -> Learning:
     passes = int(options.get("passes", 1))
-    examples = max(1, round(budget / passes / costs.decision))
-    _improve("imitate", task, {**options, "examples": examples})
+    try:
+        examples = max(1, round(budget / passes / costs.decision))
+        _improve("imitate", task, {**options, "examples": examples})
+    except UsageError as error:
+        if not isinstance(few := error.__cause__, TooFewDecisionsError):
+            raise
+        # short episodes have few decisions, all of which are gone through as often as the budget pays for
+        passes = ceil(budget / few.found / costs.decision)
+        examples = max(1, round(budget / passes / costs.decision))
+        _improve("imitate", task, {**options, "examples": examples, "passes": passes})
     told = json.loads((task.out / MODEL / "warmup.json").read_text(encoding="utf-8"))
     return Learning(0, round(passes * examples * (told["tokens_alone"] + 1)), passes, examples)
 

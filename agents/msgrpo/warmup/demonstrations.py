@@ -65,6 +65,14 @@ class _Labelled:
         return turns
 
 
+class TooFewDecisionsError(ConfigError):
+    """A teacher has fewer decisions to show than are wanted: so many are ``found``."""
+
+    def __init__(self, message: str, found: int) -> None:
+        super().__init__(message)
+        self.found = found
+
+
 def demonstrate(
     scenarios: Sequence[Game],
     teachers: Sequence[str],
@@ -132,9 +140,10 @@ def _of_one(
             return found[:count]
         if not found:
             raise ConfigError(f"none of the answers of {name!r} in {len(tasks)} episodes of {where} was valid")
-    raise ConfigError(
+    raise TooFewDecisionsError(
         f"{name!r} takes {len(found):,} decisions on the training seeds of {where} that may be imitated, and {count:,} "
-        "are wanted"
+        "are wanted",
+        len(found),
     )
 
 

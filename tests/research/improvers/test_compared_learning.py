@@ -63,6 +63,22 @@ def test_imitation_reads_what_was_counted_and_fits_its_budget(base: dict[str, An
     assert (task.out / "agent.toml").exists()
 
 
+@pytest.mark.slow  # plays before and after, as every improver does
+def test_imitation_goes_through_few_decisions_more_often(
+    base: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A game of short episodes has fewer decisions on all training seeds than a large budget pays for."""
+    from agents.msgrpo.warmup import demonstrations
+    from research.improvers.learning import Costs, learn, task_of
+
+    monkeypatch.setattr(demonstrations, "TRAINING_SEEDS", demonstrations.TRAINING_SEEDS[:32])
+    task = task_of(base, GAME, 0, tmp_path / "task", lambda line: None)
+    learnt = learn("imitate", read_comparison("improvers-miniature"), task, 18_000, 1e-3, Costs(90.0, 330.0))
+    assert learnt.rows < 150
+    assert learnt.passes > 1
+    assert learnt.updated == pytest.approx(18_000, rel=0.1)
+
+
 @pytest.mark.slow  # TRL takes seconds to import
 def test_own_play_gets_its_share_and_updates_what_is_left(base: dict[str, Any], tmp_path: Path) -> None:
     from research.improvers.learning import Costs, learn, task_of
