@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import RESAMPLES, Array, Estimate, percentiles, student
-from benchmark.score.statistics import holm, student_p_value
+from benchmark.score.statistics import holm, paired, student_p_value
 from research.credit.jobs import StudyFolder, jobs_of
 from research.credit.settings import Study
 
@@ -187,13 +187,8 @@ def told_apart(findings: Findings) -> dict[tuple[str, str], float]:
     The controls, which nobody would use, aren't among them.
     """
     unranked = (*CONTROLS, _plain_method(findings))
-    rows = {
-        (figure, row.method): row.p_value
-        for figure in RANKED
-        for row in over_cells(findings, figure)
-        if row.method not in unranked
-    }
-    return dict(zip(rows, holm([*rows.values()]), strict=True))
+    rows = [(figure, row) for figure in RANKED for row in over_cells(findings, figure)]
+    return holm({(figure, row.method): row.p_value for figure, row in rows if row.method not in unranked})
 
 
 def methods_of(findings: Findings) -> list[str]:
@@ -244,7 +239,7 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
         runs = findings.runs.get((game, arm), ())
         if not runs:
             continue
-        pairs = np.array([run.learning - plain[run.seed] for run in runs if run.seed in plain])
+        pairs = paired({run.seed: run.learning for run in runs}, plain)
         tokens = np.array([run.rollout_tokens + run.update_tokens for run in runs], dtype=np.float64)
         rows.append(
             ArmResult(
@@ -267,13 +262,8 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
 
 def arms_told_apart(findings: Findings) -> dict[tuple[str, str], float]:
     """``{(game, arm): p}`` that an arm learns as the plain one does, corrected by Holm over all games and arms."""
-    rows = {
-        (game, row.arm): row.p_value
-        for game in findings.study.trained
-        for row in arms_on(findings, game)
-        if row.arm != findings.study.plain
-    }
-    return dict(zip(rows, holm([*rows.values()]), strict=True))
+    rows = [row for game in findings.study.trained for row in arms_on(findings, game)]
+    return holm({(row.game, row.arm): row.p_value for row in rows if row.arm != findings.study.plain})
 
 
 class Prediction(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, student
-from benchmark.score.statistics import holm, student_p_value
+from agents.common.intervals import Estimate, student
+from benchmark.score.statistics import paired, student_tests
 from research.improvers.jobs import ComparedFolder, jobs_of
 from research.improvers.settings import TRAINER, Comparison
 
@@ -96,14 +96,13 @@ def differences(findings: Findings) -> list[Difference]:
     """
     found: list[Difference] = []
     for place in ("game", "twin"):
-        rows = [
-            Difference(who, than, place, len(less), student(less), student_p_value(less), 1.0)
+        less = {
+            (who, than, place): own
             for who in findings.results
             for than in _opponents(findings, who)
-            if len(less := _less(findings, who, than, place))
-        ]
-        corrected = holm([row.p_value for row in rows])
-        found += [row._replace(p_holm=p) for row, p in zip(rows, corrected, strict=True)]
+            if len(own := paired(_regrets(findings, who, place), _regrets(findings, than, place)))
+        }
+        found += [Difference(*key, len(less[key]), *test) for key, test in student_tests(less).items()]
     return found
 
 
@@ -115,7 +114,5 @@ def _opponents(findings: Findings, who: Who) -> list[Who]:
     return [(game, "base", 0)] + [trainer] * (name != TRAINER)
 
 
-def _less(findings: Findings, who: Who, than: Who, place: str) -> Array:
-    own, other = findings.results[who], findings.results.get(than, {})
-    pairs = [(own[seed][place]["regret"], other[seed][place]["regret"]) for seed in own if seed in other]
-    return np.array([mine - theirs for mine, theirs in pairs])
+def _regrets(findings: Findings, who: Who, place: str) -> dict[int, float]:
+    return {seed: result[place]["regret"] for seed, result in findings.results.get(who, {}).items()}

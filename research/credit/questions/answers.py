@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import Estimate, student, wilson
-from benchmark.score.statistics import holm, student_p_value
+from benchmark.score.statistics import paired, student_tests
 from research.credit.findings import Findings
 
 COLLAPSED = 0.1
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     value: Estimate
     difference: Estimate
     p_value: float
-    p_holm: float = 1.0  # over the tests of the question; 1 where it is compared with itself
+    p_holm: float  # over the tests of the question; 1 where it is compared with itself
 
     def to_json(self) -> dict[str, Any]:
         estimates = {name: getattr(self, name).to_json() for name in ("value", "difference")}
@@ -36,14 +36,9 @@ class Answer(NamedTuple):
 
 def answers(figures: ByRun, comparison: Callable[[What], What]) -> list[Answer]:
     """Every figure beside its comparison, paired by run, with Holm's correction over all."""
-    rows = []
-    for what, own in figures.items():
-        other = figures.get(comparison(what), {})
-        less = np.array([value - other[run] for run, value in own.items() if run in other])
-        rows.append(Answer(what, student([*own.values()]), student(less), student_p_value(less)))
-    tests = [each for each in rows if comparison(each.what) != each.what]
-    corrected = dict(zip([each.what for each in tests], holm([each.p_value for each in tests]), strict=True))
-    return [each._replace(p_holm=corrected.get(each.what, 1.0)) for each in rows]
+    less = {what: paired(own, figures.get(comparison(what), {})) for what, own in figures.items()}
+    tests = student_tests(less, [what for what in figures if comparison(what) == what])
+    return [Answer(what, student([*own.values()]), *tests[what]) for what, own in figures.items()]
 
 
 def figures_of(findings: Findings, question: str, keys: Sequence[str], figure: Callable[[Any], Any]) -> ByRun:
