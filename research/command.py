@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def run(args: Namespace) -> int:
     """Reproduce, or ship the models of a finished reproduction."""
+    from research.credit.questions.settings import is_questions
     from research.credit.settings import is_study
     from research.improvers.settings import is_comparison
     from research.jobs.schedule import default_processes
@@ -38,6 +39,8 @@ def run(args: Namespace) -> int:
     changes = {**counts, "games": args.games, "arms": args.arms}
     if is_study(source):
         return _study(source, changes, processes, args)
+    if is_questions(source):
+        return _questions(source, changes, processes, args)
     if is_comparison(source):
         return _comparison(source, changes, processes, args)
     experiment = read_experiment(source, changes)
@@ -82,11 +85,25 @@ def _comparison(source: str, changes: dict[str, Any], processes: int, args: Name
     from research.improvers.command import compare_improvers
     from research.improvers.settings import read_comparison
 
+    changes = _games_and_seeds(changes, args, "the comparison of improvers: it takes")
+    return compare_improvers(read_comparison(source, changes), _options(source, processes, args))
+
+
+def _questions(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
+    """What else an exact gradient decides, on the machinery of the study of credit."""
+    from research.credit.questions.command import ask_questions
+    from research.credit.questions.settings import read_questions
+
+    changes = _games_and_seeds(changes, args, "the questions: they take")
+    return ask_questions(read_questions(source, changes), _options(source, processes, args))
+
+
+def _games_and_seeds(changes: dict[str, Any], args: Namespace, of: str) -> dict[str, Any]:
+    """The changes of an experiment that takes no others."""
     for name in ("ship", "iterations", "arms"):
         if getattr(args, name) is not None:
-            raise UsageError(f"--{name} isn't of the comparison of improvers: it takes --games and --seeds")
-    changes = {name: changes[name] for name in ("seeds", "games")}
-    return compare_improvers(read_comparison(source, changes), _options(source, processes, args))
+            raise UsageError(f"--{name} isn't of {of} --games and --seeds")
+    return {name: changes[name] for name in ("seeds", "games")}
 
 
 def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:

@@ -7,8 +7,7 @@ from research.credit.jobs import StudyFolder, StudyJob, jobs_of
 from research.credit.settings import Study
 from research.credit.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out, check_installed
-from research.jobs.report import drawn, publish
-from research.jobs.work import facts_of
+from research.jobs.report import publish
 
 TOKENS_PER_SECOND = 60_000
 """That a training run spends on one core, evaluations included; where the recipe credit was first run."""
@@ -57,14 +56,8 @@ def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
 
 
 def _report(study: Study, folder: StudyFolder, options: Options) -> int:
-    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or the recommendation."""
     from research.credit.findings import read_findings
     from research.credit.plots import draw_plots
     from research.credit.report import report_data, report_markdown
 
-    findings, facts = read_findings(study, folder), facts_of()
-    plots = drawn(lambda: draw_plots(findings, folder.path), options)
-    text = report_markdown(findings, facts, plots=plots, notes=options.notes)
-    missing = str(len(findings.missing)) if findings.missing else ""
-    publish(folder.path, text, report_data(findings, facts, options.notes), options, missing)
-    return 1 if findings.missing else 0
+    return publish(read_findings(study, folder), folder.path, options, draw_plots, report_markdown, report_data)

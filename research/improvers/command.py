@@ -6,8 +6,7 @@ from research.improvers.jobs import ComparedFolder, ComparedJob, jobs_of
 from research.improvers.settings import Comparison
 from research.improvers.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out, check_installed
-from research.jobs.report import drawn, publish
-from research.jobs.work import facts_of
+from research.jobs.report import publish
 
 TOKENS_PER_SECOND = 40_000
 """That a method spends on one core, where the recipe improvers was first run."""
@@ -50,9 +49,4 @@ def _report(study: Comparison, folder: ComparedFolder, options: Options) -> int:
     from research.improvers.findings import read_findings
     from research.improvers.report import draw_curve, report_data, report_markdown
 
-    findings, facts = read_findings(study, folder), facts_of()
-    plots = drawn(lambda: draw_curve(findings, folder.path), options)
-    text = report_markdown(findings, facts, plots=plots, notes=options.notes)
-    missing = str(len(findings.missing)) if findings.missing else ""
-    publish(folder.path, text, report_data(findings, facts, options.notes), options, missing)
-    return 1 if findings.missing else 0
+    return publish(read_findings(study, folder), folder.path, options, draw_curve, report_markdown, report_data)

@@ -46,7 +46,8 @@ class Findings:
 def read_findings(study: Comparison, folder: ComparedFolder) -> Findings:
     """Read the results of all jobs that are there."""
     jobs = jobs_of(study)
-    there = {job.name: folder.result(job.name) for job in jobs if folder.is_done(job.name)}
+    done = folder.results(jobs)
+    there = done.there
     results: dict[Who, dict[int, Any]] = {}
     rates: dict[tuple[str, str], dict[float, float]] = {}
     for job in jobs:
@@ -61,9 +62,9 @@ def read_findings(study: Comparison, folder: ComparedFolder) -> Findings:
         results,
         rates,
         next((there[job.name]["parameters"] for job in jobs if job.kind == "base" and job.name in there), 0),
-        tuple(job.name for job in jobs if job.name not in there),
+        done.missing,
         sum(result["processor_seconds"] for result in there.values()),
-        tuple(dict.fromkeys(result["facts"]["textbench"] for result in there.values())),
+        done.code,
     )
 
 

@@ -68,6 +68,41 @@ def checked_recipe(model: type[Model], data: Mapping[str, Any], source: str | Pa
         raise UsageError(f"{source}: {problem_of(error)}") from None
 
 
+def with_changes(
+    data: Mapping[str, Any], changes: Mapping[str, Any] | None, tables: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A recipe's content with the command line's changes, where ``None`` changes nothing.
+
+    ``tables`` are settings of which a change names those of the recipe's that are kept.
+
+    Raises:
+        UsageError: the recipe has none of that name.
+    """
+    values = {name: value for name, value in (changes or {}).items() if value is not None}
+    for name in tables:
+        for kept in values.get(name, ()):
+            if kept not in data.get(name, {}):
+                raise unknown_name(f"{name.removesuffix('s')} in this recipe", kept, data.get(name, {}))
+        if name in values:
+            values[name] = {kept: data[name][kept] for kept in values[name]}
+    return {**data, **values}
+
+
+def checked_training(settings: Mapping[str, Any], called: str) -> dict[str, Any]:
+    """The fields of the MSGRPOConfig of one run, which an error calls ``called``.
+
+    Raises:
+        UsageError: the config refuses them.
+    """
+    from agents.msgrpo import ConfigError, MSGRPOConfig
+
+    try:
+        MSGRPOConfig.from_mapping(settings)
+    except ConfigError as error:
+        raise UsageError(f"{called}: {error}") from None
+    return dict(settings)
+
+
 def differences_of(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """``{setting: (value, other's value)}`` of what differs between two experiments' data; nested ones with dots."""
     own, others = dict(flat(data)), dict(flat(other))

@@ -1,10 +1,10 @@
 """The command ``textbench reproduce --config smollm2`` behind its options: claim a folder, estimate, work, report."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from research.jobs.command import Options, Undertaking, carry_out, check_installed
-from research.jobs.report import drawn, publish
-from research.jobs.work import facts_of
+from research.jobs.report import publish
 from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of
 from research.pretrained.pace import typical_seconds
 from research.pretrained.settings import Pretrained
@@ -49,15 +49,11 @@ _KINDS = {"start": "warm starts", "train": "training runs", "play": "players of 
 def _report(
     experiment: Pretrained, folder: PretrainedFolder, options: Options, source: str, wanted: Sequence[str]
 ) -> int:
-    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or where the report is."""
     from research.pretrained.findings import read_findings
     from research.pretrained.plots import draw_plots
     from research.pretrained.report import report_data, report_markdown
 
-    findings, facts = read_findings(experiment, folder), facts_of()
-    plots = drawn(lambda: draw_plots(findings, folder.path), options)
-    command = f"textbench reproduce --config {source}"
-    text = report_markdown(findings, facts, command=command, plots=plots, notes=options.notes)
-    missing = f"{len(findings.missing)} of {len(findings.jobs)}" if findings.missing else ""
-    publish(folder.path, text, report_data(findings, facts, options.notes), options, missing)
+    findings = read_findings(experiment, folder)
+    markdown = partial(report_markdown, command=f"textbench reproduce --config {source}")
+    publish(findings, folder.path, options, draw_plots, markdown, report_data, jobs=len(findings.jobs))
     return 1 if set(findings.missing) & set(wanted) else 0
