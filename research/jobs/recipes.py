@@ -33,7 +33,8 @@ class ExperimentSettings(BaseModel):
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds."""
-        return more_seeds(self.seeds, other)
+        before = other.get("seeds")
+        return ["seeds"] if isinstance(before, int) and self.seeds > before else []
 
 
 def read_recipe(source: str | Path, shipped: Sequence[str], package: str) -> dict[str, Any]:
@@ -68,23 +69,22 @@ def checked_recipe(model: type[Model], data: Mapping[str, Any], source: str | Pa
         raise UsageError(f"{source}: {problem_of(error)}") from None
 
 
-def with_changes(
-    data: Mapping[str, Any], changes: Mapping[str, Any] | None, tables: Sequence[str] = ()
-) -> dict[str, Any]:
+def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, chosen: Sequence[str]) -> dict[str, Any]:
     """A recipe's content with the command line's changes, where ``None`` changes nothing.
 
-    ``tables`` are settings of which a change names those of the recipe's that are kept.
+    ``chosen`` are the settings, tables or lists, of which a change names what is kept.
 
     Raises:
         UsageError: the recipe has none of that name.
     """
     values = {name: value for name, value in (changes or {}).items() if value is not None}
-    for name in tables:
+    for name in chosen:
+        known = data.get(name, ())
         for kept in values.get(name, ()):
-            if kept not in data.get(name, {}):
-                raise unknown_name(f"{name.removesuffix('s')} in this recipe", kept, data.get(name, {}))
-        if name in values:
-            values[name] = {kept: data[name][kept] for kept in values[name]}
+            if kept not in known:
+                raise unknown_name(f"{name.removesuffix('s')} in this recipe", kept, known)
+        if name in values and isinstance(known, Mapping):
+            values[name] = {kept: known[kept] for kept in values[name]}
     return {**data, **values}
 
 
@@ -108,12 +108,6 @@ def differences_of(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
     own, others = dict(flat(data)), dict(flat(other))
     names = list(dict.fromkeys([*own, *others]))
     return {name: (own.get(name), others.get(name)) for name in names if own.get(name) != others.get(name)}
-
-
-def more_seeds(seeds: int, other: Mapping[str, Any]) -> list[str]:
-    """``["seeds"]`` where there are more of them than in the other's data."""
-    before = other.get("seeds")
-    return ["seeds"] if isinstance(before, int) and seeds > before else []
 
 
 def flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
