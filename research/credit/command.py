@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping
 
+from agents.models.embedded import PROVIDER as EMBEDDED
 from agents.msgrpo.credit import METHODS
 from research.credit.jobs import StudyFolder, StudyJob, jobs_of
 from research.credit.settings import Study
 from research.credit.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out, check_installed
 from research.jobs.report import publish
+from research.pretrained.pace import batch_seconds
 
 TOKENS_PER_SECOND = 60_000
 """That a training run spends on one core, evaluations included; where the recipe credit was first run."""
 
 BASE_SECONDS = 30.0
 SECONDS_OF_BATCH = {"measure": 11.0, "draws": 1.2, "think": 14.0}
-"""Of the other kinds of jobs there: a base, and a batch of what is measured."""
+"""Of the other kinds of jobs there: a base, and a batch of what is measured, by a tiny model that reasons."""
 
 
 def study_credit(study: Study, options: Options) -> int:
@@ -45,11 +47,14 @@ def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
     """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
     sizes = {"measure": study.measurement, "draws": study.draws, "think": study.thinking}
     batches = {kind: size.batches for kind, size in sizes.items() if size is not None}
+    large = study.thinking if study.thinking is not None and study.thinking.agent not in EMBEDDED.models else None
     seconds = {}
     for job in jobs:
         if job.kind in ("stages", "tune", "train"):
             share = study.tuning_share if job.kind == "tune" else 1.0
             seconds[job.name] = 3.0 + study.games[job.game].tokens * share / TOKENS_PER_SECOND
+        elif job.kind == "think" and large is not None:  # two passes: all batches' gradients, and every episode's
+            seconds[job.name] = large.batches * batch_seconds(job.game, large.groups * large.group_size, passes=2)
         else:
             seconds[job.name] = SECONDS_OF_BATCH[job.kind] * batches[job.kind] if job.kind in batches else BASE_SECONDS
     return seconds

@@ -22,6 +22,7 @@ TOKEN = 0.004  # seconds a token of a response beyond the first ones
 DIRECT_TOKENS = 12  # that the figures above have in them
 TRL = 10.0  # how many times longer TRL's trainer takes for an episode: the goal that the measurement is held against
 LOAD = 10.0  # seconds until a job begins
+ONE_THREAD = 1.45  # times as long as both cores: the draws of credit-pretrained took 156 s a batch of 128 episodes
 
 _DECISIONS = 0.7  # of an episode, as a share of its horizon
 _FORM = 0.4  # thousands of characters that the prompt adds to what the game says
@@ -68,6 +69,12 @@ def _play(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, float]
     examples = player.shown * 0.3  # of the texts of a prompt that tells examples, as many times longer it is
     thinks = player.options.get("mode", experiment.mode) == "think"
     return decisions * (SAMPLE * kilocharacters(job.scenario) * (1 + examples) + (100 * TOKEN if thinks else 0.0))
+
+
+def batch_seconds(scenario: str, episodes: int, passes: int) -> float:
+    """Seconds of one thread for some episodes, and for so many passes over all that was played in them."""
+    decisions = _DECISIONS * SCENARIOS[scenario].horizon * episodes
+    return ONE_THREAD * decisions * kilocharacters(scenario) * (SAMPLE + passes * LEARN)
 
 
 def _more_tokens(config: MSGRPOConfig) -> float:
