@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 def run(args: Namespace) -> int:
     """Reproduce, or ship the models of a finished reproduction."""
-    from research.credit.questions.settings import is_questions
-    from research.credit.settings import is_study
-    from research.improvers.settings import is_comparison
     from research.jobs.schedule import default_processes
-    from research.pretrained.settings import is_pretrained
     from research.reproduce.command import reproduce
     from research.reproduce.settings import read_experiment
 
@@ -30,19 +26,17 @@ def run(args: Namespace) -> int:
             raise UsageError(f"--quick: {source} has no short form; those with one are {', '.join(_QUICK)}")
         source = _QUICK[source]
     counts = {"seeds": args.seeds, "iterations": args.iterations}
-    if is_pretrained(source):
+    kind = _kind_of(source)
+    if kind == "pretrained":
         return _pretrained(source, counts, args.jobs or 1, args)
     for name in ("parts", "agent"):
         if getattr(args, name):
             raise UsageError(f"--{name} is of the experiment with a pretrained model: --config smollm2")
     processes = args.jobs or default_processes()
     changes = {**counts, "games": args.games, "arms": args.arms}
-    if is_study(source):
-        return _study(source, changes, processes, args)
-    if is_questions(source):
-        return _questions(source, changes, processes, args)
-    if is_comparison(source):
-        return _comparison(source, changes, processes, args)
+    others = {"credit": _study, "questions": _questions, "improvers": _comparison}
+    if kind in others:
+        return others[kind](source, changes, processes, args)
     experiment = read_experiment(source, changes)
     options = _options(source, processes, args)
     if args.ship:
@@ -55,6 +49,18 @@ def run(args: Namespace) -> int:
             print(place)
         return 0
     return reproduce(experiment, options)
+
+
+def _kind_of(source: str) -> str:
+    """Which experiment a recipe is of, by its name or by what it says of itself; nothing of a reproduction."""
+    from research.credit import settings as credit
+    from research.credit.questions import settings as questions
+    from research.improvers import settings as improvers
+    from research.jobs.recipes import is_recipe_of
+    from research.pretrained import settings as pretrained
+
+    known = [(each.KIND, each.RECIPES) for each in (credit, questions, improvers, pretrained)]
+    return next((kind for kind, shipped in known if is_recipe_of(kind, source, shipped)), "")
 
 
 _QUICK = {"full": "quick", "credit": "credit-quick", "smollm2": "smollm2-quick"}

@@ -7,9 +7,11 @@ from agents.msgrpo.credit import METHODS
 from research.credit.jobs import StudyFolder, StudyJob, jobs_of
 from research.credit.settings import Study
 from research.credit.work import WORK
-from research.jobs.command import Options, Undertaking, carry_out, check_installed
+from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
 from research.pretrained.pace import batch_seconds
+
+PACKAGES = ("torch", "transformers", "tokenizers", "scipy")
 
 TOKENS_PER_SECOND = 60_000
 """That a training run spends on one core, evaluations included; where the recipe credit was first run."""
@@ -20,24 +22,16 @@ SECONDS_OF_BATCH = {"measure": 11.0, "draws": 1.2, "think": 14.0}
 
 
 def study_credit(study: Study, options: Options) -> int:
-    """Do what the folder lacks, then write and print the report; returns the exit code.
-
-    Raises:
-        UsageError: the folder belongs to something else, or a package is missing.
-        JobFailedError: a job failed.
-        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
-    """
+    """Do what the folder lacks, then write and print the report; raises as :func:`carry_out` does."""
     folder, jobs = StudyFolder(options.out, study.methods or METHODS.names), jobs_of(study)
-    if not options.report_only:
-        check_installed("torch", "transformers", "tokenizers", "scipy")
     undertaking = Undertaking(
         study,
         folder,
         jobs,
         WORK,
         typical_seconds(study, jobs),
-        called=lambda job: f"jobs {job.kind}",
-        report=lambda: _report(study, folder, options),
+        lambda: _report(study, folder, options),
+        PACKAGES,
         threads=1,  # the models are so small that a second one costs more than it saves
     )
     return carry_out(undertaking, options)

@@ -21,14 +21,7 @@ RULES = ("aaw", "unbiased", "uniform_nonzero", "uniform", "off")
 
 
 def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
-    """Draw what there is data for.
-
-    Returns:
-        ``(file name, caption)`` of every picture in ``folder``.
-
-    Raises:
-        ModuleNotFoundError: without matplotlib; the message has the command.
-    """
+    """Draw what there is data for; returns ``(file name, caption)`` of every picture, raises as :func:`style` does."""
     drawn = []
     with style():
         if findings.measured:

@@ -32,7 +32,7 @@ from research.credit.tables import (
     thinking_table,
     tuning_table,
 )
-from research.jobs.report import Facts, clean
+from research.jobs.report import Facts, whole_report
 
 PREDICTORS = ("correlation", "sign_agreement", "mean_correlation", "gradient_cosine", "bias")
 """The instrument's figures that are asked whether they predict learning."""
@@ -101,14 +101,8 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             {"game": game, "run": run, "returns": list(values)} for (game, run), values in findings.stages.items()
         ],
         "refused": refused_of(findings),
-        "missing": list(findings.missing),
-        "seconds": sum(findings.seconds.values()),
-        "notes": list(notes),
-        "facts": dict(facts),
-        "code": list(findings.code),
-        "settings": findings.study.as_data(),
     }
-    return dict(clean(data))
+    return whole_report(data, findings, sum(findings.seconds.values()), facts, notes, findings.study.as_data())
 
 
 def report_markdown(

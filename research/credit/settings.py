@@ -18,7 +18,6 @@ from research.jobs.recipes import (
     Table,
     checked_recipe,
     checked_training,
-    is_recipe_of,
     read_recipe,
     with_changes,
 )
@@ -179,11 +178,6 @@ def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[
         if cell:
             found["-".join(levels)] = cell, dict(fields)
     return found
-
-
-def is_study(source: str | Path) -> bool:
-    """Whether a recipe, by name or as a file, is one of this study."""
-    return is_recipe_of(KIND, source, RECIPES)
 
 
 def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> Study:

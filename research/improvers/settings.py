@@ -15,7 +15,6 @@ from research.jobs.recipes import (
     Table,
     checked_recipe,
     checked_training,
-    is_recipe_of,
     read_recipe,
     with_changes,
 )
@@ -151,11 +150,6 @@ class Comparison(ExperimentSettings):
         games = other.get("games")
         longer = isinstance(games, list) and list(self.games[: len(games)]) == games and len(self.games) > len(games)
         return super().additions(other) + ["games"] * longer
-
-
-def is_comparison(source: str | Path) -> bool:
-    """Whether a recipe, by name or as a file, is one of these comparisons."""
-    return is_recipe_of(KIND, source, RECIPES)
 
 
 def read_comparison(source: str | Path, changes: Mapping[str, Any] | None = None) -> Comparison:

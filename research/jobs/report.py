@@ -37,6 +37,23 @@ def clean(value: Any) -> Any:
     return value
 
 
+def whole_report(
+    figures: Mapping[str, Any], findings: Any, seconds: float, facts: Facts, notes: Sequence[str], settings: Any
+) -> dict[str, Any]:
+    """A report as plain JSON data: the figures, and then what is missing and what they were made with.
+
+    Args:
+        figures: by their names.
+        findings: has ``missing``, the names of the jobs without a result, and ``code``, the versions that did the jobs.
+        seconds: of all jobs.
+        facts: where and with what the report was made.
+        notes: what a reader must know.
+        settings: of the experiment, as plain data.
+    """
+    made = {"missing": list(findings.missing), "seconds": seconds, "notes": list(notes), "facts": dict(facts)}
+    return dict(clean({**figures, **made, "code": list(findings.code), "settings": settings}))
+
+
 def write_report(folder: Path, text: str, data: dict[str, Any]) -> str:
     """Write a report's Markdown and its JSON beside each other; returns the JSON."""
     write_atomically(folder / REPORT_MARKDOWN, text)

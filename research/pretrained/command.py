@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from research.jobs.command import Options, Undertaking, carry_out, check_installed
+from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
 from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of
 from research.pretrained.pace import typical_seconds
@@ -21,24 +21,20 @@ def reproduce_pretrained(experiment: Pretrained, options: Options, source: str, 
         parts: the names of those that are to be run; empty: all.
 
     Raises:
-        UsageError: the folder belongs to something else, there is no such part, or a package is missing.
-        JobFailedError: a job failed.
-        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
+        UsageError: there is no such part; else as :func:`carry_out` does.
     """
     folder, jobs = PretrainedFolder(options.out), jobs_of(experiment)
     wanted = chosen(jobs, parts or tuple(experiment.parts), experiment)
-    if not options.report_only:
-        check_installed("torch", "transformers", "tokenizers", "peft", "scipy")
-        if any(job.kind == "train" and experiment.arms[job.about].trainer == "trl" for job in wanted):
-            check_installed("trl", "datasets")
+    trl = any(job.kind == "train" and experiment.arms[job.about].trainer == "trl" for job in wanted)
     undertaking = Undertaking(
         experiment,
         folder,
         wanted,
         WORK,
         typical_seconds(experiment, wanted),
+        lambda: _report(experiment, folder, options, source, [job.name for job in wanted]),
+        ("torch", "transformers", "tokenizers", "peft", "scipy", *(("trl", "datasets") if trl else ())),
         called=lambda job: f"{_KINDS[job.kind]} of part {job.part}",
-        report=lambda: _report(experiment, folder, options, source, [job.name for job in wanted]),
     )
     return carry_out(undertaking, options)
 

@@ -11,6 +11,7 @@ import numpy as np
 from agents.msgrpo import MSGRPOConfig
 from research.pretrained.jobs import PretrainedJob
 from research.pretrained.settings import Pretrained
+from research.reproduce.pace import game_kilocharacters
 from textgames.scenarios import SCENARIOS
 
 # A training iteration on Frozen Lake takes 17 s: 32 episodes (about 210 decisions) are played in 12 s, and 16 of them
@@ -84,7 +85,4 @@ def _more_tokens(config: MSGRPOConfig) -> float:
 
 def kilocharacters(scenario: str) -> float:
     """How much text a decision of this scenario is taken on: the rules, its first observation and the form."""
-    game = SCENARIOS[scenario].game()
-    player = game.players[0]
-    state = game.initial_state(np.random.default_rng(0))
-    return _FORM + (len(game.instructions(player)) + len(game.observe(state, player))) / 1000
+    return _FORM + game_kilocharacters(scenario)

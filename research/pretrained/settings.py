@@ -19,7 +19,6 @@ from research.jobs.recipes import (
     Table,
     checked_recipe,
     checked_training,
-    is_recipe_of,
     read_recipe,
 )
 from textgames.scenarios import SCENARIOS, Scenario
@@ -281,11 +280,6 @@ def own_settings(config: "MSGRPOConfig") -> dict[str, Any]:
     """The settings of a training that aren't the defaults."""
     own = {key: pair[0] for key, pair in config.differences(type(config)()).items()}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
-
-
-def is_pretrained(source: str | Path) -> bool:
-    """Whether a recipe, by name or as a file, is one of this experiment."""
-    return is_recipe_of(KIND, source, RECIPES)
 
 
 def read_pretrained(source: str | Path, changes: Mapping[str, Any] | None = None) -> Pretrained:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from research.credit.command import BASE_SECONDS
+from research.credit.command import BASE_SECONDS, PACKAGES
 from research.credit.jobs import StudyFolder, StudyJob
 from research.credit.questions.jobs import AskJob, jobs_of
 from research.credit.questions.settings import Questions
 from research.credit.work import make_base
-from research.jobs.command import Options, Undertaking, carry_out, check_installed
+from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
 from research.jobs.work import Report, Work
 
@@ -18,27 +18,14 @@ runs from a weak base."""
 
 
 def ask_questions(questions: Questions, options: Options) -> int:
-    """Do what the folder lacks, then write and print the report; returns the exit code.
-
-    Raises:
-        UsageError: the folder belongs to something else, or a package is missing.
-        JobFailedError: a job failed.
-        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
-    """
+    """Do what the folder lacks, then write and print the report; raises as :func:`carry_out` does."""
     folder, jobs = StudyFolder(options.out), jobs_of(questions)
-    if not options.report_only:
-        check_installed("torch", "transformers", "tokenizers", "scipy")
-    undertaking = Undertaking(
-        questions,
-        folder,
-        jobs,
-        WORK,
-        typical_seconds(questions, jobs),
-        called=lambda job: f"jobs {job.kind}",
-        report=lambda: _report(questions, folder, options),
-        threads=1,
-    )
-    return carry_out(undertaking, options)
+    seconds = typical_seconds(questions, jobs)
+
+    def report() -> int:
+        return _report(questions, folder, options)
+
+    return carry_out(Undertaking(questions, folder, jobs, WORK, seconds, report, PACKAGES, threads=1), options)
 
 
 def typical_seconds(questions: Questions, jobs: Sequence[StudyJob | AskJob]) -> Mapping[str, float]:

@@ -16,7 +16,7 @@ from research.credit.questions.answers import (
 )
 from research.credit.questions.findings import Asked
 from research.credit.report import how_done, pictured, said_first
-from research.jobs.report import Facts, clean, table
+from research.jobs.report import Facts, table, whole_report
 
 
 def report_data(findings: Asked, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -30,14 +30,8 @@ def report_data(findings: Asked, facts: Facts, notes: Sequence[str] = ()) -> dic
             {"job": name, **{key: own for key, own in result.items() if key != "facts"}}
             for name, result in findings.asked.items()
         ],
-        "missing": list(findings.missing),
-        "seconds": sum(findings.seconds.values()),
-        "notes": list(notes),
-        "facts": dict(facts),
-        "code": list(findings.code),
-        "settings": findings.study.as_data(),
     }
-    return dict(clean(data))
+    return whole_report(data, findings, sum(findings.seconds.values()), facts, notes, findings.study.as_data())
 
 
 def report_markdown(

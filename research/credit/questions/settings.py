@@ -16,7 +16,6 @@ from research.jobs.recipes import (
     PositiveCount,
     checked_recipe,
     checked_training,
-    is_recipe_of,
     read_recipe,
     with_changes,
 )
@@ -107,11 +106,6 @@ class Questions(OnGames):
         """
         settings = {**self.msgrpo, **self.games[name].msgrpo, "seed": seed}
         return checked_training(settings, f"the settings of runs on {name}")
-
-
-def is_questions(source: str | Path) -> bool:
-    """Whether a recipe, by name or as a file, asks questions."""
-    return is_recipe_of(KIND, source, RECIPES)
 
 
 def read_questions(source: str | Path, changes: Mapping[str, Any] | None = None) -> Questions:
