@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 def run(args: Namespace) -> int:
     """Reproduce, or ship the models of a finished reproduction."""
-    from research.credit.settings import is_study
-    from research.improvers.settings import is_comparison
     from research.jobs.schedule import default_processes
-    from research.pretrained.settings import is_pretrained
     from research.reproduce.command import reproduce
     from research.reproduce.settings import read_experiment
 
@@ -29,17 +26,17 @@ def run(args: Namespace) -> int:
             raise UsageError(f"--quick: {source} has no short form; those with one are {', '.join(_QUICK)}")
         source = _QUICK[source]
     counts = {"seeds": args.seeds, "iterations": args.iterations}
-    if is_pretrained(source):
+    kind = _kind_of(source)
+    if kind == "pretrained":
         return _pretrained(source, counts, args.jobs or 1, args)
     for name in ("parts", "agent"):
         if getattr(args, name):
             raise UsageError(f"--{name} is of the experiment with a pretrained model: --config smollm2")
     processes = args.jobs or default_processes()
     changes = {**counts, "games": args.games, "arms": args.arms}
-    if is_study(source):
-        return _study(source, changes, processes, args)
-    if is_comparison(source):
-        return _comparison(source, changes, processes, args)
+    others = {"credit": _study, "questions": _questions, "improvers": _comparison}
+    if kind in others:
+        return others[kind](source, changes, processes, args)
     experiment = read_experiment(source, changes)
     options = _options(source, processes, args)
     if args.ship:
@@ -52,6 +49,18 @@ def run(args: Namespace) -> int:
             print(place)
         return 0
     return reproduce(experiment, options)
+
+
+def _kind_of(source: str) -> str:
+    """Which experiment a recipe is of, by its name or by what it says of itself; nothing of a reproduction."""
+    from research.credit import settings as credit
+    from research.credit.questions import settings as questions
+    from research.improvers import settings as improvers
+    from research.jobs.recipes import is_recipe_of
+    from research.pretrained import settings as pretrained
+
+    known = [(each.KIND, each.RECIPES) for each in (credit, questions, improvers, pretrained)]
+    return next((kind for kind, shipped in known if is_recipe_of(kind, source, shipped)), "")
 
 
 _QUICK = {"full": "quick", "credit": "credit-quick", "smollm2": "smollm2-quick"}
@@ -82,11 +91,25 @@ def _comparison(source: str, changes: dict[str, Any], processes: int, args: Name
     from research.improvers.command import compare_improvers
     from research.improvers.settings import read_comparison
 
+    changes = _games_and_seeds(changes, args, "the comparison of improvers: it takes")
+    return compare_improvers(read_comparison(source, changes), _options(source, processes, args))
+
+
+def _questions(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:
+    """What else an exact gradient decides, on the machinery of the study of credit."""
+    from research.credit.questions.command import ask_questions
+    from research.credit.questions.settings import read_questions
+
+    changes = _games_and_seeds(changes, args, "the questions: they take")
+    return ask_questions(read_questions(source, changes), _options(source, processes, args))
+
+
+def _games_and_seeds(changes: dict[str, Any], args: Namespace, of: str) -> dict[str, Any]:
+    """The changes of an experiment that takes no others."""
     for name in ("ship", "iterations", "arms"):
         if getattr(args, name) is not None:
-            raise UsageError(f"--{name} isn't of the comparison of improvers: it takes --games and --seeds")
-    changes = {name: changes[name] for name in ("seeds", "games")}
-    return compare_improvers(read_comparison(source, changes), _options(source, processes, args))
+            raise UsageError(f"--{name} isn't of {of} --games and --seeds")
+    return {name: changes[name] for name in ("seeds", "games")}
 
 
 def _pretrained(source: str, changes: dict[str, Any], processes: int, args: Namespace) -> int:

@@ -15,15 +15,17 @@ a sample of equal values has no interval at all: a disaster in one of twenty epi
 intervals of 20 episodes, and by one in twelve of 50.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from math import ceil, isfinite, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.common.intervals import CONFIDENCE, RESAMPLES, SEED, Array, Estimate
+from agents.common.intervals import CONFIDENCE, RESAMPLES, SEED, Array, Estimate, student
+
+Key = TypeVar("Key")
 
 LEAST_RESAMPLES = 1000  # of tables with many thousand episodes, whose intervals are narrow
 ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
@@ -365,20 +367,38 @@ def _on_a_grid(sizes: Array) -> NDArray[np.int64]:
     return np.rint(sizes * (GRID / float(sizes.max()))).astype(np.int64)
 
 
-def holm(p_values: Sequence[float], family: int | None = None) -> list[float]:
+def holm(p_values: Mapping[Key, float], family: int | None = None) -> dict[Key, float]:
     """Holm's step-down correction (Holm 1979): adjusted p-values, in the given order.
 
     ``family`` says how many comparisons could have been made; by default all of them were. The ones that were not made
     could only have made the others' adjusted p-values smaller, so leaving them out errs on the safe side.
     """
     family = max(family or 0, len(p_values))
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted = [1.0] * len(p_values)
-    running = 0.0
-    for place, index in enumerate(order):
-        running = max(running, min(1.0, (family - place) * p_values[index]))
-        adjusted[index] = running
+    adjusted, running = dict(p_values), 0.0
+    for place, key in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        running = max(running, min(1.0, (family - place) * p_values[key]))
+        adjusted[key] = running
     return adjusted
+
+
+def paired(own: Mapping[Key, float], other: Mapping[Key, float]) -> Array:
+    """Values less those of somebody else, (n,), by what both have them for: seeds, runs or games."""
+    return np.array([value - other[key] for key, value in own.items() if key in other])
+
+
+class StudentTest(NamedTuple):
+    """A mean over few independent values with its interval, and whether it is zero."""
+
+    mean: Estimate
+    p_value: float  # two-sided, not corrected
+    p_holm: float  # corrected over all that were tested with it
+
+
+def student_tests(samples: Mapping[Key, Array], references: Collection[Key] = ()) -> dict[Key, StudentTest]:
+    """Samples, (n,) each, tested together; ``references``, less themselves, are none of the tests: their p is 1."""
+    p_values = {key: student_p_value(own) for key, own in samples.items()}
+    adjusted = holm({key: p for key, p in p_values.items() if key not in references})
+    return {key: StudentTest(student(own), p_values[key], adjusted.get(key, 1.0)) for key, own in samples.items()}
 
 
 def episodes_needed(differences: Array) -> int | None:

@@ -7,7 +7,7 @@
 * :mod:`work` does one job: :mod:`training` trains at a budget of tokens, :mod:`measuring` puts methods and draw rules
   under the instrument of :mod:`benchmark.credit`, and :mod:`clipping` asks what the clip does to several steps;
 * :mod:`dosed` is credit of a known quality, by intervention, and :mod:`dose` reads what it taught;
-* :mod:`questions` asks what else an exact gradient decides: staleness, group size, the format penalty;
+* :mod:`questions` asks what else an exact gradient decides, in an experiment of its own on the :mod:`games` of this;
 * :mod:`findings` reads what is on disk and computes the figures from it, :mod:`report` and :mod:`plots` write them
   down;
 * :mod:`command` is the command behind its options.

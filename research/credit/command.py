@@ -2,41 +2,36 @@
 
 from collections.abc import Mapping
 
+from agents.models.embedded import PROVIDER as EMBEDDED
 from agents.msgrpo.credit import METHODS
 from research.credit.jobs import StudyFolder, StudyJob, jobs_of
 from research.credit.settings import Study
 from research.credit.work import WORK
-from research.jobs.command import Options, Undertaking, carry_out, check_installed
-from research.jobs.report import drawn, publish
-from research.jobs.work import facts_of
+from research.jobs.command import Options, Undertaking, carry_out
+from research.jobs.report import publish
+from research.pretrained.pace import batch_seconds
+
+PACKAGES = ("torch", "transformers", "tokenizers", "scipy")
 
 TOKENS_PER_SECOND = 60_000
 """That a training run spends on one core, evaluations included; where the recipe credit was first run."""
 
 BASE_SECONDS = 30.0
 SECONDS_OF_BATCH = {"measure": 11.0, "draws": 1.2, "think": 14.0}
-"""Of the other kinds of jobs there: a base, and a batch of what is measured."""
+"""Of the other kinds of jobs there: a base, and a batch of what is measured, by a tiny model that reasons."""
 
 
 def study_credit(study: Study, options: Options) -> int:
-    """Do what the folder lacks, then write and print the report; returns the exit code.
-
-    Raises:
-        UsageError: the folder belongs to something else, or a package is missing.
-        JobFailedError: a job failed.
-        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
-    """
+    """Do what the folder lacks, then write and print the report; raises as :func:`carry_out` does."""
     folder, jobs = StudyFolder(options.out, study.methods or METHODS.names), jobs_of(study)
-    if not options.report_only:
-        check_installed("torch", "transformers", "tokenizers", "scipy")
     undertaking = Undertaking(
         study,
         folder,
         jobs,
         WORK,
         typical_seconds(study, jobs),
-        called=lambda job: f"jobs {job.kind}",
-        report=lambda: _report(study, folder, options),
+        lambda: _report(study, folder, options),
+        PACKAGES,
         threads=1,  # the models are so small that a second one costs more than it saves
     )
     return carry_out(undertaking, options)
@@ -46,25 +41,22 @@ def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
     """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
     sizes = {"measure": study.measurement, "draws": study.draws, "think": study.thinking}
     batches = {kind: size.batches for kind, size in sizes.items() if size is not None}
+    large = study.thinking if study.thinking is not None and study.thinking.agent not in EMBEDDED.models else None
     seconds = {}
     for job in jobs:
         if job.kind in ("stages", "tune", "train"):
             share = study.tuning_share if job.kind == "tune" else 1.0
             seconds[job.name] = 3.0 + study.games[job.game].tokens * share / TOKENS_PER_SECOND
+        elif job.kind == "think" and large is not None:  # two passes: all batches' gradients, and every episode's
+            seconds[job.name] = large.batches * batch_seconds(job.game, large.groups * large.group_size, passes=2)
         else:
             seconds[job.name] = SECONDS_OF_BATCH[job.kind] * batches[job.kind] if job.kind in batches else BASE_SECONDS
     return seconds
 
 
 def _report(study: Study, folder: StudyFolder, options: Options) -> int:
-    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or the recommendation."""
     from research.credit.findings import read_findings
     from research.credit.plots import draw_plots
     from research.credit.report import report_data, report_markdown
 
-    findings, facts = read_findings(study, folder), facts_of()
-    plots = drawn(lambda: draw_plots(findings, folder.path), options)
-    text = report_markdown(findings, facts, plots=plots, notes=options.notes)
-    missing = str(len(findings.missing)) if findings.missing else ""
-    publish(folder.path, text, report_data(findings, facts, options.notes), options, missing)
-    return 1 if findings.missing else 0
+    return publish(read_findings(study, folder), folder.path, options, draw_plots, report_markdown, report_data)

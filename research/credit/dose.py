@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Estimate, student
-from benchmark.score.statistics import holm, student_p_value
+from agents.common.intervals import Array, Estimate, student
+from benchmark.score.statistics import student_tests
 from research.credit.findings import Findings, by_game, value_of
 from research.jobs.report import table
 
@@ -65,7 +65,7 @@ def curves(findings: Findings) -> dict[str, dict[str, dict[float, dict[int, floa
 
 def standings(findings: Findings) -> list[Standing]:
     """Every method that was measured and trained, on every game with a curve."""
-    rows, p_values = [], []
+    found: dict[tuple[str, str, float], tuple[Array, Array]] = {}  # learning by seed, as predicted and as it was
     for game in findings.study.trained:
         curve = curves_of(findings, game).get(PREDICTOR, {})
         for arm, settings in findings.study.arms.items():
@@ -78,10 +78,12 @@ def standings(findings: Findings) -> list[Standing]:
             said = np.array(
                 [np.interp(correlation, shares, [curve[share][seed] for share in shares]) for seed in seeds]
             )
-            own = np.array([learnt[seed] for seed in seeds])
-            rows.append(Standing(game, arm, correlation, float(said.mean()), student(own), student(own - said), 1.0))
-            p_values.append(student_p_value(own - said))
-    return [row._replace(p_holm=p) for row, p in zip(rows, holm(p_values), strict=True)]
+            found[game, arm, correlation] = said, np.array([learnt[seed] for seed in seeds])
+    tests = student_tests({key: own - said for key, (said, own) in found.items()})
+    return [
+        Standing(*key, float(said.mean()), student(own), tests[key].mean, tests[key].p_holm)
+        for key, (said, own) in found.items()
+    ]
 
 
 def _correlation(findings: Findings, game: str, method: str) -> float | None:

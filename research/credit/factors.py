@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.common.intervals import Array, Estimate, student
-from benchmark.score.statistics import holm, student_p_value
+from benchmark.score.statistics import student_tests
 from research.credit.findings import Findings, Run
 from research.jobs.report import table
 
@@ -36,7 +36,7 @@ class Effect(NamedTuple):
 def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effect]:
     """The main effects of all factors, or those of one within every level of another, for each game and figure."""
     factors = findings.study.factors
-    rows, p_values = [], []
+    found: dict[tuple[str, str, str, str, str], tuple[Array, Array]] = {}  # means by seed, and those of the first level
     for game in findings.study.trained:
         for figure in (LEARNING, *findings.study.ends_of(game)):
             known = _known(findings, game, figure)
@@ -44,15 +44,16 @@ def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effe
                 for other in factors.get(beside, [""]):
                     within = {beside: other} if beside else {}
                     levels = {level: _over_cells(findings, known, {**within, name: level}) for level in factors[name]}
-                    first = next(iter(levels.values()))
+                    levels = {level: values for level, values in levels.items() if len(values)}
                     for level, values in levels.items():
-                        if not len(values):
-                            continue
-                        means, label = (student(values), student(values - first)), f"{beside} {other}".strip()
-                        rows.append(Effect(game, figure, name, level, label, len(values), *means, 1.0, values is first))
-                        p_values += [] if values is first else [student_p_value(values - first)]
-    corrected = iter(holm(p_values))
-    return [row if row.is_first else row._replace(p_holm=next(corrected)) for row in rows]
+                        key = game, figure, name, level, f"{beside} {other}".strip()
+                        found[key] = values, next(iter(levels.values()))
+    firsts = [key for key, (values, first) in found.items() if values is first]
+    tests = student_tests({key: values - first for key, (values, first) in found.items()}, firsts)
+    return [
+        Effect(*key, len(values), student(values), tests[key].mean, tests[key].p_holm, values is first)
+        for key, (values, first) in found.items()
+    ]
 
 
 def _known(findings: Findings, game: str, figure: str) -> dict[str, dict[int, float]]:
@@ -72,13 +73,13 @@ def _value(run: Run, figure: str) -> float | None:
 
 
 def _over_cells(findings: Findings, known: Mapping[str, Mapping[int, float]], levels: Mapping[str, str]) -> Array:
-    """(seeds,) the mean over the combinations that have these levels."""
+    """(seeds,) the mean over the combinations that have these levels; of none where ``--arms`` left none."""
     cells = [
         list(known[arm].values())
         for arm, cell in findings.study.crossed.items()
         if all(cell[factor] == level for factor, level in levels.items())
     ]
-    means: Array = np.array(cells, dtype=np.float64).mean(axis=0)
+    means: Array = np.array(cells, dtype=np.float64).mean(axis=0) if cells else np.empty(0)
     return means
 
 

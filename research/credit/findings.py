@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import RESAMPLES, Array, Estimate, percentiles, student
-from benchmark.score.statistics import holm, student_p_value
+from benchmark.score.statistics import holm, paired, student_p_value
+from research.credit.games import OnGames
 from research.credit.jobs import StudyFolder, jobs_of
 from research.credit.settings import Study
+from research.jobs.folder import Results
 
 Cell = tuple[str, int, str]
 """A game, a run of it, and a stage of that run."""
@@ -47,36 +49,44 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """Everything that was found so far.
+class Made:
+    """What is known of the jobs of any experiment on games.
 
     Attributes:
         study: the settings.
-        stages: ``{(game, run): (returns at the three stages, or nothing in games of several players)}``.
         bases: ``{game: what making the base of its first run gave}``.
+        missing: names of the jobs without a result.
+        seconds: ``{job: how long it took}``, of the processor.
+        code: the versions that did the jobs.
+    """
+
+    study: OnGames
+    bases: Mapping[str, Mapping[str, Any]]
+    missing: Sequence[str]
+    seconds: Mapping[str, float]
+    code: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Findings(Made):
+    """Everything that was found so far.
+
+    Attributes:
+        stages: ``{(game, run): (returns at the three stages, or nothing in games of several players)}``.
         measured: ``{(game, run, stage): the document of textbench credit --json}``.
         drawn: ``{(game, run, stage): what was measured of draw rules}``.
         thinking: ``{scenario: the same for the model that reasons}``.
         tuned: ``{(game, arm): {rate: mean over the evaluations}}``.
         runs: ``{(game, arm): the runs by seed}``.
-        missing: names of the jobs without a result.
-        seconds: ``{job: how long it took}``, of the processor.
-        code: the versions that did the jobs.
-        asked: ``{job: what the questions' job found}``.
     """
 
     study: Study
     stages: Mapping[tuple[str, int], Sequence[float]]
-    bases: Mapping[str, Mapping[str, Any]]
     measured: Mapping[Cell, Mapping[str, Any]]
     drawn: Mapping[Cell, Mapping[str, Any]]
     thinking: Mapping[str, Mapping[str, Any]]
     tuned: Mapping[tuple[str, str], Mapping[float, float]]
     runs: Mapping[tuple[str, str], Sequence[Run]]
-    missing: Sequence[str]
-    seconds: Mapping[str, float]
-    code: Sequence[str]
-    asked: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def is_weak(self, cell: Cell) -> bool:
         """Whether even the oracle's gradient was mostly noise there, so that the cell is in no mean."""
@@ -86,10 +96,10 @@ class Findings:
 def read_findings(study: Study, folder: StudyFolder) -> Findings:
     """Read the results of all jobs that are there."""
     jobs = jobs_of(study)
-    there = {job.name: folder.result(job.name) for job in jobs if folder.result_file(job.name).exists()}
+    results = folder.results(jobs)
     of = {
-        kind: [(job, there[job.name]) for job in jobs if job.kind == kind and job.name in there]
-        for kind in ("base", "stages", "measure", "draws", "think", "tune", "train", "ask")
+        kind: [(job, results.there[job.name]) for job in jobs if job.kind == kind and job.name in results.there]
+        for kind in ("stages", "measure", "draws", "think", "tune", "train")
     }
     tuned: dict[tuple[str, str], dict[float, float]] = {}
     for job, result in of["tune"]:
@@ -99,22 +109,29 @@ def read_findings(study: Study, folder: StudyFolder) -> Findings:
     for job, result in of["train"]:
         runs.setdefault((job.game, job.arm), []).append(run_of(job.seed, result))
     return Findings(
-        study=study,
+        **made_of(study, jobs, results),
         stages={
             (job.game, job.run): [value for _, _, value in result["points"] if np.isfinite(value)]
             for job, result in of["stages"]
         },
-        bases={job.game: result for job, result in reversed(of["base"])},
         measured={(job.game, job.run, job.stage): result for job, result in of["measure"]},
         drawn={(job.game, job.run, job.stage): result for job, result in of["draws"]},
         thinking={job.game: result for job, result in of["think"]},
         tuned=tuned,
         runs=runs,
-        missing=tuple(job.name for job in jobs if not folder.is_done(job.name)),
-        seconds={name: result["processor_seconds"] for name, result in there.items()},
-        code=tuple(dict.fromkeys(result["facts"]["textbench"] for result in there.values())),
-        asked={job.name: result for job, result in of["ask"]},
     )
+
+
+def made_of(study: OnGames, jobs: Sequence[Any], results: Results) -> dict[str, Any]:
+    """The fields of :class:`Made`."""
+    bases = [job for job in jobs if job.kind == "base" and job.name in results.there]
+    return {
+        "study": study,
+        "bases": {job.game: results.there[job.name] for job in reversed(bases)},
+        "missing": results.missing,
+        "seconds": {name: result["processor_seconds"] for name, result in results.there.items()},
+        "code": results.code,
+    }
 
 
 def run_of(seed: int, result: Mapping[str, Any]) -> Run:
@@ -187,13 +204,8 @@ def told_apart(findings: Findings) -> dict[tuple[str, str], float]:
     The controls, which nobody would use, aren't among them.
     """
     unranked = (*CONTROLS, _plain_method(findings))
-    rows = {
-        (figure, row.method): row.p_value
-        for figure in RANKED
-        for row in over_cells(findings, figure)
-        if row.method not in unranked
-    }
-    return dict(zip(rows, holm([*rows.values()]), strict=True))
+    rows = [(figure, row) for figure in RANKED for row in over_cells(findings, figure)]
+    return holm({(figure, row.method): row.p_value for figure, row in rows if row.method not in unranked})
 
 
 def methods_of(findings: Findings) -> list[str]:
@@ -244,7 +256,7 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
         runs = findings.runs.get((game, arm), ())
         if not runs:
             continue
-        pairs = np.array([run.learning - plain[run.seed] for run in runs if run.seed in plain])
+        pairs = paired({run.seed: run.learning for run in runs}, plain)
         tokens = np.array([run.rollout_tokens + run.update_tokens for run in runs], dtype=np.float64)
         rows.append(
             ArmResult(
@@ -267,13 +279,8 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
 
 def arms_told_apart(findings: Findings) -> dict[tuple[str, str], float]:
     """``{(game, arm): p}`` that an arm learns as the plain one does, corrected by Holm over all games and arms."""
-    rows = {
-        (game, row.arm): row.p_value
-        for game in findings.study.trained
-        for row in arms_on(findings, game)
-        if row.arm != findings.study.plain
-    }
-    return dict(zip(rows, holm([*rows.values()]), strict=True))
+    rows = [row for game in findings.study.trained for row in arms_on(findings, game)]
+    return holm({(row.game, row.arm): row.p_value for row in rows if row.arm != findings.study.plain})
 
 
 class Prediction(NamedTuple):

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from research.credit.questions.plan import Questions
 from research.credit.settings import STAGES, Study
 from research.jobs.folder import Folder
 
-Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train", "ask"]
+Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train"]
 
 
 class StudyJob(NamedTuple):
@@ -23,7 +22,6 @@ class StudyJob(NamedTuple):
     arm: str = ""
     seed: int = 0
     rate: float = 0.0  # the learning rate that is tried
-    steps: int = 0  # of imitation, where a question is asked of a base of its own
 
 
 def jobs_of(study: Study) -> list[StudyJob]:
@@ -33,8 +31,6 @@ def jobs_of(study: Study) -> list[StudyJob]:
     first game, then the later stages are measured, then comes training on the other games, seed by seed; the further
     runs of the games, which are measured alone, come last.
     """
-    if study.questions is not None:
-        return _asked(study, study.questions)
     jobs = [*_plain_run(study, 0), *_measured(study, 0, STAGES[:1])]
     if study.thinking is not None:
         jobs += [StudyJob(f"think/{name}", "think", game=name) for name in study.thinking.temperatures]
@@ -45,24 +41,14 @@ def jobs_of(study: Study) -> list[StudyJob]:
     return jobs
 
 
-def _asked(study: Study, questions: Questions) -> list[StudyJob]:
-    """The questions' jobs, run by run, so that one that is cut short has some runs of every game."""
-    jobs = []
-    for run in range(study.runs):
-        for game in study.games:
-            base = StudyJob(f"base/{game}/{run}", "base", game=game, run=run)
-            jobs += [base, StudyJob(f"ask/{game}/{run}/plain", "ask", (base.name,), game, run, arm=study.plain)]
-        jobs += [
-            StudyJob(f"ask/{game}/{run}/{steps}", "ask", game=game, run=run, arm=study.plain, steps=steps)
-            for game, about in study.games.items()
-            for steps in (about.imitation or () if questions.penalty is not None else ())
-        ]
-    return jobs
+def base_job(game: str, run: int) -> StudyJob:
+    """The job that makes the base of a run of a game."""
+    return StudyJob(f"base/{game}/{run}", "base", game=game, run=run)
 
 
 def _plain_run(study: Study, run: int) -> list[StudyJob]:
     """A base for every game and the plain run from it."""
-    jobs = [StudyJob(f"base/{game}/{run}", "base", game=game, run=run) for game in study.games]
+    jobs = [base_job(game, run) for game in study.games]
     jobs += [
         StudyJob(f"stages/{game}/{run}", "stages", (f"base/{game}/{run}",), game, run, arm=study.plain)
         for game in study.games

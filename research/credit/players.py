@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from research.credit.settings import PROMPTS, Study
+from research.credit.games import PROMPTS, OnGames
+from research.credit.settings import Study
 from textgames.environments.rules import layout_generator
 
 
-def examples_of(study: Study, game: str, recipe: Any) -> Any:
+def examples_of(study: OnGames, game: str, recipe: Any) -> Any:
     """What a game's base imitates; ``None`` for the recipe's own demonstrations."""
     from agents.tiny.legal_play import legal_play
 

@@ -14,7 +14,6 @@ from agents.common.intervals import student
 from research.credit.dose import curves, standings
 from research.credit.factors import LEARNING, Effect, effects
 from research.credit.findings import Findings, draw_of, methods_of, value_of
-from research.credit.questions.pictures import draw_questions
 from research.credit.settings import STAGES
 from research.jobs.pictures import COLOURS, figure_of, save, style
 
@@ -22,17 +21,9 @@ RULES = ("aaw", "unbiased", "uniform_nonzero", "uniform", "off")
 
 
 def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
-    """Draw what there is data for.
-
-    Returns:
-        ``(file name, caption)`` of every picture in ``folder``.
-
-    Raises:
-        ModuleNotFoundError: without matplotlib; the message has the command.
-    """
+    """Draw what there is data for; returns ``(file name, caption)`` of every picture, raises as :func:`style` does."""
     drawn = []
     with style():
-        drawn += draw_questions(findings, folder)
         if findings.measured:
             save(_fidelity(findings), folder / "fidelity.svg")
             drawn.append(

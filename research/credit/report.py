@@ -12,6 +12,7 @@ from research.credit.dose import curve_table, curves, dose_of, standings, standi
 from research.credit.factors import effects, effects_table
 from research.credit.findings import (
     Findings,
+    Made,
     arms_on,
     arms_told_apart,
     over_cells,
@@ -19,8 +20,6 @@ from research.credit.findings import (
     refused_of,
     told_apart,
 )
-from research.credit.questions.answers import answers_data
-from research.credit.questions.section import answered
 from research.credit.settings import STAGES, Study
 from research.credit.tables import (
     arms_table,
@@ -33,18 +32,15 @@ from research.credit.tables import (
     thinking_table,
     tuning_table,
 )
-from research.jobs.report import clean
+from research.jobs.report import Facts, whole_report
 
 PREDICTORS = ("correlation", "sign_agreement", "mean_correlation", "gradient_cosine", "bias")
 """The instrument's figures that are asked whether they predict learning."""
-
-Facts = Mapping[str, str]
 
 
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
     """The whole report as plain JSON data; NaN and infinity become ``null``."""
     data = {
-        **answers_data(findings),
         "measured": [
             {"game": game, "run": run, "stage": stage, **_without(document, "facts")}
             for (game, run, stage), document in findings.measured.items()
@@ -105,14 +101,8 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             {"game": game, "run": run, "returns": list(values)} for (game, run), values in findings.stages.items()
         ],
         "refused": refused_of(findings),
-        "missing": list(findings.missing),
-        "seconds": sum(findings.seconds.values()),
-        "notes": list(notes),
-        "facts": dict(facts),
-        "code": list(findings.code),
-        "settings": findings.study.as_data(),
     }
-    return dict(clean(data))
+    return whole_report(data, findings, sum(findings.seconds.values()), facts, notes, findings.study.as_data())
 
 
 def report_markdown(
@@ -126,16 +116,8 @@ def report_markdown(
         plots: ``(file name, caption)`` of pictures beside the report.
         notes: what a reader must know; they come first.
     """
-    pictures = {name: f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots}
-    parts = ["# Which credit is good, and does it pay?", _introduction(findings)]
-    if findings.missing:
-        some, more = ", ".join(findings.missing[:6]), len(findings.missing) - 6
-        some += f" and {more} more" if more > 0 else ""
-        parts.append(f"**This study is not complete.** {len(findings.missing)} jobs have no result: {some}.")
-    parts += [f"**Note.** {note}" for note in notes]
-    if findings.study.questions is not None:
-        parts = ["# What else an exact gradient decides", *parts[2:], *answered(findings, pictures)]
-        return "\n\n".join(part for part in [*parts, "## How it was done", _method(findings, facts)] if part) + "\n"
+    pictures = pictured(plots)
+    parts = ["# Which credit is good, and does it pay?", _introduction(findings), *said_first(findings, notes)]
     parts += ["## What to use when", recommendation(findings)]
     if findings.drawn or findings.thinking:
         parts += ["## Draws by |advantage|", _STAGES_LEGEND, draws_by_stage(findings), pictures.get("draws.svg", "")]
@@ -164,6 +146,19 @@ def report_markdown(
         parts += ["## Tuning", tuning_table(findings)]
     parts += ["## What this can't say", _caveats(findings.study), "## How it was done", _method(findings, facts)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def pictured(plots: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """``{file name: the picture with its caption, as Markdown}``."""
+    return {name: f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots}
+
+
+def said_first(findings: Made, notes: Sequence[str]) -> list[str]:
+    """What a reader must know before the figures: what is missing, and the notes."""
+    some, more = ", ".join(findings.missing[:6]), len(findings.missing) - 6
+    some += f" and {more} more" if more > 0 else ""
+    missing = f"**This study is not complete.** {len(findings.missing)} jobs have no result: {some}."
+    return [*([missing] if findings.missing else []), *(f"**Note.** {note}" for note in notes)]
 
 
 def _introduction(findings: Findings) -> str:
@@ -271,13 +266,7 @@ def _refused(findings: Findings) -> str:
 
 def _method(findings: Findings, facts: Facts) -> str:
     study = findings.study
-    shown = ", ".join(f"{name} {value}" for name, value in study.msgrpo.items())
-    lines = [f"- done with textbench {code}" for code in findings.code]
-    lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
-    lines.append(f"- processor time of all jobs together: {duration(sum(findings.seconds.values()))}")
-    evaluated = study.evaluation_temperature if study.questions is None else study.temperature
-    lines.append(f"- all runs: {shown}; learning rate constant; evaluated at temperature {evaluated:g}")
-    lines += [
+    lines = [
         f"- arm {arm}: " + ", ".join(f"{name} {value}" for name, value in settings.items())
         for arm, settings in study.arms.items()
         if arm not in study.crossed
@@ -293,6 +282,21 @@ def _method(findings: Findings, facts: Facts) -> str:
         for name, size in (("methods", study.measurement), ("draw rules", study.draws))
         if size is not None
     ]
+    return how_done(findings, facts, study.evaluation_temperature, lines)
+
+
+def how_done(findings: Made, facts: Facts, evaluated: float, own: Sequence[str] = ()) -> str:
+    """What a report ends with: by what code, with which settings and from which bases; ``own`` lines amid it.
+
+    ``evaluated`` is the temperature of evaluations.
+    """
+    study = findings.study
+    shown = ", ".join(f"{name} {value}" for name, value in study.msgrpo.items())
+    lines = [f"- done with textbench {code}" for code in findings.code]
+    lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
+    lines.append(f"- processor time of all jobs together: {duration(sum(findings.seconds.values()))}")
+    lines.append(f"- all runs: {shown}; learning rate constant; evaluated at temperature {evaluated:g}")
+    lines += own
     for game, known in findings.bases.items():
         loss = known["losses"][-1] if known["losses"] else float("nan")
         about = study.games[game]

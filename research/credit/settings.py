@@ -12,18 +12,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from benchmark.errors import UsageError, unknown_name
-from research.credit.questions.plan import Questions
+from research.credit.games import Game, OnGames
 from research.jobs.recipes import (
-    Count,
-    ExperimentSettings,
     PositiveCount,
     Table,
     checked_recipe,
-    is_recipe_of,
+    checked_training,
     read_recipe,
+    with_changes,
 )
-from research.reproduce.settings import recipe_of
-from textgames.scenarios import SCENARIOS, Scenario
+from textgames.scenarios import SCENARIOS
 
 RECIPES = (
     "credit",
@@ -31,15 +29,11 @@ RECIPES = (
     "credit-draws",
     "credit-explore",
     "credit-pretrained",
-    "credit-questions",
     "credit-quick",
     "credit-large",
     "credit-miniature",
 )  # by name, in the folder recipes beside this
 KIND = "credit"  # what a recipe of this study says of itself, so that the command knows it from a reproduction's
-
-PROMPTS = "without-clock"
-"""What the models of a study read: the prompts with which the published figures were measured."""
 
 STAGES = ("base", "middle", "end")
 """The stages of training at which credit is measured: before, at half and at the end of a plain run."""
@@ -48,23 +42,13 @@ Rate = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Temperature = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
-class StudyGame(BaseModel):
-    """A game of the study: a table ``[games.NAME]`` of the recipe."""
+class StudyGame(Game):
+    """A game of the study."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    scenario: str = ""  # a scenario's name; empty: the table's own
-    settings: Table = {}  # of the environment, on top of the scenario's
-    horizon: Count = 0  # rounds; 0: the scenario's
-    start: Literal["demonstrator", "legal-play"] = "legal-play"  # what its base imitates
-    base: Table = {}  # fields of agents.tiny.Recipe in which its base differs
-    msgrpo: Table = {}  # fields of MSGRPOConfig of all runs on it
-    tokens: PositiveCount  # that a training run may spend: prompts and responses, of rollouts and of updates
     trained: bool = False  # whether methods are also compared by training on it
     carried_to: tuple[str, ...] = ()  # scenarios that every trained model plays besides, without having learnt them
     draws: bool = True  # whether draw rules are measured on it
     max_states: PositiveCount = 20_000  # within reach of a batch's starts
-    imitation: tuple[PositiveCount, ...] | None = None  # steps of it of the bases that questions.penalty trains
 
 
 class Measurement(BaseModel):
@@ -91,7 +75,7 @@ class Thinking(DrawMeasurement):
     temperatures: Mapping[str, Temperature] = {}  # ``{scenario: of sampling, as in training there}``
 
 
-class Study(ExperimentSettings):
+class Study(OnGames):
     """Everything that decides the outcome of a study.
 
     Raises:
@@ -102,18 +86,15 @@ class Study(ExperimentSettings):
     games: Mapping[str, StudyGame] = {}
     arms: Mapping[str, Table] = {}  # ``{name: fields of MSGRPOConfig in which it differs}``; the first is the plain one
     factors: Mapping[str, Mapping[str, Table]] = {}  # ``{factor: {level: such fields}}``: an arm for each combination
-    msgrpo: Mapping[str, Any] = {}  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
     methods: tuple[str, ...] = ()  # of credit, to be measured; empty: all that are registered
     runs: PositiveCount = 3  # plain runs of each game, from bases of their own, whose stages are measured
     measurement: Measurement | None = None  # of methods; none: only training is compared
     draws: DrawMeasurement | None = None  # of draw rules
     thinking: Thinking | None = None
-    questions: Questions | None = None  # with them nothing else is measured or trained
     rates: tuple[Rate, ...] = ()  # learning rates that arms are tuned over, but those with a learning_rate of their own
     tuning_share: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.5  # of a run's tokens, for each of those
     seeds: PositiveCount = 5  # training runs per game and arm, with seeds ``0 .. seeds - 1``
     evaluations: PositiveCount = 8  # of a run, besides the one at its start, at equal distances in tokens
-    evaluation_starts: PositiveCount = 48  # of fresh episodes, for which a run's expected return is computed
     evaluation_temperature: Temperature = 0.5
     other_temperatures: tuple[Temperature, ...] = ()  # at which a trained model's expected return is computed besides
     carried_episodes: PositiveCount = 50  # of a trained model in each scenario of ``carried_to``
@@ -123,8 +104,6 @@ class Study(ExperimentSettings):
         if not (self.games and self.arms and self.rates) and (self.games or self.thinking is None):
             raise UsageError("games, arms and rates must not be empty: there would be nothing to compare")
         for name, game in self.games.items():
-            if (game.scenario or name) not in SCENARIOS:
-                raise unknown_name("scenario", game.scenario or name, SCENARIOS)
             players = len(self.scenario(name).game().players)
             if game.trained and players > 1:
                 raise UsageError(
@@ -134,7 +113,6 @@ class Study(ExperimentSettings):
             for other in game.carried_to:
                 if other not in SCENARIOS:
                     raise unknown_name("scenario", other, SCENARIOS)
-            self.recipe(name)
             for arm in self.arms:
                 self.training_settings(name, arm, 0, self.rates[0])
         if self.thinking is not None:
@@ -152,14 +130,6 @@ class Study(ExperimentSettings):
         """The learning rates that an arm is tuned over; one alone needs no tuning."""
         own = self.arms[arm].get("learning_rate")
         return self.rates if own is None else (own,)
-
-    def scenario(self, name: str) -> Scenario:
-        """The scenario of a game of the study, with its own settings."""
-        game = self.games[name]
-        known = SCENARIOS[game.scenario or name]
-        return known._replace(
-            name=name, kwargs={**known.kwargs, **game.settings}, horizon=game.horizon or known.horizon
-        )
 
     @property
     def trained(self) -> list[str]:
@@ -181,47 +151,15 @@ class Study(ExperimentSettings):
         """The arm that the stages of training come from; empty in a study that trains nothing."""
         return next(iter(self.arms), "")
 
-    @property
-    def temperature(self) -> float:
-        """The temperature of sampling, in training and in measurements."""
-        return float(self.msgrpo.get("temperature", 1.25))
-
-    def recipe(self, name: str, run: int = 0) -> Any:
-        """The recipe of a game's base, :class:`agents.tiny.Recipe`; each run has one of another seed.
-
-        Raises:
-            UsageError: fields that the recipe refuses.
-        """
-        from agents.tiny.recipe import Recipe
-
-        game = self.games[name]
-        scenario = game.scenario or name
-        if game.start == "demonstrator":
-            games = [f"{scenario}-training" if SCENARIOS[scenario].training else scenario]
-            start = Recipe.quick(modes=("direct",), games=tuple(games), prompts=PROMPTS)
-        else:
-            start = Recipe.legal_play((scenario,), heads=1, prompts=PROMPTS)
-        try:
-            own = {field: getattr(start, field) for field in start.as_data}
-            recipe = {**own, **game.base}
-            return recipe_of({**recipe, "seed": recipe["seed"] + run})
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"games.{name}.base: {error}") from None
-
     def training_settings(self, name: str, arm: str, seed: int, rate: float) -> dict[str, Any]:
         """The fields of the MSGRPOConfig of one run, checked.
 
         Raises:
             UsageError: the config refuses them.
         """
-        from agents.msgrpo import ConfigError, MSGRPOConfig
-
-        settings = {**self.msgrpo, **self.games[name].msgrpo, "learning_rate": rate, **self.arms[arm], "seed": seed}
-        try:
-            MSGRPOConfig.from_mapping(settings)
-        except ConfigError as error:
-            raise UsageError(f"the settings of arm {arm!r} on {name}: {error}") from None
-        return settings
+        own = {"learning_rate": rate, **self.arms[arm], "seed": seed}
+        called = f"the settings of arm {arm!r} on {name}"
+        return checked_training({**self.msgrpo, **self.games[name].msgrpo, **own}, called)
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds, and arms that the other doesn't have."""
@@ -242,11 +180,6 @@ def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[
     return found
 
 
-def is_study(source: str | Path) -> bool:
-    """Whether a recipe, by name or as a file, is one of this study."""
-    return is_recipe_of(KIND, source, RECIPES)
-
-
 def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
     """Read a recipe and apply the command line's changes.
 
@@ -262,11 +195,4 @@ def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> 
     with suppress(AttributeError, TypeError):  # tables that aren't any are refused with the rest of the recipe
         crossed = {arm: fields for arm, (_, fields) in combinations(data.get("factors", {})).items()}
         data["arms"] = {**data.get("arms", {}), **crossed}
-    values = {name: value for name, value in (changes or {}).items() if value is not None}
-    for name in ("games", "arms"):
-        for kept in values.get(name, ()):
-            if kept not in data.get(name, {}):
-                raise unknown_name(f"{name.removesuffix('s')} in this recipe", kept, data.get(name, {}))
-        if name in values:
-            values[name] = {kept: data[name][kept] for kept in values[name]}
-    return checked_recipe(Study, {**data, **values}, source, "a study of credit")
+    return checked_recipe(Study, with_changes(data, changes, ("games", "arms")), source, "a study of credit")

@@ -14,6 +14,9 @@ import numpy as np
 
 from benchmark.runs.folder import write_atomically
 from research.credit.findings import Cell, Findings, Run, value_of
+from research.credit.questions.findings import findings_of as asked_in
+from research.credit.questions.report import report_data as answers_data
+from research.credit.questions.settings import KIND as QUESTIONS
 from research.credit.report import report_data
 from research.credit.settings import Study
 from research.jobs.report import compact
@@ -37,7 +40,7 @@ def findings_of(report: Mapping[str, Any]) -> Findings:
         run = Run(row["seed"], row["rate"], points["tokens"], points["returns"], row["iterations"], *spent)
         runs.setdefault((row["game"], row["arm"]), []).append(run)
     return Findings(
-        study=Study.model_validate(report["settings"]),
+        study=Study.model_validate(_given(report["settings"])),
         stages={(row["game"], row["run"]): row["returns"] for row in report["stages"]},
         bases={},
         measured=measured,
@@ -51,12 +54,22 @@ def findings_of(report: Mapping[str, Any]) -> Findings:
         missing=report["missing"],
         seconds={"all": report["seconds"]},
         code=report["code"],
-        asked={row["job"]: row for row in report.get("asked", ())},
     )
+
+
+def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that are ``None``, among which are some that there were once."""
+    return {
+        name: _given(value) if isinstance(value, Mapping) else value
+        for name, value in settings.items()
+        if value is not None
+    }
 
 
 def recomputed(report: Mapping[str, Any]) -> dict[str, Any]:
     """The report with all figures that are made of measurements and runs computed anew."""
+    if report["settings"]["kind"] == QUESTIONS:
+        return answers_data(asked_in(report), report["facts"], report["notes"])
     return report_data(findings_of(report), report["facts"], report["notes"])
 
 

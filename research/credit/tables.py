@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.clock import duration
-from agents.common.intervals import Estimate, student, student_quantile
-from benchmark.score.statistics import holm, student_p_value
+from agents.common.intervals import Estimate, student_quantile
+from benchmark.score.statistics import holm, student_tests
 from research.credit.findings import (
     CONTROLS,
     RANKED,
@@ -206,27 +206,28 @@ def draw_gains(findings: Findings) -> list[DrawGain]:
     Games are the clusters: a game's gain is the mean over its runs. Since few games can be led by one, the mean without
     the game that moves it most stands beside it.
     """
-    rows, p_values = [], []
-    for stage in STAGES:
-        for m in findings.study.draw_sizes:
-            gains = by_game(
-                {
-                    cell: draw["minus_uniform"]["value"]
-                    for cell, document in findings.drawn.items()
-                    if cell[2] == stage
-                    and (draw := draw_of(document, "aaw", m, "exact")) is not None
-                    and draw["minus_uniform"]["value"] is not None
-                    and not findings.is_weak(cell)
-                }
-            )
-            if len(gains) < 3:
-                continue
-            values = np.array(list(gains.values()))
-            odd = max(gains, key=lambda game: abs(gains[game] - float(np.median(values))))
-            rest = float(np.mean([gain for game, gain in gains.items() if game != odd]))
-            p_values.append(student_p_value(values))
-            rows.append(DrawGain(stage, m, len(gains), student(values), rest, odd, 1.0))
-    return [row._replace(p_holm=p) for row, p in zip(rows, holm(p_values), strict=True)]
+    found = {
+        (stage, m): by_game(
+            {
+                cell: draw["minus_uniform"]["value"]
+                for cell, document in findings.drawn.items()
+                if cell[2] == stage
+                and (draw := draw_of(document, "aaw", m, "exact")) is not None
+                and draw["minus_uniform"]["value"] is not None
+                and not findings.is_weak(cell)
+            }
+        )
+        for stage in STAGES
+        for m in findings.study.draw_sizes
+    }
+    known = {key: np.array([*gains.values()]) for key, gains in found.items() if len(gains) >= 3}
+    rows = []
+    for key, test in student_tests(known).items():
+        gains, middle = found[key], float(np.median(known[key]))
+        odd = max(gains, key=lambda game: abs(gains[game] - middle))
+        rest = float(np.mean([gain for game, gain in gains.items() if game != odd]))
+        rows.append(DrawGain(*key, len(gains), test.mean, rest, odd, test.p_holm))
+    return rows
 
 
 def draws_by_stage(findings: Findings) -> str:
@@ -243,7 +244,7 @@ def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float
 
     The p-values are Student's, by the width of the intervals over batches.
     """
-    gains, p_values = {}, []
+    gains, p_values = {}, {}
     for name, document in findings.thinking.items():
         freedom = document["methods"][0]["batches"] - 1
         for m in findings.study.thinking.sizes if findings.study.thinking else ():
@@ -253,8 +254,8 @@ def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float
             value, low, high = estimate_of(draw["minus_uniform"])
             if low is not None and high is not None:
                 gains[name, m] = value
-                p_values.append(_student_p(value, (high - low) / 2, freedom))
-    return {key: (gain, p) for (key, gain), p in zip(gains.items(), holm(p_values), strict=True)}
+                p_values[name, m] = _student_p(value, (high - low) / 2, freedom)
+    return {key: (gains[key], p) for key, p in holm(p_values).items()}
 
 
 def _student_p(value: float, half: float, freedom: int) -> float:

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from research.credit.games import OnGames
 from research.credit.jobs import StudyFolder, StudyJob
 from research.credit.players import examples_of, expected_return, load, played_elsewhere, policy_of
 from research.credit.settings import Study
 from research.jobs.work import Report, Work
 
 
-def make_base(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+def make_base(job: StudyJob, study: OnGames, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """A small model that reads the game and answers directly, with little skill."""
     from agents.tiny import pretrain, save
 
@@ -122,13 +123,6 @@ def measure_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: R
     return draws_of_thinking(job, study, folder, report)
 
 
-def ask(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Ask one of the recipe's questions."""
-    from research.credit.questions.work import ask as asked
-
-    return asked(job, study, folder, report)
-
-
 WORK: Mapping[str, Work] = {
     "base": make_base,
     "stages": make_stages,
@@ -137,6 +131,5 @@ WORK: Mapping[str, Work] = {
     "think": measure_thinking,
     "tune": tune,
     "train": train_arm,
-    "ask": ask,
 }
 """By the kind of a job, what does it."""

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, student
-from benchmark.score.statistics import holm, student_p_value
+from agents.common.intervals import Estimate, student
+from benchmark.score.statistics import paired, student_tests
 from research.improvers.jobs import ComparedFolder, jobs_of
 from research.improvers.settings import TRAINER, Comparison
 
@@ -46,7 +46,8 @@ class Findings:
 def read_findings(study: Comparison, folder: ComparedFolder) -> Findings:
     """Read the results of all jobs that are there."""
     jobs = jobs_of(study)
-    there = {job.name: folder.result(job.name) for job in jobs if folder.is_done(job.name)}
+    done = folder.results(jobs)
+    there = done.there
     results: dict[Who, dict[int, Any]] = {}
     rates: dict[tuple[str, str], dict[float, float]] = {}
     for job in jobs:
@@ -61,9 +62,9 @@ def read_findings(study: Comparison, folder: ComparedFolder) -> Findings:
         results,
         rates,
         next((there[job.name]["parameters"] for job in jobs if job.kind == "base" and job.name in there), 0),
-        tuple(job.name for job in jobs if job.name not in there),
+        done.missing,
         sum(result["processor_seconds"] for result in there.values()),
-        tuple(dict.fromkeys(result["facts"]["textbench"] for result in there.values())),
+        done.code,
     )
 
 
@@ -96,14 +97,13 @@ def differences(findings: Findings) -> list[Difference]:
     """
     found: list[Difference] = []
     for place in ("game", "twin"):
-        rows = [
-            Difference(who, than, place, len(less), student(less), student_p_value(less), 1.0)
+        less = {
+            (who, than, place): own
             for who in findings.results
             for than in _opponents(findings, who)
-            if len(less := _less(findings, who, than, place))
-        ]
-        corrected = holm([row.p_value for row in rows])
-        found += [row._replace(p_holm=p) for row, p in zip(rows, corrected, strict=True)]
+            if len(own := paired(_regrets(findings, who, place), _regrets(findings, than, place)))
+        }
+        found += [Difference(*key, len(less[key]), *test) for key, test in student_tests(less).items()]
     return found
 
 
@@ -115,7 +115,5 @@ def _opponents(findings: Findings, who: Who) -> list[Who]:
     return [(game, "base", 0)] + [trainer] * (name != TRAINER)
 
 
-def _less(findings: Findings, who: Who, than: Who, place: str) -> Array:
-    own, other = findings.results[who], findings.results.get(than, {})
-    pairs = [(own[seed][place]["regret"], other[seed][place]["regret"]) for seed in own if seed in other]
-    return np.array([mine - theirs for mine, theirs in pairs])
+def _regrets(findings: Findings, who: Who, place: str) -> dict[int, float]:
+    return {seed: result[place]["regret"] for seed, result in findings.results.get(who, {}).items()}

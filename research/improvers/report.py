@@ -17,7 +17,7 @@ from research.improvers.findings import (
 )
 from research.improvers.settings import TRAINER
 from research.jobs.pictures import COLOURS, figure_of, save, style
-from research.jobs.report import Facts, clean, table
+from research.jobs.report import Facts, table, whole_report
 
 CURVE = "regret.svg"
 
@@ -42,15 +42,8 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
         {"game": game, "method": method, "regrets": {f"{rate:g}": lost for rate, lost in lost_at.items()}}
         for (game, method), lost_at in findings.rates.items()
     ]
-    return dict(
-        clean(
-            {
-                **{"runs": runs, "differences": compared, "tuning": tuned, "missing": list(findings.missing)},
-                **{"seconds": findings.seconds, "notes": list(notes), "facts": dict(facts)},
-                **{"code": list(findings.code), "settings": findings.study.as_data()},
-            }
-        )
-    )
+    data = {"runs": runs, "differences": compared, "tuning": tuned}
+    return whole_report(data, findings, findings.seconds, facts, notes, findings.study.as_data())
 
 
 def _kept(result: Mapping[str, Any]) -> dict[str, Any]:

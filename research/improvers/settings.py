@@ -14,8 +14,9 @@ from research.jobs.recipes import (
     PositiveCount,
     Table,
     checked_recipe,
-    is_recipe_of,
+    checked_training,
     read_recipe,
+    with_changes,
 )
 from textgames.scenarios import SCENARIOS, Scenario, known_scenario
 
@@ -141,26 +142,14 @@ class Comparison(ExperimentSettings):
         Raises:
             UsageError: the config refuses them.
         """
-        from agents.msgrpo import ConfigError, MSGRPOConfig
-
         own = {"response_mode": "direct", "temperature": self.temperature, "seed": seed, "learning_rate": rate}
-        settings = {**own, **self.methods[TRAINER].options}
-        try:
-            MSGRPOConfig.from_mapping(settings)
-        except ConfigError as error:
-            raise UsageError(f"methods.{TRAINER}.options: {error}") from None
-        return settings
+        return checked_training({**own, **self.methods[TRAINER].options}, f"methods.{TRAINER}.options")
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds, and games behind those that are there."""
         games = other.get("games")
         longer = isinstance(games, list) and list(self.games[: len(games)]) == games and len(self.games) > len(games)
         return super().additions(other) + ["games"] * longer
-
-
-def is_comparison(source: str | Path) -> bool:
-    """Whether a recipe, by name or as a file, is one of these comparisons."""
-    return is_recipe_of(KIND, source, RECIPES)
 
 
 def read_comparison(source: str | Path, changes: Mapping[str, Any] | None = None) -> Comparison:
@@ -170,9 +159,5 @@ def read_comparison(source: str | Path, changes: Mapping[str, Any] | None = None
         UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or a game that the recipe
             doesn't have.
     """
-    data = read_recipe(source, RECIPES, "research.improvers")
-    values = {name: value for name, value in (changes or {}).items() if value is not None}
-    for game in values.get("games", ()):
-        if game not in data.get("games", ()):
-            raise unknown_name("game in this recipe", game, data.get("games", ()))
-    return checked_recipe(Comparison, {**data, **values}, source, "a comparison of improvers")
+    data = with_changes(read_recipe(source, RECIPES, "research.improvers"), changes, ("games",))
+    return checked_recipe(Comparison, data, source, "a comparison of improvers")

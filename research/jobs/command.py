@@ -45,8 +45,9 @@ class Undertaking:
     jobs: Sequence[Any]  # in the order of importance, done or not
     work: Mapping[str, Work]  # ``{kind: function}`` that does the jobs of a kind
     seconds: Mapping[str, float]  # ``{job: seconds}`` that they typically take
-    called: Callable[[Any], str]  # among what the plan counts a job: ``"training runs"``
     report: Callable[[], int]  # writes and prints the report of what is there, and returns the exit code
+    packages: tuple[str, ...]  # that the jobs import
+    called: Callable[[Any], str] = lambda job: f"jobs {job.kind}"  # among what the plan counts a job
     threads: int | None = None  # of PyTorch in each job; without it the jobs at a time share the cores
 
 
@@ -54,11 +55,13 @@ def carry_out(undertaking: Undertaking, options: Options) -> int:
     """Do what the folder lacks and report, or only say what would be done; returns the exit code.
 
     Raises:
-        UsageError: the folder belongs to something else.
+        UsageError: the folder belongs to something else, or a package is missing.
         JobFailedError: a job failed.
         KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
     """
     folder, jobs = undertaking.folder, undertaking.jobs
+    if not options.report_only:
+        check_installed(*undertaking.packages)
     timetable = Timetable(undertaking.seconds, folder, jobs, options.processes)
     if options.dry_run:
         _say_plan(timetable, options, undertaking.called)

@@ -5,8 +5,9 @@ there is whole and a rerun does what is missing.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import write_atomically
@@ -43,6 +44,18 @@ class Settings(Protocol):
         """The differences that only add work, so that all results of the other settings stay good."""
 
 
+class Results(NamedTuple):
+    """What is there of an experiment's jobs."""
+
+    there: Mapping[str, dict[str, Any]]  # ``{job: its result}``
+    missing: tuple[str, ...]  # names of the jobs that have none, or not all of it
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """The versions that did the jobs."""
+        return tuple(dict.fromkeys(result["facts"]["textbench"] for result in self.there.values()))
+
+
 class Folder:
     """The folder of one experiment, which :meth:`claim` makes."""
 
@@ -75,7 +88,7 @@ class Folder:
         differences, more = experiment.differences(before), experiment.additions(before)
         for name in more:
             del differences[name]
-        for name, (now, then) in differences.items():
+        for name, (now, then) in sorted(differences.items(), key=lambda one: one[0] != "kind"):  # which says most
             raise UsageError(
                 f"{self.path} was made with {name} = {then!r}, now it is {now!r}; choose another --out or put it back"
             )
@@ -94,6 +107,11 @@ class Folder:
     def result(self, name: str) -> dict[str, Any]:
         data: dict[str, Any] = json.loads(self.result_file(name).read_text(encoding="utf-8"))
         return data
+
+    def results(self, jobs: Sequence[AnyJob]) -> Results:
+        """The results of all jobs that are there."""
+        there = {job.name: self.result(job.name) for job in jobs if self.result_file(job.name).exists()}
+        return Results(there, tuple(job.name for job in jobs if not self.is_done(job.name)))
 
     def write_result(self, name: str, data: dict[str, Any]) -> None:
         file = self.result_file(name)

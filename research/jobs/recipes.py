@@ -33,7 +33,8 @@ class ExperimentSettings(BaseModel):
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds."""
-        return more_seeds(self.seeds, other)
+        before = other.get("seeds")
+        return ["seeds"] if isinstance(before, int) and self.seeds > before else []
 
 
 def read_recipe(source: str | Path, shipped: Sequence[str], package: str) -> dict[str, Any]:
@@ -68,17 +69,45 @@ def checked_recipe(model: type[Model], data: Mapping[str, Any], source: str | Pa
         raise UsageError(f"{source}: {problem_of(error)}") from None
 
 
+def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, chosen: Sequence[str]) -> dict[str, Any]:
+    """A recipe's content with the command line's changes, where ``None`` changes nothing.
+
+    ``chosen`` are the settings, tables or lists, of which a change names what is kept.
+
+    Raises:
+        UsageError: the recipe has none of that name.
+    """
+    values = {name: value for name, value in (changes or {}).items() if value is not None}
+    for name in chosen:
+        known = data.get(name, ())
+        for kept in values.get(name, ()):
+            if kept not in known:
+                raise unknown_name(f"{name.removesuffix('s')} in this recipe", kept, known)
+        if name in values and isinstance(known, Mapping):
+            values[name] = {kept: known[kept] for kept in values[name]}
+    return {**data, **values}
+
+
+def checked_training(settings: Mapping[str, Any], called: str) -> dict[str, Any]:
+    """The fields of the MSGRPOConfig of one run, which an error calls ``called``.
+
+    Raises:
+        UsageError: the config refuses them.
+    """
+    from agents.msgrpo import ConfigError, MSGRPOConfig
+
+    try:
+        MSGRPOConfig.from_mapping(settings)
+    except ConfigError as error:
+        raise UsageError(f"{called}: {error}") from None
+    return dict(settings)
+
+
 def differences_of(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """``{setting: (value, other's value)}`` of what differs between two experiments' data; nested ones with dots."""
     own, others = dict(flat(data)), dict(flat(other))
     names = list(dict.fromkeys([*own, *others]))
     return {name: (own.get(name), others.get(name)) for name in names if own.get(name) != others.get(name)}
-
-
-def more_seeds(seeds: int, other: Mapping[str, Any]) -> list[str]:
-    """``["seeds"]`` where there are more of them than in the other's data."""
-    before = other.get("seeds")
-    return ["seeds"] if isinstance(before, int) and seeds > before else []
 
 
 def flat(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

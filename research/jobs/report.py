@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 from benchmark.runs.folder import write_atomically
 from research.jobs.command import Options, say
 from research.jobs.pictures import NO_MATPLOTLIB
+from research.jobs.work import facts_of
+
+PlotT = TypeVar("PlotT")
 
 REPORT_MARKDOWN, REPORT_JSON = "report.md", "report.json"
 
@@ -34,6 +37,23 @@ def clean(value: Any) -> Any:
     return value
 
 
+def whole_report(
+    figures: Mapping[str, Any], findings: Any, seconds: float, facts: Facts, notes: Sequence[str], settings: Any
+) -> dict[str, Any]:
+    """A report as plain JSON data: the figures, and then what is missing and what they were made with.
+
+    Args:
+        figures: by their names.
+        findings: has ``missing``, the names of the jobs without a result, and ``code``, the versions that did the jobs.
+        seconds: of all jobs.
+        facts: where and with what the report was made.
+        notes: what a reader must know.
+        settings: of the experiment, as plain data.
+    """
+    made = {"missing": list(findings.missing), "seconds": seconds, "notes": list(notes), "facts": dict(facts)}
+    return dict(clean({**figures, **made, "code": list(findings.code), "settings": settings}))
+
+
 def write_report(folder: Path, text: str, data: dict[str, Any]) -> str:
     """Write a report's Markdown and its JSON beside each other; returns the JSON."""
     write_atomically(folder / REPORT_MARKDOWN, text)
@@ -42,15 +62,39 @@ def write_report(folder: Path, text: str, data: dict[str, Any]) -> str:
     return printed
 
 
-def publish(folder: Path, text: str, data: dict[str, Any], options: Options, missing: str = "") -> None:
-    """Write a report, and print its JSON or where it is; ``missing`` says how many jobs have no result, if any."""
-    printed = write_report(folder, text, data)
+def publish(
+    findings: Any,
+    folder: Path,
+    options: Options,
+    draw: Callable[[Any, Path], list[PlotT]],
+    markdown: Callable[..., str],
+    data: Callable[..., dict[str, Any]],
+    jobs: int = 0,
+) -> int:
+    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or where the report is.
+
+    Args:
+        findings: what was found; ``missing`` are the names of the jobs that have no result.
+        folder: where the report goes.
+        options: whether it is JSON that is printed, and the notes.
+        draw: ``findings, folder -> pictures``.
+        markdown: ``findings, facts, plots=, notes= -> the report for people``.
+        data: ``findings, facts, notes -> the whole report as plain data``.
+        jobs: how many there are, where that is to be said beside the missing ones.
+
+    Returns:
+        The exit code: 1 where a job has no result.
+    """
+    facts, plots = facts_of(), drawn(lambda: draw(findings, folder), options)
+    text = markdown(findings, facts, plots=plots, notes=options.notes)
+    printed = write_report(folder, text, data(findings, facts, options.notes))
     if options.json:
         print(printed, end="")
-        return
-    print(f"the report: {folder / REPORT_MARKDOWN}")
-    if missing:
-        print(f"not complete: {missing} jobs have no result")
+    else:
+        print(f"the report: {folder / REPORT_MARKDOWN}")
+    if findings.missing and not options.json:
+        print(f"not complete: {len(findings.missing)}{f' of {jobs}' if jobs else ''} jobs have no result")
+    return 1 if findings.missing else 0
 
 
 def compact(data: dict[str, Any]) -> str:
@@ -61,9 +105,6 @@ def compact(data: dict[str, Any]) -> str:
         told = "[\n  " + ",\n  ".join(records) + "\n ]" if records else json.dumps(value)
         parts.append(f" {json.dumps(key)}: {told}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
-
-
-PlotT = TypeVar("PlotT")
 
 
 def drawn(draw: Callable[[], list[PlotT]], options: Options) -> list[PlotT]:

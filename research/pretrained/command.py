@@ -1,10 +1,10 @@
 """The command ``textbench reproduce --config smollm2`` behind its options: claim a folder, estimate, work, report."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from research.jobs.command import Options, Undertaking, carry_out, check_installed
-from research.jobs.report import drawn, publish
-from research.jobs.work import facts_of
+from research.jobs.command import Options, Undertaking, carry_out
+from research.jobs.report import publish
 from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of
 from research.pretrained.pace import typical_seconds
 from research.pretrained.settings import Pretrained
@@ -21,24 +21,20 @@ def reproduce_pretrained(experiment: Pretrained, options: Options, source: str, 
         parts: the names of those that are to be run; empty: all.
 
     Raises:
-        UsageError: the folder belongs to something else, there is no such part, or a package is missing.
-        JobFailedError: a job failed.
-        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
+        UsageError: there is no such part; else as :func:`carry_out` does.
     """
     folder, jobs = PretrainedFolder(options.out), jobs_of(experiment)
     wanted = chosen(jobs, parts or tuple(experiment.parts), experiment)
-    if not options.report_only:
-        check_installed("torch", "transformers", "tokenizers", "peft", "scipy")
-        if any(job.kind == "train" and experiment.arms[job.about].trainer == "trl" for job in wanted):
-            check_installed("trl", "datasets")
+    trl = any(job.kind == "train" and experiment.arms[job.about].trainer == "trl" for job in wanted)
     undertaking = Undertaking(
         experiment,
         folder,
         wanted,
         WORK,
         typical_seconds(experiment, wanted),
+        lambda: _report(experiment, folder, options, source, [job.name for job in wanted]),
+        ("torch", "transformers", "tokenizers", "peft", "scipy", *(("trl", "datasets") if trl else ())),
         called=lambda job: f"{_KINDS[job.kind]} of part {job.part}",
-        report=lambda: _report(experiment, folder, options, source, [job.name for job in wanted]),
     )
     return carry_out(undertaking, options)
 
@@ -49,15 +45,11 @@ _KINDS = {"start": "warm starts", "train": "training runs", "play": "players of 
 def _report(
     experiment: Pretrained, folder: PretrainedFolder, options: Options, source: str, wanted: Sequence[str]
 ) -> int:
-    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or where the report is."""
     from research.pretrained.findings import read_findings
     from research.pretrained.plots import draw_plots
     from research.pretrained.report import report_data, report_markdown
 
-    findings, facts = read_findings(experiment, folder), facts_of()
-    plots = drawn(lambda: draw_plots(findings, folder.path), options)
-    command = f"textbench reproduce --config {source}"
-    text = report_markdown(findings, facts, command=command, plots=plots, notes=options.notes)
-    missing = f"{len(findings.missing)} of {len(findings.jobs)}" if findings.missing else ""
-    publish(folder.path, text, report_data(findings, facts, options.notes), options, missing)
+    findings = read_findings(experiment, folder)
+    markdown = partial(report_markdown, command=f"textbench reproduce --config {source}")
+    publish(findings, folder.path, options, draw_plots, markdown, report_data, jobs=len(findings.jobs))
     return 1 if set(findings.missing) & set(wanted) else 0

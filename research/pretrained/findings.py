@@ -104,7 +104,8 @@ def _ends(possible: tuple[float, ...]) -> tuple[float, ...]:
 def read_findings(experiment: Pretrained, folder: PretrainedFolder) -> Findings:
     """Read what is there; jobs without a result are listed in :attr:`Findings.missing`."""
     jobs = jobs_of(experiment)
-    there = {job.name: folder.result(job.name) for job in jobs if folder.is_done(job.name)}
+    results = folder.results(jobs)
+    there = results.there
     starts = {job.about: there[job.name] for job in jobs if job.kind == "start" and job.name in there}
     runs: dict[str, list[Trained]] = {}
     plays: dict[tuple[str, str], list[PretrainedJob]] = {}
@@ -124,9 +125,9 @@ def read_findings(experiment: Pretrained, folder: PretrainedFolder) -> Findings:
         runs,
         fresh,
         tuple(jobs),
-        tuple(job.name for job in jobs if job.name not in there),
+        results.missing,
         sum(result["seconds"] for result in there.values()),
-        tuple(dict.fromkeys(result["facts"]["textbench"] for result in there.values())),
+        results.code,
     )
 
 

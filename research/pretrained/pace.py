@@ -11,6 +11,7 @@ import numpy as np
 from agents.msgrpo import MSGRPOConfig
 from research.pretrained.jobs import PretrainedJob
 from research.pretrained.settings import Pretrained
+from research.reproduce.pace import game_kilocharacters
 from textgames.scenarios import SCENARIOS
 
 # A training iteration on Frozen Lake takes 17 s: 32 episodes (about 210 decisions) are played in 12 s, and 16 of them
@@ -22,6 +23,7 @@ TOKEN = 0.004  # seconds a token of a response beyond the first ones
 DIRECT_TOKENS = 12  # that the figures above have in them
 TRL = 10.0  # how many times longer TRL's trainer takes for an episode: the goal that the measurement is held against
 LOAD = 10.0  # seconds until a job begins
+ONE_THREAD = 1.45  # times as long as both cores: the draws of credit-pretrained took 156 s a batch of 128 episodes
 
 _DECISIONS = 0.7  # of an episode, as a share of its horizon
 _FORM = 0.4  # thousands of characters that the prompt adds to what the game says
@@ -70,6 +72,12 @@ def _play(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, float]
     return decisions * (SAMPLE * kilocharacters(job.scenario) * (1 + examples) + (100 * TOKEN if thinks else 0.0))
 
 
+def batch_seconds(scenario: str, episodes: int, passes: int) -> float:
+    """Seconds of one thread for some episodes, and for so many passes over all that was played in them."""
+    decisions = _DECISIONS * SCENARIOS[scenario].horizon * episodes
+    return ONE_THREAD * decisions * kilocharacters(scenario) * (SAMPLE + passes * LEARN)
+
+
 def _more_tokens(config: MSGRPOConfig) -> float:
     """Seconds a decision for a response that isn't short; half of what may be written is."""
     return TOKEN * max(0.0, config.max_response_tokens / 2 - DIRECT_TOKENS)
@@ -77,7 +85,4 @@ def _more_tokens(config: MSGRPOConfig) -> float:
 
 def kilocharacters(scenario: str) -> float:
     """How much text a decision of this scenario is taken on: the rules, its first observation and the form."""
-    game = SCENARIOS[scenario].game()
-    player = game.players[0]
-    state = game.initial_state(np.random.default_rng(0))
-    return _FORM + (len(game.instructions(player)) + len(game.observe(state, player))) / 1000
+    return _FORM + game_kilocharacters(scenario)

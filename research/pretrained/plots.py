@@ -16,14 +16,7 @@ SMOOTHED = 5  # iterations that a point of a curve is the mean of
 
 
 def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str, str]]:
-    """Draw what there is data for.
-
-    Returns:
-        ``(part, file name, caption)`` of every picture in ``folder``.
-
-    Raises:
-        ModuleNotFoundError: without matplotlib; the message has the command.
-    """
+    """Draw what there is data for; returns ``(part, file name, caption)`` of every picture, raises as :func:`style`."""
     drawn = []
     experiment = findings.experiment
     with style():

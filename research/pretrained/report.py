@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.common.clock import duration
 from benchmark.show.tables.figures import number
-from research.jobs.report import Facts, clean, table
+from research.jobs.report import Facts, table, whole_report
 from research.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
 from research.pretrained.settings import Arm
 
@@ -250,14 +250,8 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             name: {key: value for key, value in start.items() if key != "layouts"}
             for name, start in findings.starts.items()
         },
-        "missing": list(findings.missing),
-        "seconds": findings.seconds,
-        "notes": list(notes),
-        "facts": dict(facts),
-        "code": list(findings.code),
-        "settings": experiment.as_data(),
     }
-    return dict(clean(data))
+    return whole_report(data, findings, findings.seconds, facts, notes, experiment.as_data())
 
 
 def _run_data(run: Trained) -> Mapping[str, Any]:

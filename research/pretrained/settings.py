@@ -13,7 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from agents.load import check_spec, known_options
 from agents.protocol import read_protocol
 from benchmark.errors import UsageError, unknown_name
-from research.jobs.recipes import Count, PositiveCount, Table, checked_recipe, is_recipe_of, read_recipe
+from research.jobs.recipes import (
+    Count,
+    PositiveCount,
+    Table,
+    checked_recipe,
+    checked_training,
+    read_recipe,
+)
 from textgames.scenarios import SCENARIOS, Scenario
 
 if TYPE_CHECKING:
@@ -227,18 +234,12 @@ class Pretrained(BaseModel):
         Raises:
             UsageError: the config refuses them.
         """
-        from agents.msgrpo import ConfigError, MSGRPOConfig
-
         own = self.arms[arm]
         shared = _of_file(own.config) if own.config else self.msgrpo
         settings = {"response_mode": self.mode, **shared, **own.msgrpo}
         settings |= {"seed": seed, "threads": 0, "model": "", "out": ""}  # cores are shared by the processes
         settings |= {"scenarios": [] if own.view else list(own.scenarios or settings.get("scenarios", ()))}
-        try:
-            MSGRPOConfig.from_mapping(settings)
-        except ConfigError as error:
-            raise UsageError(f"the settings of arms.{arm}: {error}") from None
-        return settings
+        return checked_training(settings, f"the settings of arms.{arm}")
 
     def scenarios_of(self, arm: str) -> tuple[str, ...]:
         """What an arm is trained on."""
@@ -279,11 +280,6 @@ def own_settings(config: "MSGRPOConfig") -> dict[str, Any]:
     """The settings of a training that aren't the defaults."""
     own = {key: pair[0] for key, pair in config.differences(type(config)()).items()}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
-
-
-def is_pretrained(source: str | Path) -> bool:
-    """Whether a recipe, by name or as a file, is one of this experiment."""
-    return is_recipe_of(KIND, source, RECIPES)
 
 
 def read_pretrained(source: str | Path, changes: Mapping[str, Any] | None = None) -> Pretrained:

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-import numpy as np
-
 from agents.common.intervals import Array, Estimate, difference_of_means, ratio_of_means, student
+from benchmark.score.statistics import paired
 from research.reproduce.reproduction import Reproduction
 
 HEADLINE_RATIO = 1.5  # the paper: the post-trained model beats the large one by 50% on Frozen Lake
@@ -96,14 +95,11 @@ def sampling_improves_training(results: Reproduction, games: Sequence[str], pair
         for main, other in pairs:
             own = {run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, main)}
             theirs = {run.seed: float(run.curves[game].mean()) for run in results.runs_of(game, other)}
-            seeds = sorted(own.keys() & theirs.keys())
-            if not seeds:
-                continue
-            differences = np.array([own[seed] - theirs[seed] for seed in seeds])
-            about = f"mean of the training curve on {game}: {main} minus {other}"
-            estimate = student(differences)
-            verdict = verdict_of(estimate, 0.0)
-            findings.append(Finding(about, estimate, 0.0, verdict, f"{len(seeds)} pairs of runs"))
+            differences = paired(own, theirs)
+            if len(differences):
+                about, estimate = f"mean of the training curve on {game}: {main} minus {other}", student(differences)
+                samples = f"{len(differences)} pairs of runs"
+                findings.append(Finding(about, estimate, 0.0, verdict_of(estimate, 0.0), samples))
     return _claim("AAW improves training", "AAW sampling improves training.", findings)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from research.jobs.command import Options, Undertaking, carry_out, check_installed
+from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
 from research.jobs.work import facts_of
 from research.reproduce.claims import Claim
@@ -23,27 +23,21 @@ _CALLED = {
 
 
 def reproduce(experiment: Experiment, options: Options) -> int:
-    """Do what the folder lacks, then write and print the report; returns the exit code.
-
-    Raises:
-        UsageError: the folder belongs to something else, or a package is missing.
-        JobFailedError: a job failed.
-        KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
-    """
+    """Do what the folder lacks, then write and print the report; raises as :func:`carry_out` does."""
     folder, jobs = ReproductionFolder(options.out), jobs_of(experiment)
     if not options.report_only:  # what is missing is said now, not after the first jobs
         for base in experiment.bases.values():
             if base.source:
                 source_folder(base.source)
-        check_installed("torch", "transformers", "tokenizers")
     undertaking = Undertaking(
         experiment,
         folder,
         jobs,
         WORK,
         typical_seconds(experiment, jobs),
+        lambda: _report(experiment, folder, options),
+        ("torch", "transformers", "tokenizers"),
         called=lambda job: _CALLED[job.kind],
-        report=lambda: _report(experiment, folder, options),
         threads=1,  # two processes on two cores are much faster than two threads
     )
     return carry_out(undertaking, options)

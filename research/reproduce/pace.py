@@ -42,7 +42,7 @@ def _seconds_of(job: Job, experiment: Experiment) -> float:
     base = job.agent if job.agent in experiment.bases else "small"
     sample = _seconds(SAMPLE, base, experiment)
     episode = {
-        name: sample * _DECISIONS * SCENARIOS[name].horizon * _kilocharacters(name) for name in experiment.scenarios
+        name: sample * _DECISIONS * SCENARIOS[name].horizon * game_kilocharacters(name) for name in experiment.scenarios
     }
     if job.kind == "pretrain":
         seconds = _pretraining_seconds(base, experiment)
@@ -70,7 +70,7 @@ def _pretraining_seconds(base: str, experiment: Experiment) -> float:
     if experiment.bases[base].source:
         return 0.0
     recipe = recipe_of(experiment.pretraining_settings(base))
-    kilocharacters = sum(share * _kilocharacters(name) for name, share in scenarios_of(recipe.games).items())
+    kilocharacters = sum(share * game_kilocharacters(name) for name, share in scenarios_of(recipe.games).items())
     learnt = recipe.steps * recipe.batch_size * _seconds(IMITATE, base, experiment)
     return float(kilocharacters * (recipe.examples * DEMONSTRATE_SECONDS + learnt))
 
@@ -85,7 +85,7 @@ def _seconds(cost: Cost, base: str, experiment: Experiment) -> float:
     return float(cost.fixed + cost.per_million_parameters * matrices / 1e6)
 
 
-def _kilocharacters(scenario: str) -> float:
+def game_kilocharacters(scenario: str) -> float:
     """How much text a decision of this scenario is taken on: the rules and its first observation."""
     game = SCENARIOS[scenario].game()
     player = game.players[0]

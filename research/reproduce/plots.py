@@ -18,14 +18,7 @@ from research.reproduce.settings import Experiment
 
 
 def draw_plots(results: Reproduction, experiment: Experiment, folder: Path) -> list[tuple[str, str]]:
-    """Draw what there is data for.
-
-    Returns:
-        ``(file name, caption)`` of every picture in ``folder``.
-
-    Raises:
-        ModuleNotFoundError: without matplotlib; the message has the command.
-    """
+    """Draw what there is data for; returns ``(file name, caption)`` of every picture, raises as :func:`style` does."""
     drawn = []
     with style():
         for game in experiment.games:

@@ -14,7 +14,7 @@ from agents.common.clock import duration
 from agents.common.intervals import Array, Estimate, mean_over_runs
 from benchmark.score.statistics import mean_estimate
 from benchmark.show.tables.figures import number
-from research.jobs.report import Facts, clean, table
+from research.jobs.report import Facts, table, whole_report
 from research.reproduce.claims import Claim, judge
 from research.reproduce.reproduction import Played, Reproduction
 from research.reproduce.settings import Experiment
@@ -48,14 +48,8 @@ def report_data(
             name: {key: known[key] for key in ("parameters", "source", "recipe", "losses") if key in known}
             for name, known in results.bases.items()
         },
-        "missing": list(results.missing),
-        "seconds": sum(results.seconds.values()),
-        "notes": list(notes),
-        "facts": dict(facts),
-        "code": list(results.code),
-        "settings": experiment.as_data(),
     }
-    return dict(clean(data))
+    return whole_report(data, results, sum(results.seconds.values()), facts, notes, experiment.as_data())
 
 
 def claims_of(results: Reproduction, experiment: Experiment) -> list[Claim]:

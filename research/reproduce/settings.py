@@ -12,7 +12,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.plan import PAPER_SCENARIOS
-from research.jobs.recipes import Count, PositiveCount, Table, checked_recipe, differences_of, more_seeds, read_recipe
+from research.jobs.recipes import (
+    Count,
+    ExperimentSettings,
+    PositiveCount,
+    Table,
+    checked_recipe,
+    checked_training,
+    read_recipe,
+    with_changes,
+)
 from textgames.scenarios import SCENARIOS
 
 RECIPES = ("full", "quick", "stability", "few-drawn", "tiny-lake", "tiny-snake", "miniature")
@@ -41,14 +50,12 @@ PROTOCOL = "default"
 """What an unreadable response leads to: the first action, as in the paper."""
 
 
-class Experiment(BaseModel):
+class Experiment(ExperimentSettings):
     """Everything that decides the outcome of a reproduction.
 
     Raises:
         UsageError: settings that don't go together; names them and says what is accepted.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     games: tuple[str, ...]  # training scenarios; every arm is trained on each, starting from the small base
     arms: Mapping[str, Table]  # ``{name: settings of MS-GRPO in which the arm differs}``
@@ -99,8 +106,6 @@ class Experiment(BaseModel):
         Raises:
             UsageError: the config refuses them.
         """
-        from agents.msgrpo import ConfigError, MSGRPOConfig
-
         settings = {
             **self.msgrpo,
             **self.by_game.get(game, {}),
@@ -113,11 +118,7 @@ class Experiment(BaseModel):
             "eval_temperature": self.temperature,
             "eval_protocol": PROTOCOL,
         }
-        try:
-            MSGRPOConfig.from_mapping(settings)
-        except ConfigError as error:
-            raise UsageError(f"the settings of arm {arm!r} on {game}: {error}") from None
-        return settings
+        return checked_training(settings, f"the settings of arm {arm!r} on {game}")
 
     def pretraining_settings(self, base: str) -> dict[str, Any]:
         """The fields of the tiny models' recipe for one base, checked.
@@ -138,20 +139,10 @@ class Experiment(BaseModel):
             raise UsageError(f"the settings of base {base!r}: {error}") from None
         return settings
 
-    def as_data(self) -> dict[str, Any]:
-        return self.model_dump(mode="json")
-
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots.
-
-        What results are called is no difference.
-        """
-        found = differences_of(self.as_data(), other)
+        """Those of all settings but :data:`_NAMING`."""
+        found = super().differences(other)
         return {name: pair for name, pair in found.items() if name.partition(".")[0] not in _NAMING}
-
-    def additions(self, other: Mapping[str, Any]) -> list[str]:
-        """The differences that only add work, which are more ``seeds``."""
-        return more_seeds(self.seeds, other)
 
 
 def recipe_of(settings: Mapping[str, Any]) -> Any:
@@ -180,13 +171,7 @@ def read_experiment(source: str | Path, changes: Mapping[str, Any] | None = None
     """
     data = read_recipe(source, RECIPES, "research.reproduce")
     experiment = checked_recipe(Experiment, data, source, "a reproduction")
-    values = {name: value for name, value in (changes or {}).items() if value is not None}
-    for name in values.get("games", ()):
+    for name in (changes or {}).get("games") or ():
         if name not in experiment.scenarios:
             raise unknown_name("game in this recipe", name, experiment.scenarios)
-    for name in values.get("arms", ()):
-        if name not in experiment.arms:
-            raise unknown_name("arm in this recipe", name, experiment.arms)
-    if "arms" in values:
-        values["arms"] = {name: experiment.arms[name] for name in values["arms"]}
-    return checked_recipe(Experiment, {**data, **values}, source, "a reproduction") if values else experiment
+    return checked_recipe(Experiment, with_changes(data, changes, ("arms",)), source, "a reproduction")

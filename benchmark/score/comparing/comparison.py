@@ -73,8 +73,8 @@ def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: i
                     episodes_needed=stats.episodes_needed(differences),
                 )
             )
-    for row, adjusted in zip(rows, stats.holm([row["p_value"] for row in rows], family), strict=True):
-        row["p_holm"] = adjusted
+    for index, adjusted in stats.holm({index: row["p_value"] for index, row in enumerate(rows)}, family).items():
+        rows[index]["p_holm"] = adjusted
     return rows
 
 

@@ -102,9 +102,9 @@ class LuckTally:
 
 def luck_problems(checks: Mapping[str, LuckCheck]) -> Iterator[str]:
     """What is wrong with an entry that has more luck than an honest player; Holm's correction is over its scenarios."""
-    adjusted = stats.holm([check["p"] for check in checks.values()])
-    for (scenario, check), p in zip(checks.items(), adjusted, strict=True):
-        if p < SUSPICIOUS:
+    adjusted = stats.holm({scenario: check["p"] for scenario, check in checks.items()})
+    for scenario, check in checks.items():
+        if (p := adjusted[scenario]) < SUSPICIOUS:
             yield (
                 f"{scenario}: the draws of chance favoured this player by {check['z']:.1f} standard deviations; honest "
                 f"play has that much luck with probability {p:.1g}, and below {SUSPICIOUS:g} an entry is refused "

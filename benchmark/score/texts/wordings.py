@@ -166,12 +166,11 @@ def flipped(differences: Array, wordings: Sequence[str]) -> tuple[list[str], lis
     have a wording: that one of them is empty doesn't show that it never does.
     """
     told = np.array(wordings)
-    names = sorted(set(wordings))
-    groups = [differences[told == name] for name in names]
+    groups = {name: differences[told == name] for name in sorted(set(wordings))}
     sides: tuple[list[str], list[str]] = ([], [])
-    for name, own, p in zip(names, groups, holm([paired_p_value(own) for own in groups]), strict=True):
+    for name, p in holm({name: paired_p_value(own) for name, own in groups.items()}).items():
         if p < FLIP_LEVEL:
-            sides[int(own.mean() < 0)].append(name)
+            sides[int(groups[name].mean() < 0)].append(name)
     return sides
 
 

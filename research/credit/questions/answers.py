@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import Estimate, student, wilson
-from benchmark.score.statistics import holm, student_p_value
-from research.credit.findings import Findings
+from benchmark.score.statistics import paired, student_tests
+from research.credit.questions.findings import Asked
 
 COLLAPSED = 0.1
 """The entropy of a policy's valid actions, as a share of the largest, below which it has collapsed."""
@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     value: Estimate
     difference: Estimate
     p_value: float
-    p_holm: float = 1.0  # over the tests of the question; 1 where it is compared with itself
+    p_holm: float  # over the tests of the question; 1 where it is compared with itself
 
     def to_json(self) -> dict[str, Any]:
         estimates = {name: getattr(self, name).to_json() for name in ("value", "difference")}
@@ -36,17 +36,12 @@ class Answer(NamedTuple):
 
 def answers(figures: ByRun, comparison: Callable[[What], What]) -> list[Answer]:
     """Every figure beside its comparison, paired by run, with Holm's correction over all."""
-    rows = []
-    for what, own in figures.items():
-        other = figures.get(comparison(what), {})
-        less = np.array([value - other[run] for run, value in own.items() if run in other])
-        rows.append(Answer(what, student([*own.values()]), student(less), student_p_value(less)))
-    tests = [each for each in rows if comparison(each.what) != each.what]
-    corrected = dict(zip([each.what for each in tests], holm([each.p_value for each in tests]), strict=True))
-    return [each._replace(p_holm=corrected.get(each.what, 1.0)) for each in rows]
+    less = {what: paired(own, figures.get(comparison(what), {})) for what, own in figures.items()}
+    tests = student_tests(less, [what for what in figures if comparison(what) == what])
+    return [Answer(what, student([*own.values()]), *tests[what]) for what, own in figures.items()]
 
 
-def figures_of(findings: Findings, question: str, keys: Sequence[str], figure: Callable[[Any], Any]) -> ByRun:
+def figures_of(findings: Asked, question: str, keys: Sequence[str], figure: Callable[[Any], Any]) -> ByRun:
     """A figure of the rows that a question has of the plain runs, by the keys that tell them apart."""
     found: dict[What, dict[tuple[str, ...], list[float]]] = {}
     for name, result in findings.asked.items():
@@ -66,14 +61,14 @@ STALENESS, GROUPS = ("lag", "weights"), ("method", "size")
 """What tells the rows of a question apart."""
 
 
-def staleness(findings: Findings, figure: str = "cosine") -> list[Answer]:
+def staleness(findings: Asked, figure: str = "cosine") -> list[Answer]:
     """``(lag, weights)``: without weights beside lag 0, with weights beside none at that lag."""
     found = figures_of(findings, "staleness", STALENESS, lambda row: row[figure]["value"])
     found = {what: own for what, own in found.items() if what[0] or what[1] == "none"}
     return answers(found, lambda what: (0 if what[1] == "none" else what[0], "none"))
 
 
-def group_sizes(findings: Findings, figure: str = "cosine") -> list[Answer]:
+def group_sizes(findings: Asked, figure: str = "cosine") -> list[Answer]:
     """``(method, size)`` beside groups of 8, or of the smallest size where there are none of 8."""
     found = figures_of(findings, "groups", GROUPS, lambda row: row[figure]["value"])
     sizes = {size for _, size in found}
@@ -81,7 +76,7 @@ def group_sizes(findings: Findings, figure: str = "cosine") -> list[Answer]:
     return answers(found, lambda what: (what[0], usual))
 
 
-def plain_figure(findings: Findings, question: str, key: str, figure: str) -> dict[Any, Estimate]:
+def plain_figure(findings: Asked, question: str, key: str, figure: str) -> dict[Any, Estimate]:
     """``{value of the key: a figure that is a number}``, over runs."""
     found = figures_of(findings, question, [key], lambda row: row[figure])
     return {what: student([*own.values()]) for (what,), own in found.items()}
@@ -98,7 +93,7 @@ class Split(NamedTuple):
     cosine: float
 
 
-def splits(findings: Findings) -> list[Split]:
+def splits(findings: Asked) -> list[Split]:
     """Every place at which the exact gradient was split."""
     rows = []
     for name, result in findings.asked.items():
@@ -123,7 +118,7 @@ class Short(NamedTuple):
     success: Sequence[float]  # of the episodes of every iteration
 
 
-def shorts(findings: Findings) -> list[Short]:
+def shorts(findings: Asked) -> list[Short]:
     """All short runs."""
     rows = []
     for name, result in findings.asked.items():
@@ -137,7 +132,7 @@ def shorts(findings: Findings) -> list[Short]:
     return rows
 
 
-def penalties(findings: Findings) -> list[Answer]:
+def penalties(findings: Asked) -> list[Answer]:
     """``(penalty,)``: the expected return at the end beside that with a penalty of 1, over all levels of imitation."""
     found: dict[What, dict[tuple[str, ...], list[float]]] = {}
     for each in shorts(findings):
@@ -145,25 +140,9 @@ def penalties(findings: Findings) -> list[Answer]:
     return answers(_means(found), lambda what: (1.0,))
 
 
-def collapses(findings: Findings) -> dict[float, Estimate]:
+def collapses(findings: Asked) -> dict[float, Estimate]:
     """``{penalty: the share of runs that collapsed before their first success}``, with Wilson's interval."""
     found: dict[float, list[float]] = {}
     for each in shorts(findings):
         found.setdefault(each.penalty, []).append(float(each.collapsed))
     return {penalty: wilson(own) for penalty, own in found.items()}
-
-
-def answers_data(findings: Findings) -> dict[str, Any]:
-    """All answers as plain data, beside what they are computed from."""
-    if not findings.asked:
-        return {}
-    told = {"staleness": staleness, "groups": group_sizes, "penalties": penalties}
-    return {
-        **{name: [each.to_json() for each in of(findings)] for name, of in told.items()},
-        "splits": [each._asdict() for each in splits(findings)],
-        "collapses": [{"penalty": size, **own.to_json()} for size, own in collapses(findings).items()],
-        "asked": [
-            {"job": name, **{key: own for key, own in result.items() if key != "facts"}}
-            for name, result in findings.asked.items()
-        ],
-    }

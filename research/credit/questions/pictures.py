@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from agents.common.intervals import Estimate
-from research.credit.findings import Findings
 from research.credit.questions.answers import COLLAPSED, group_sizes, plain_figure, shorts, splits, staleness
-from research.jobs.pictures import COLOURS, figure_of, save
+from research.credit.questions.findings import Asked
+from research.jobs.pictures import COLOURS, figure_of, save, style
 
 
-def draw_questions(findings: Findings, folder: Path) -> list[tuple[str, str]]:
+def draw_plots(findings: Asked, folder: Path) -> list[tuple[str, str]]:
     """Draw what was asked; returns ``(file name, caption)`` of every picture."""
-    kinds: dict[str, tuple[bool, Callable[[Findings], Any], str]] = {
+    kinds: dict[str, tuple[bool, Callable[[Asked], Any], str]] = {
         "staleness.svg": (bool(staleness(findings)), _staleness, "Cosine with the exact gradient by policy lag"),
         "groups.svg": (
             bool(group_sizes(findings)),
@@ -30,10 +30,11 @@ def draw_questions(findings: Findings, folder: Path) -> list[tuple[str, str]]:
         ),
     }
     drawn = []
-    for name, (there, draw, caption) in kinds.items():
-        if there:
-            save(draw(findings), folder / name)
-            drawn.append((name, caption))
+    with style():
+        for name, (there, draw, caption) in kinds.items():
+            if there:
+                save(draw(findings), folder / name)
+                drawn.append((name, caption))
     return drawn
 
 
@@ -49,7 +50,7 @@ def _doubling(axis: Any, places: Sequence[int]) -> None:
     axis.set_xticks(places, [str(place) for place in places])
 
 
-def _staleness(findings: Findings) -> Any:
+def _staleness(findings: Asked) -> Any:
     figure, ((cosines, differences),) = figure_of(2, 1, 8.4, 3.4)
     answers = staleness(findings)
     (fresh,) = [each.value for each in answers if each.what[0] == 0]
@@ -71,7 +72,7 @@ def _staleness(findings: Findings) -> Any:
     return figure
 
 
-def _groups(findings: Findings) -> Any:
+def _groups(findings: Asked) -> Any:
     figure, ((cosines, quiet),) = figure_of(2, 1, 8.4, 3.4)
     answers = group_sizes(findings)
     for colour, method in zip(cycle(COLOURS), dict.fromkeys(each.what[0] for each in answers), strict=False):
@@ -89,7 +90,7 @@ def _groups(findings: Findings) -> Any:
     return figure
 
 
-def _penalty(findings: Findings) -> Any:
+def _penalty(findings: Asked) -> Any:
     rows, runs = splits(findings), shorts(findings)
     games = list(dict.fromkeys(each.game for each in runs))
     figure, axes = figure_of(1 + len(games), 1, 3.4 * (1 + len(games)), 3.4)

@@ -8,24 +8,25 @@ from typing import Any
 from benchmark.credit.batches import Setting
 from benchmark.credit.exact.truth import Truth
 from benchmark.credit.gradients.scores import ScoreModel
-from research.credit.jobs import StudyFolder, StudyJob
+from research.credit.jobs import StudyFolder
 from research.credit.players import examples_of, load, policy_of
+from research.credit.questions.jobs import AskJob
 from research.credit.questions.measures import FewStarts, group_sizes, parts_of, staleness, standing, truth_of
-from research.credit.questions.plan import Penalty, Questions
-from research.credit.settings import STAGES, Study
+from research.credit.questions.settings import Questions
+from research.credit.settings import STAGES
 from research.credit.training import train
 from research.jobs.work import Report
 
 
-def ask(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+def ask(job: AskJob, questions: Questions, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """What a job of the questions finds: with steps of imitation from a base of its own, else along the plain run."""
-    return _from_a_weak_base(job, study, report) if job.steps else _along_the_plain_run(job, study, folder, report)
+    if job.steps:
+        return _from_a_weak_base(job, questions, report)
+    return _along_the_plain_run(job, questions, folder, report)
 
 
-def _along_the_plain_run(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
+def _along_the_plain_run(job: AskJob, questions: Questions, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """Train the plain run and ask its policies at the start, in the middle and at the end."""
-    questions = study.questions
-    assert questions is not None  # there are no such jobs otherwise
     lags = () if questions.staleness is None else questions.staleness.lags
     weights: deque[dict[str, Any]] = deque(maxlen=max(lags, default=0))  # of the last iterations, the last one last
     live: list[Any] = []
@@ -34,13 +35,13 @@ def _along_the_plain_run(job: StudyJob, study: Study, folder: StudyFolder, repor
     def asked(model: Any, tokenizer: Any, milestone: int) -> float:
         live[:] = [model]
         stage = STAGES[milestone]
-        older = {0: _player(model, tokenizer, study)}
+        older = {0: _player(model, tokenizer, questions)}
         for lag in lags if milestone else ():
             if lag <= len(weights):
                 old = deepcopy(model)
                 old.load_state_dict(weights[-lag])
-                older[lag] = _player(old, tokenizer, study)
-        stages.append({"stage": stage, **_at_a_stage(job, study, questions, older, last=stage == STAGES[-1])})
+                older[lag] = _player(old, tokenizer, questions)
+        stages.append({"stage": stage, **_at_a_stage(job, questions, older, last=stage == STAGES[-1])})
         if not milestone:
             keep(0.0)
         return float(stages[-1]["standing"]["returns"])
@@ -50,17 +51,15 @@ def _along_the_plain_run(job: StudyJob, study: Study, folder: StudyFolder, repor
         weights.append({name: each.detach().clone() for name, each in live[0].state_dict().items()})
 
     model, tokenizer = load(folder.stage(job.game, "base", job.run))
-    settings = study.training_settings(job.game, job.arm, job.run, study.rates[0])
-    budget = study.games[job.game].tokens
-    record = train(model, tokenizer, study.scenario(job.game), settings, budget, len(STAGES) - 1, asked, keep)
+    settings = questions.training_settings(job.game, job.run)
+    budget = questions.games[job.game].tokens
+    record = train(model, tokenizer, questions.scenario(job.game), settings, budget, len(STAGES) - 1, asked, keep)
     return {"stages": stages, "points": record.points, "settings": settings}
 
 
-def _at_a_stage(
-    job: StudyJob, study: Study, questions: Questions, older: dict[int, Any], *, last: bool
-) -> dict[str, Any]:
-    policy, scenario = older[0], study.scenario(job.game)
-    truth = _evaluated(policy, job, study)
+def _at_a_stage(job: AskJob, questions: Questions, older: dict[int, Any], *, last: bool) -> dict[str, Any]:
+    policy, scenario = older[0], questions.scenario(job.game)
+    truth = _evaluated(policy, job, questions)
     found: dict[str, Any] = {"standing": standing(truth)}
     if questions.penalty is not None:
         found["parts"] = parts_of(ScoreModel(policy), truth).figures()
@@ -73,32 +72,31 @@ def _at_a_stage(
     return found
 
 
-def _from_a_weak_base(job: StudyJob, study: Study, report: Report) -> dict[str, Any]:
+def _from_a_weak_base(job: AskJob, questions: Questions, report: Report) -> dict[str, Any]:
     """Imitate for a few steps, split the exact gradient, and train under every format penalty from there."""
     from agents.tiny import pretrain
 
-    assert study.questions is not None
-    assert study.questions.penalty is not None
-    penalty: Penalty = study.questions.penalty
-    recipe = replace(study.recipe(job.game, job.run), steps=job.steps)
-    draft = pretrain(recipe, examples=examples_of(study, job.game, recipe))
-    policy = _player(draft.model, draft.tokenizer, study)
-    truth = _evaluated(policy, job, study)
+    penalty = questions.penalty
+    assert penalty is not None  # there are no such jobs otherwise
+    recipe = replace(questions.recipe(job.game, job.run), steps=job.steps)
+    draft = pretrain(recipe, examples=examples_of(questions, job.game, recipe))
+    policy = _player(draft.model, draft.tokenizer, questions)
+    truth = _evaluated(policy, job, questions)
     found = {"standing": standing(truth), "parts": parts_of(ScoreModel(policy), truth).figures()}
     runs = []
     for number, size in enumerate(penalty.penalties):
         points: list[dict[str, float]] = []
 
         def evaluate(model: Any, tokenizer: Any, milestone: int, points: list[dict[str, float]] = points) -> float:
-            points.append(standing(_evaluated(_player(model, tokenizer, study), job, study)))
+            points.append(standing(_evaluated(_player(model, tokenizer, questions), job, questions)))
             return points[-1]["returns"]
 
         def tell(share: float, number: int = number) -> None:
             report((number + share) / len(penalty.penalties))
 
-        settings = study.training_settings(job.game, job.arm, job.run, study.rates[0]) | {"format_penalty": size}
+        settings = questions.training_settings(job.game, job.run) | {"format_penalty": size}
         record = train(
-            deepcopy(draft.model), draft.tokenizer, study.scenario(job.game), settings, penalty.tokens,
+            deepcopy(draft.model), draft.tokenizer, questions.scenario(job.game), settings, penalty.tokens,
             penalty.evaluations, evaluate, tell,
         )  # fmt: skip
         iterations = [{"iterations": point.iterations} for point in record.points]
@@ -112,12 +110,11 @@ def _from_a_weak_base(job: StudyJob, study: Study, report: Report) -> dict[str, 
     return {**found, "runs": runs}
 
 
-def _player(model: Any, tokenizer: Any, study: Study) -> Any:
-    return policy_of(model, tokenizer, study.temperature, "asked")
+def _player(model: Any, tokenizer: Any, questions: Questions) -> Any:
+    return policy_of(model, tokenizer, questions.temperature, "asked")
 
 
-def _evaluated(policy: Any, job: StudyJob, study: Study) -> Truth:
+def _evaluated(policy: Any, job: AskJob, questions: Questions) -> Truth:
     """The truth of a policy without format penalty, from the starts of its run."""
-    return truth_of(
-        policy, Setting(study.scenario(job.game), study.evaluation_starts, format_penalty=0.0, seed=job.run)
-    )
+    starts = questions.evaluation_starts
+    return truth_of(policy, Setting(questions.scenario(job.game), starts, format_penalty=0.0, seed=job.run))

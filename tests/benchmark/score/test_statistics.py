@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from agents.common.intervals import CONFIDENCE
+from agents.common.intervals import CONFIDENCE, student
 from benchmark.score import statistics as stats
 
 SIZES = (20, 50, 200)
@@ -222,18 +222,29 @@ def test_above_the_limit_the_normal_distribution_takes_over_and_agrees(monkeypat
 
 
 def test_holm_by_hand():
-    assert stats.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert stats.holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
-    assert stats.holm([]) == []
+    assert stats.holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
+    assert stats.holm({"a": 0.5, "b": 0.9}) == {"a": 1.0, "b": 1.0}
+    assert stats.holm({}) == {}
+
+
+def test_samples_are_tested_together_and_what_they_are_less_of_is_no_test():
+    plain = {seed: 0.1 * seed for seed in range(4)}
+    better = {seed: value + 0.2 + 0.01 * seed for seed, value in plain.items() if seed}
+    samples = {name: stats.paired(own, plain) for name, own in {"plain": plain, "better": better}.items()}
+    assert samples["better"] == pytest.approx([0.21, 0.22, 0.23])
+    alone, both = stats.student_tests(samples, ["plain"]), stats.student_tests(samples)
+    raw = scipy_stats.ttest_1samp(samples["better"], 0.0).pvalue
+    assert alone["better"] == (student(samples["better"]), pytest.approx(raw), pytest.approx(raw))
+    assert both["better"].p_holm == pytest.approx(2 * raw)
+    assert alone["plain"] == ((0.0, 0.0, 0.0), 1.0, 1.0)
 
 
 def test_comparisons_that_were_not_made_count_in_the_family():
-    p_values = [0.001, 0.004, 0.03, 0.5, 0.9]
+    p_values = dict(enumerate([0.001, 0.004, 0.03, 0.5, 0.9]))
     whole = stats.holm(p_values)
-    some = stats.holm([p_values[0], p_values[2]], family=5)
-    assert some == pytest.approx([5 * 0.001, 4 * 0.03])
-    assert some[0] >= whole[0]
-    assert some[1] >= whole[2]
+    some = stats.holm({number: p_values[number] for number in (0, 2)}, family=5)
+    assert some == pytest.approx({0: 5 * 0.001, 2: 4 * 0.03})
+    assert all(some[number] >= whole[number] for number in some)
 
 
 def test_the_number_of_episodes_has_the_power_that_it_promises():

@@ -57,6 +57,14 @@ def test_a_seed_that_a_combination_lacks_counts_for_none(study: Study) -> None:
     assert effects(replace(found, runs={})) == []
 
 
+def test_levels_that_no_arm_is_left_of_have_no_effect() -> None:
+    """As after ``--arms``."""
+    some = read_study("credit-draws", {"arms": ["all", "largest-m16-5e-4-raw", "largest-m64-5e-4-raw"]})
+    rows = [row for row in effects(findings(some)) if row.figure == "learning"]
+    assert [row.level for row in rows] == ["largest", "m16", "m64", "5e-4", "raw"]
+    assert rows[2].minus_first.value == pytest.approx(0.1, abs=2e-3)
+
+
 def test_an_effect_within_the_levels_of_another_factor(study: Study) -> None:
     rows = {
         (row.within, row.level): row

@@ -1,16 +1,22 @@
 """The questions that an exact gradient decides: figures whose truth is known, and a miniature from end to end."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmark.cli import main
 from benchmark.errors import UsageError
-from research.credit.findings import Findings, read_findings
-from research.credit.jobs import StudyFolder, jobs_of
+from research.credit.jobs import StudyFolder
 from research.credit.questions.answers import collapses, group_sizes, penalties, shorts, splits, staleness
-from research.credit.settings import Study, read_study
+from research.credit.questions.command import WORK
+from research.credit.questions.findings import Asked, read_findings
+from research.credit.questions.jobs import jobs_of
+from research.credit.questions.settings import Questions, read_questions
+from research.credit.settings import read_study
+from research.jobs.folder import SETTINGS_NAME
 
 pytest.importorskip("torch")
 
@@ -27,11 +33,12 @@ from tests.benchmark.credit.helpers import direct_policy
 from tests.benchmark.credit.test_instrument import SMALL
 
 MINIATURE = """
-kind = "credit"
-rates = [1e-2]
-runs = 2
+kind = "questions"
+seeds = 2
 evaluation_starts = 2
 [msgrpo]
+credit = "msgrpo"
+learning_rate = 1e-2
 response_mode = "direct"
 groups = 2
 group_size = 4
@@ -40,24 +47,22 @@ max_response_tokens = 8
 minibatches = 1
 samples_every = 0
 episode_sampling = "off"
-[arms.plain]
-credit = "msgrpo"
 [games.blackjack]
 base = { examples = 200, steps = 10, batch_size = 8, hidden_size = 16, intermediate_size = 32, layers = 1 }
 tokens = 3_000
 imitation = [2]
-[questions.staleness]
+[staleness]
 lags = [1]
 batches = 2
 groups = 2
 group_size = 4
-[questions.groups]
+[groups]
 sizes = [2, 4]
 methods = ["dr_grpo"]
 episodes = 8
 batches = 2
 starts = 4
-[questions.penalty]
+[penalty]
 penalties = [0.0, 1.0]
 tokens = 1_500
 evaluations = 2
@@ -153,25 +158,95 @@ def test_every_batch_draws_its_starts_from_the_same_few() -> None:
 
 
 @pytest.fixture
-def miniature(tmp_path: Path) -> Study:
+def miniature(tmp_path: Path) -> Questions:
     file = tmp_path / "mine.toml"
     file.write_text(MINIATURE, encoding="utf-8")
-    return read_study(file)
+    return read_questions(file)
 
 
 def test_sizes_that_cannot_be_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     for old, new, message in (
+        ("lags = [1]", "lags = [0]", "staleness.lags.0 must .* greater than or equal to 1, got 0"),
+        (
+            'credit = "msgrpo"',
+            'credit = "msgrop"',
+            "of runs on blackjack: credit = 'msgrop' can't be used",
+        ),
+        ("penalties = [0.0, 1.0]", "penalty = 1.0", "penalty"),
+        ("seeds = 2", "runs = 2", "no setting of an experiment of questions .* named 'runs'"),
         ("sizes = [2, 4]", "sizes = [3]", r"sizes = \[3\] must divide episodes = 8"),
-        ("starts = 4\n[questions", "starts = 3\n[questions", r"in groups of 2 take 4 starts, and starts = 3"),
+        ("starts = 4\n[penalty", "starts = 3\n[penalty", r"in groups of 2 take 4 starts, and starts = 3"),
     ):
         assert old in MINIATURE
         file.write_text(MINIATURE.replace(old, new), encoding="utf-8")
         with pytest.raises(UsageError, match=message):
-            read_study(file)
+            read_questions(file)
 
 
-def test_a_collapse_counts_before_the_first_success_alone(miniature: Study) -> None:
+def test_the_recipe_asks_every_game_and_every_job_has_what_it_needs() -> None:
+    questions = read_questions("credit-questions")
+    jobs = {job.name: job for job in jobs_of(questions)}
+    assert len(jobs) == len(jobs_of(questions)) == 3 * (3 * 2 + 4)
+    assert jobs["ask/blackjack/2/plain"].needs == ("base/blackjack/2",)
+    assert [name for name in jobs if name.startswith("ask/frozen-lake/0")] == [
+        f"ask/frozen-lake/0/{place}" for place in ("plain", "4", "7")
+    ]
+    only = jobs_of(read_questions("credit-questions", {"games": ["blackjack"], "seeds": 1}))
+    assert [job.name for job in only] == ["base/blackjack/0", "ask/blackjack/0/plain"]
+
+
+def test_nothing_asked_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(MINIATURE.partition("[staleness]")[0], encoding="utf-8")
+    with pytest.raises(UsageError, match="nothing is asked"):
+        read_questions(file)
+
+
+COMMAND = ["reproduce", "--config", "credit-questions"]
+
+
+def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The published run took 24 minutes of the processor."""
+    out = tmp_path / "out"
+    assert main([*COMMAND, "--out", str(out), "--jobs", "1", "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "9 jobs base" in printed
+    assert "21 jobs ask" in printed
+    assert "about 25 min 15 s in all" in printed
+    assert not out.exists()
+
+
+def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main([*COMMAND, "--out", str(out), "--report"]) == 1
+    assert "not complete: 30 jobs have no result" in capsys.readouterr().out
+    assert "**This study is not complete.**" in (out / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_folder_takes_more_seeds_and_none_of_another_experiment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = StudyFolder(tmp_path / "out")
+    folder.claim(read_questions("credit-questions", {"seeds": 1}))
+    folder.claim(read_questions("credit-questions"))
+    assert main([*COMMAND, "--seeds", "1", "--out", str(folder.path), "--report"]) == 2
+    assert "was made with seeds = 3, now it is 1" in capsys.readouterr().err
+    before = {**read_study("credit-miniature").as_data(), "questions": {"staleness": None}}  # as these once were asked
+    (folder.path / SETTINGS_NAME).write_text(json.dumps(before), encoding="utf-8")
+    assert main([*COMMAND, "--out", str(folder.path), "--report"]) == 2
+    assert "was made with kind = 'credit', now it is 'questions'; choose another --out" in capsys.readouterr().err
+
+
+def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (["--arms", "plain"], ["--iterations", "3"], ["--ship", "here"]):
+        assert main([*COMMAND, *option]) == 2
+        assert f"{option[0]} isn't of the questions: they take --games and --seeds" in capsys.readouterr().err
+    assert main([*COMMAND, "--games", "blackjak"]) == 2
+    assert "no game in this recipe named 'blackjak'; did you mean 'blackjack'" in capsys.readouterr().err
+
+
+def test_a_collapse_counts_before_the_first_success_alone(miniature: Questions) -> None:
     def run(penalty: float, success: list[float], entropy: list[float]) -> dict[str, Any]:
         points = [
             {"iterations": 2 * at, "entropy": each, "valid": 1.0, "returns": penalty} for at, each in enumerate(entropy)
@@ -180,20 +255,18 @@ def test_a_collapse_counts_before_the_first_success_alone(miniature: Study) -> N
 
     runs = [run(0.0, [0, 0, 1, 0], [1.0, 0.2, 0.01]), run(1.0, [0, 0, 0, 1], [1.0, 0.05, 0.5])]
     asked = {f"ask/blackjack/{n}/2": {"standing": {}, "runs": runs} for n in range(2)}
-    empty: dict[str, Any] = {name: {} for name in ("stages", "bases", "measured", "drawn", "thinking", "tuned", "runs")}
-    findings = Findings(study=miniature, missing=(), seconds={}, code=(), asked=asked, **empty)
+    findings = Asked(miniature, bases={}, missing=(), seconds={}, code=(), asked=asked)
     assert [(each.penalty, each.collapsed) for each in shorts(findings)[:2]] == [(0.0, False), (1.0, True)]
     assert {penalty: each.value for penalty, each in collapses(findings).items()} == {0.0: 0.0, 1.0: 1.0}
     assert [each.difference.value for each in penalties(findings)] == [-1.0, 0.0]
 
 
 @pytest.mark.slow
-def test_a_miniature_is_asked_everything_and_ends_in_a_report(miniature: Study, tmp_path: Path) -> None:
+def test_a_miniature_is_asked_everything_and_ends_in_a_report(miniature: Questions, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from research.credit.plots import draw_plots
-    from research.credit.report import report_data, report_markdown
+    from research.credit.questions.pictures import draw_plots
+    from research.credit.questions.report import report_data, report_markdown
     from research.credit.stored import recomputed
-    from research.credit.work import WORK
     from research.jobs.work import do
 
     folder = StudyFolder(tmp_path / "out")

@@ -8,7 +8,7 @@ import pytest
 
 from benchmark.errors import UsageError
 from research.credit.jobs import StudyFolder, jobs_of
-from research.credit.settings import RECIPES, STAGES, is_study, read_study
+from research.credit.settings import RECIPES, STAGES, read_study
 
 MINIATURE = Path("research/credit/recipes/credit-miniature.toml")
 
@@ -28,7 +28,6 @@ def written(tmp_path: Path, **changes: str) -> Path:
 def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name: str) -> None:
     study = read_study(name)
     jobs = {job.name: job for job in jobs_of(study)}
-    assert is_study(name)
     assert len(jobs) == len(jobs_of(study))
     assert all(need in jobs for job in jobs.values() for need in job.needs)
     tuned = len(study.rates) if len(study.rates) > 1 else 0

@@ -1,8 +1,8 @@
-"""The report's sections on the questions, as Markdown."""
+"""The report on the questions: ``Asked -> Markdown, JSON``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from research.credit.findings import Findings
 from research.credit.questions.answers import (
     COLLAPSED,
     Answer,
@@ -14,10 +14,37 @@ from research.credit.questions.answers import (
     splits,
     staleness,
 )
-from research.jobs.report import table
+from research.credit.questions.findings import Asked
+from research.credit.report import how_done, pictured, said_first
+from research.jobs.report import Facts, table, whole_report
 
 
-def answered(findings: Findings, pictures: Mapping[str, str]) -> list[str]:
+def report_data(findings: Asked, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The whole report as plain JSON data, all answers beside what they are computed from."""
+    told = {"staleness": staleness, "groups": group_sizes, "penalties": penalties}
+    data = {
+        **{name: [each.to_json() for each in of(findings)] for name, of in told.items()},
+        "splits": [each._asdict() for each in splits(findings)],
+        "collapses": [{"penalty": size, **own.to_json()} for size, own in collapses(findings).items()],
+        "asked": [
+            {"job": name, **{key: own for key, own in result.items() if key != "facts"}}
+            for name, result in findings.asked.items()
+        ],
+    }
+    return whole_report(data, findings, sum(findings.seconds.values()), facts, notes, findings.study.as_data())
+
+
+def report_markdown(
+    findings: Asked, facts: Facts, *, plots: Sequence[tuple[str, str]] = (), notes: Sequence[str] = ()
+) -> str:
+    """The report for people."""
+    parts = ["# What else an exact gradient decides", *said_first(findings, notes)]
+    parts += [*_answered(findings, pictured(plots)), "## How it was done"]
+    parts.append(how_done(findings, facts, findings.study.temperature))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _answered(findings: Asked, pictures: Mapping[str, str]) -> list[str]:
     """The sections of the questions that were asked."""
     parts = []
     if stale := staleness(findings):

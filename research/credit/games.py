@@ -1,0 +1,83 @@
+"""The games of an experiment for which small models are made, and the settings that all such experiments have."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from benchmark.errors import UsageError, unknown_name
+from research.jobs.recipes import Count, ExperimentSettings, PositiveCount, Table
+from research.reproduce.settings import recipe_of
+from textgames.scenarios import SCENARIOS, Scenario
+
+PROMPTS = "without-clock"
+"""What the models of a study read: the prompts with which the published figures were measured."""
+
+
+class Game(BaseModel):
+    """A game that small models are made for: a table ``[games.NAME]`` of the recipe."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    scenario: str = ""  # a scenario's name; empty: the table's own
+    settings: Table = {}  # of the environment, on top of the scenario's
+    horizon: Count = 0  # rounds; 0: the scenario's
+    start: Literal["demonstrator", "legal-play"] = "legal-play"  # what its base imitates
+    base: Table = {}  # fields of agents.tiny.Recipe in which its base differs
+    msgrpo: Table = {}  # fields of MSGRPOConfig of all runs on it
+    tokens: PositiveCount  # that a training run may spend: prompts and responses, of rollouts and of updates
+
+
+class OnGames(ExperimentSettings):
+    """What experiments have in common that make small models for some games and train them.
+
+    Raises:
+        UsageError: a scenario that isn't there, or a base that can't be made.
+    """
+
+    games: Mapping[str, Game]
+    msgrpo: Mapping[str, Any] = {}  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
+    evaluation_starts: PositiveCount = 48  # of fresh episodes, for which expected returns are computed
+
+    @model_validator(mode="after")
+    def _check_games(self) -> "OnGames":
+        for name, game in self.games.items():
+            if (game.scenario or name) not in SCENARIOS:
+                raise unknown_name("scenario", game.scenario or name, SCENARIOS)
+            self.recipe(name)
+        return self
+
+    def scenario(self, name: str) -> Scenario:
+        """The scenario of a game, with its own settings."""
+        game = self.games[name]
+        known = SCENARIOS[game.scenario or name]
+        return known._replace(
+            name=name, kwargs={**known.kwargs, **game.settings}, horizon=game.horizon or known.horizon
+        )
+
+    @property
+    def temperature(self) -> float:
+        """The temperature of sampling, in training and in measurements."""
+        return float(self.msgrpo.get("temperature", 1.25))
+
+    def recipe(self, name: str, run: int = 0) -> Any:
+        """The recipe of a game's base, :class:`agents.tiny.Recipe`; each run has one of another seed.
+
+        Raises:
+            UsageError: fields that the recipe refuses.
+        """
+        from agents.tiny.recipe import Recipe
+
+        game = self.games[name]
+        scenario = game.scenario or name
+        if game.start == "demonstrator":
+            games = [f"{scenario}-training" if SCENARIOS[scenario].training else scenario]
+            start = Recipe.quick(modes=("direct",), games=tuple(games), prompts=PROMPTS)
+        else:
+            start = Recipe.legal_play((scenario,), heads=1, prompts=PROMPTS)
+        try:
+            own = {field: getattr(start, field) for field in start.as_data}
+            recipe = {**own, **game.base}
+            return recipe_of({**recipe, "seed": recipe["seed"] + run})
+        except (ValueError, TypeError) as error:
+            raise UsageError(f"games.{name}.base: {error}") from None

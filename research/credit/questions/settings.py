@@ -1,0 +1,119 @@
+"""The settings of the questions: a TOML file as a frozen record, in which each question is a table.
+
+A table that isn't there isn't asked.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from benchmark.errors import UsageError
+from research.credit.games import Game, OnGames
+from research.credit.settings import Measurement
+from research.jobs.recipes import (
+    PositiveCount,
+    checked_recipe,
+    checked_training,
+    read_recipe,
+    with_changes,
+)
+
+RECIPES = ("credit-questions",)  # by name, in the folder recipes of the study of credit
+KIND = "questions"
+
+NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
+class AskedGame(Game):
+    """A game that is asked of."""
+
+    imitation: tuple[PositiveCount, ...] = ()  # steps of it of the bases that the question of the penalty trains
+
+
+class Staleness(Measurement):
+    """Batches that an older policy of the run played."""
+
+    lags: tuple[PositiveCount, ...]  # how many iterations older; lag 0 is always there
+    cap: Annotated[float, Field(strict=True, gt=0)] = 2.0  # of truncated importance weights, as MSGRPOConfig's
+
+
+class Groups(BaseModel):
+    """Batches of so many episodes in groups of different sizes, from starts that are drawn anew for every batch.
+
+    Raises:
+        UsageError: the sizes don't divide the episodes, or there are too few starts.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sizes: tuple[Annotated[int, Field(strict=True, ge=2)], ...]
+    methods: tuple[str, ...]
+    episodes: PositiveCount  # of a batch; tokens follow, as all have the same policy and game
+    batches: PositiveCount
+    starts: PositiveCount  # that there are; the exact gradient is that of all of them
+
+    @model_validator(mode="after")
+    def _check(self) -> "Groups":
+        if not self.sizes or any(self.episodes % size for size in self.sizes):
+            raise UsageError(f"groups: sizes = {list(self.sizes)} must divide episodes = {self.episodes}")
+        if self.episodes // min(self.sizes) > self.starts:
+            raise UsageError(
+                f"groups: {self.episodes} episodes in groups of {min(self.sizes)} take "
+                f"{self.episodes // min(self.sizes)} starts, and starts = {self.starts}"
+            )
+        return self
+
+
+class Penalty(BaseModel):
+    """The parts of the exact gradient, and short runs under several format penalties from bases that hardly answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    penalties: tuple[NotNegative, ...]
+    tokens: PositiveCount  # of each of those runs, in which invalid responses are long
+    evaluations: PositiveCount  # of such a run after its start
+
+
+class Questions(OnGames):
+    """Everything that decides the answers.
+
+    Raises:
+        UsageError: settings that don't go together; names them and says what is accepted.
+    """
+
+    kind: Literal["questions"]
+    games: Mapping[str, AskedGame]
+    seeds: PositiveCount = 3  # plain runs of each game, from bases of their own and with starts of their own
+    staleness: Staleness | None = None
+    groups: Groups | None = None
+    penalty: Penalty | None = None
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Questions":
+        if not self.games or not (self.staleness or self.groups or self.penalty):
+            raise UsageError("nothing is asked: there must be games, and a table staleness, groups or penalty")
+        for game in self.games:
+            self.training_settings(game, 0)
+        return self
+
+    def training_settings(self, name: str, seed: int) -> dict[str, Any]:
+        """The fields of the MSGRPOConfig of one run, checked.
+
+        Raises:
+            UsageError: the config refuses them.
+        """
+        settings = {**self.msgrpo, **self.games[name].msgrpo, "seed": seed}
+        return checked_training(settings, f"the settings of runs on {name}")
+
+
+def read_questions(source: str | Path, changes: Mapping[str, Any] | None = None) -> Questions:
+    """Read a recipe and apply the command line's changes, ``seeds`` and ``games``; ``None`` changes nothing.
+
+    Raises:
+        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or a game that the recipe
+            doesn't have.
+    """
+    data = with_changes(read_recipe(source, RECIPES, "research.credit"), changes, ("games",))
+    return checked_recipe(Questions, data, source, "an experiment of questions")
