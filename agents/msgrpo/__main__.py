@@ -125,14 +125,17 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     check_packages(config.model, adapter=config.lora_rank > 0)
     from agents.common.approvals import approve
     from agents.msgrpo.configuration.methods import Methods
+    from agents.msgrpo.inside import LEARNER, check_around
     from agents.msgrpo.run.saving.claims import claims_of
     from agents.msgrpo.trainer import MSGRPOTrainer
     from agents.msgrpo.trajectories import games_of, prompts_of
+    from agents.wrappers import with_innermost
 
     if config.out and not options.resume:
         approve(Path(config.out), claims_of(config))  # this command has named them, so a resume needn't again
     # what can be wrong without a model is said before one is loaded or made, which may take minutes
     Methods.of(config)
+    check_around(config)
     games_of("", config)
     prompts_of(config)
     if config.out:
@@ -154,8 +157,9 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     except (TrainingDivergedError, DeadRunError, RolloutError) as error:
         return _failed(error, str(error), 1)
     if trainer.out is not None and trainer.processes.rank == 0:
-        agent = shlex.quote(f"hf:{trainer.out / 'best'}")
-        print(f"textbench run --agent {agent}")
+        best = f"hf:{trainer.out / 'best'}"
+        agent = with_innermost(config.around, lambda one: best if one == LEARNER else one) if config.around else best
+        print(f"textbench run --agent {shlex.quote(agent)}")
     return 0
 
 

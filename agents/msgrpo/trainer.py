@@ -42,6 +42,7 @@ from agents.msgrpo.critic.making import first_prompt_values, lessons, make_criti
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
+from agents.msgrpo.inside import Inside
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, prepare_model, templated
 from agents.msgrpo.learner.reference import make_reference
@@ -109,6 +110,8 @@ class MSGRPOTrainer:
         self.config = config = MSGRPOConfig() if config is None else config
         if prompt_map is not None and config.prompt_file:
             raise ConfigError(f"prompt_file = {config.prompt_file!r} and a prompt_map: accepted is one of them")
+        if evaluate is not None and config.around:
+            raise ConfigError(f"around = {config.around!r} and evaluations from outside: accepted is one of them")
         self.games = games_of(game, config)
         self.methods = Methods.of(config)
         self.out = Path(config.out) if config.out else None
@@ -163,7 +166,8 @@ class MSGRPOTrainer:
             importance_cap=config.importance_cap if differs else 0.0,
         )
         canary = Canary(self.engine, self.learner, config) if samples_elsewhere(self.engine) else None
-        self.source = EpisodeSource(config, self.engine, self.model, self.processes, self._tasks_of, canary)
+        around = Inside(config, self.engine, self.games).rollout if config.around else None
+        self.source = EpisodeSource(config, self.engine, self.model, self.processes, self._tasks_of, canary, around)
         self.source.settle()
         check_prompts(config, self.methods.games(self.games), prompt_map, TransformersModel(self.model, self.tokenizer))
         self._segmenter = needed_segmenter(self.methods.credit, prompt_map, self.tokenizer)

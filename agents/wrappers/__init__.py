@@ -21,12 +21,14 @@ class Wrapper(NamedTuple):
         description: what it does, in one line.
         asks: the option that says how often the first player inside is asked for one decision; empty where it is once.
         players: how many players are inside.
+        more: how many there may be besides.
     """
 
     path: str
     description: str
     asks: str = ""
     players: int = 1
+    more: int = 0
 
 
 WRAPPERS = {
@@ -40,7 +42,7 @@ WRAPPERS = {
         players=2,
     ),
     "masked": Wrapper("agents.wrappers.masked:MaskedPolicy", "an agent kept to what a program allows"),
-    "router": Wrapper("agents.wrappers.router:RouterPolicy", "one of two agents for each decision", "proposals", 2),
+    "router": Wrapper("agents.wrappers.router:RouterPolicy", "one of two agents for each decision", "proposals", 2, 1),
 }
 
 
@@ -67,7 +69,8 @@ def check_form(spec: str) -> None:
     """
     if (wrapped := wrapped_in(spec)) is None:
         return
-    if len(wrapped.inside) != WRAPPERS[wrapped.name].players or not all(wrapped.inside):
+    about = WRAPPERS[wrapped.name]
+    if not about.players <= len(wrapped.inside) <= about.players + about.more or not all(wrapped.inside):
         raise ValueError(f"{spec!r} is not of the form {form_of(wrapped.name)}")
     for inner in wrapped.inside:
         check_form(inner)
@@ -75,7 +78,8 @@ def check_form(spec: str) -> None:
 
 def form_of(name: str) -> str:
     """How a wrapper is written: ``search(AGENT)``."""
-    return f"{name}({', '.join(['AGENT'] * WRAPPERS[name].players)})"
+    about = WRAPPERS[name]
+    return f"{name}({', '.join(['AGENT'] * about.players)}{'[, AGENT]' * about.more})"
 
 
 def _split(listed: str) -> Iterator[str]:
@@ -115,7 +119,8 @@ def wrapper(name: str) -> Any:
 
 def own_options(name: str) -> tuple[str, ...]:
     """The options that a wrapper has besides those of the players inside."""
-    return tuple(taken_by(wrapper(name), arguments=WRAPPERS[name].players).named)
+    about = WRAPPERS[name]
+    return tuple(taken_by(wrapper(name), arguments=about.players + about.more).named)
 
 
 def questions(spec: str, options: Mapping[str, Any]) -> dict[str, int]:
@@ -126,7 +131,7 @@ def questions(spec: str, options: Mapping[str, Any]) -> dict[str, int]:
     about, found = WRAPPERS[wrapped.name], dict[str, int]()
     for place, inner in enumerate(wrapped.inside):
         times = 1
-        if place == 0 and about.asks:
+        if place == 0 and about.asks and len(wrapped.inside) == about.players:  # another player decides in its place
             default = taken_by(wrapper(wrapped.name), arguments=about.players).named[about.asks].default
             times = int(options.get(about.asks, default))
         for one, asked in questions(inner, options).items():

@@ -38,7 +38,9 @@ class AdvisedPolicy(Around):
 
     def decide(self, request: TurnRequest) -> Deciding:
         """Ask the advisor, then the player; an advisor that wrote nothing leaves the observation as it is."""
-        (told,) = yield [Question(request, 1)]
+        # draws of its own: with the player's, what it says would go with how the player takes it
+        asked = replace(request, seed=(*request.seed, 1))
+        (told,) = yield [Question(asked, 1, words=True)]
         words = action_named(request, told.response) or told.response.strip()
         if words:
             below = self.advice.replace("{advice}", words)

@@ -17,10 +17,19 @@ from textgames.tsmg import TSMG
 
 
 class Question(NamedTuple):
-    """A request to one of the players inside, by its place."""
+    """A request to one of the players inside, by its place.
+
+    ``words`` says that any words answer it, and not one of its legal actions alone.
+    """
 
     request: TurnRequest
     player: int = 0
+    words: bool = False
+
+    def why_unanswered(self, response: str) -> str | None:
+        """Why a response is no answer (a value of ``textgames.UnreadableReason``); ``None`` where it is one."""
+        found = None if self.words else _read(self.request, response)
+        return str(found.reason) if isinstance(found, Unreadable) else None
 
 
 Deciding = Generator[list[Question], list[Turn], Turn]
@@ -66,13 +75,17 @@ class Around:
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         """Answer every request; each player inside sees the questions of all of them as one batch."""
-        running = [_Decision(self.decide(request)) for request in as_requests(requests)]
+        return [one.turn for one in self.decisions(as_requests(requests)) if one.turn is not None]
+
+    def decisions(self, requests: Sequence[TurnRequest]) -> "list[Decision]":
+        """The whole decisions of a batch: the turn of each, and what was asked for it."""
+        running = [Decision(self.decide(request)) for request in requests]
         while open_ones := [one for one in running if one.turn is None]:
             asked = [each for one in open_ones for each in one.questions]
             answers = iter(self._answers(asked))
             for one in open_ones:
                 one.answer([next(answers) for _ in one.questions])
-        return [one.turn for one in running if one.turn is not None]
+        return running
 
     def _answers(self, asked: Sequence[Question]) -> list[Turn]:
         """The turns that answer questions, in their order; each player inside gets its own in one batch."""
@@ -84,7 +97,7 @@ class Around:
 
     async def act_async(self, request: TurnRequest | str) -> Turn:
         """The turn of one request; the questions that don't wait for each other are asked at the same time."""
-        one = _Decision(self.decide(as_request(request)))
+        one = Decision(self.decide(as_request(request)))
         while one.turn is None:
             one.answer(await asyncio.gather(*[self._ask(each) for each in one.questions]))
         return one.turn
@@ -102,19 +115,22 @@ class Around:
                 await close()
 
 
-class _Decision:
-    """One decision on its way: its open questions, and its turn as soon as there is one."""
+class Decision:
+    """One decision on its way: its open questions, and its turn as soon as there is one.
+
+    ``asked`` has the questions that were answered, each with its answer, in their order.
+    """
 
     def __init__(self, deciding: Deciding) -> None:
         self._deciding = deciding
-        self._asked: list[Turn] = []
+        self.asked: list[tuple[Question, Turn]] = []
         self._seconds = 0.0
         self.turn: Turn | None = None
         self.questions = next(deciding)
 
     def answer(self, turns: Sequence[Turn]) -> None:
         """Go on with the answers; an error of a provider ends the decision."""
-        self._asked += turns
+        self.asked += zip(self.questions, turns, strict=True)
         self._seconds += max(turn.seconds for turn in turns)
         failed = [turn for turn in turns if turn.error is not None]
         try:
@@ -125,7 +141,7 @@ class _Decision:
             turn = failed[0]
         except StopIteration as stopped:
             turn = stopped.value
-        self.turn = replace(turn, usage=_sum(self._asked), seconds=self._seconds)
+        self.turn = replace(turn, usage=_sum([turn for _, turn in self.asked]), seconds=self._seconds)
 
 
 def _sum(turns: Sequence[Turn]) -> Usage:
@@ -161,8 +177,12 @@ def proposals_of(request: TurnRequest, count: int) -> list[TurnRequest]:
 
 def action_named(request: TurnRequest, response: str) -> str | None:
     """The action that a response names; where none are listed, whatever stands in its action tag."""
+    found = _read(request, response)
+    return None if isinstance(found, Unreadable) else found
+
+
+def _read(request: TurnRequest, response: str) -> str | Unreadable:
     if request.legal_actions:
-        named = parse_action(response, ActionNames(request.legal_actions))
-        return named if isinstance(named, str) else None
+        return parse_action(response, ActionNames(request.legal_actions))
     found = action_content(response)
-    return None if isinstance(found, Unreadable) else found[0].strip().casefold()
+    return found if isinstance(found, Unreadable) else found[0].strip().casefold()

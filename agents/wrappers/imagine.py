@@ -60,7 +60,7 @@ class ImaginePolicy(Around):
             action = action_named(request, turn.response)
             if action is None:
                 break
-            (told,) = yield [Question(asked_after(request, action), 1)]
+            (told,) = yield [Question(asked_after(request, action), 1, words=True)]
             shown.append(SHOWN.format(action=action, prediction=told.response.strip()))
             again = replace(
                 request,

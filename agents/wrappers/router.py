@@ -1,5 +1,7 @@
 """``router(CHEAP, STRONG)``: one of two players answers each decision, most often because the first is cheaper.
 
+``router(CHEAP, STRONG, CHOOSER)`` asks a third player which of them it is to be.
+
 What decides (``route_by``):
 
 * ``share``: a share of the decisions, drawn by chance, goes to the second. That is a fixed mixture, which any other
@@ -7,7 +9,9 @@ What decides (``route_by``):
 * ``agreement``: the first is asked several times, and the second only where fewer than a share ``least`` of those
   proposals name one action (a cascade: FrugalGPT, arXiv 2305.05176; by self-consistency, arXiv 2310.03094);
 * ``loss``: the second is asked where the first's action loses more than ``least`` by the exact values, which is the
-  best that any rule could know.
+  best that any rule could know;
+* ``player``: the third player says ``first`` or ``second``, as it would name an action, before either is asked. Where
+  it says neither, the first answers. :mod:`agents.msgrpo.inside` trains such a player on the return less a cost.
 
 The turn says who answered (``served_by``); a run's results count in how many episodes each did.
 """
@@ -25,8 +29,11 @@ from agents.wrappers.around import Around, Deciding, Question, action_named, pro
 from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
-RouteBy = Literal["share", "agreement", "loss"]
+RouteBy = Literal["share", "agreement", "loss", "player"]
 RULES: tuple[str, ...] = get_args(RouteBy)
+PLACES = ("first", "second")
+ASKED = "Who is to answer here, the first player or the second?"
+"""What stands below the observation where a player chooses."""
 _LEAST = {"agreement": 0.75, "loss": 0.0}
 
 
@@ -36,33 +43,41 @@ class RouterPolicy(Around):
     Args:
         first: the player that is asked unless the rule says otherwise.
         second: the other one.
-        route_by: the rule, one of :data:`RULES`.
+        chooser: says which of them it is, where the rule is ``player``.
+        route_by: the rule, one of :data:`RULES`; ``player`` where there is a chooser, else ``agreement``.
         share: of the decisions that go to the second, where the rule is ``share``.
         proposals: how often the first is asked, where the rule is ``agreement``.
         least: where the rule is ``agreement``, the share of proposals that have to name one action (0.75); where it is
             ``loss``, the loss from which on the second is asked (0: any loss).
 
     Raises:
-        ValueError: an option that is out of range.
+        ValueError: an option that is out of range, or a rule that goes with another number of players.
     """
 
     def __init__(
         self,
         first: Policy,
         second: Policy,
+        chooser: Policy | None = None,
         *,
-        route_by: str = "agreement",
+        route_by: str | None = None,
         share: float = 0.5,
         proposals: int = 4,
         least: float | None = None,
     ) -> None:
+        route_by = route_by or ("agreement" if chooser is None else "player")
         if route_by not in RULES:
             raise ValueError(f"route_by is one of {', '.join(RULES)}, got {route_by!r}{did_you_mean(route_by, RULES)}")
+        if (route_by == "player") != (chooser is not None):
+            raise ValueError(
+                f"route_by = {route_by!r} with {2 if chooser is None else 3} players: 'player' is the rule of "
+                "router(FIRST, SECOND, CHOOSER), and its only one"
+            )
         if proposals < 1:
             raise ValueError(f"proposals is a whole number of at least 1, got {proposals!r}")
         if not 0 <= share <= 1:
             raise ValueError(f"share is a number from 0 to 1, got {share!r}")
-        super().__init__("router", first, second)
+        super().__init__("router", first, second, *([] if chooser is None else [chooser]))
         self.route_by, self.share, self.proposals = route_by, share, proposals if route_by == "agreement" else 1
         self.least = _LEAST.get(route_by, 0.0) if least is None else least
         self._searchers = SearchPlayers()
@@ -73,6 +88,7 @@ class RouterPolicy(Around):
             "share": {"share": self.share},
             "agreement": {"proposals": self.proposals, "least": self.least},
             "loss": {"least": self.least},
+            "player": {},
         }
         return {"route_by": self.route_by, **of_rule[self.route_by]}
 
@@ -88,6 +104,12 @@ class RouterPolicy(Around):
             to_second = np.random.default_rng([*request.seed, 1]).random() < self.share
             (turn,) = yield [Question(request, int(to_second))]
             return self._by(turn, int(to_second))
+        if self.route_by == "player":
+            asked = _who(request)
+            (told,) = yield [Question(asked, 2)]
+            chosen = int(action_named(asked, told.response) == PLACES[1])
+            (turn,) = yield [Question(request, chosen)]
+            return self._by(turn, chosen)
         turns = yield [Question(one) for one in proposals_of(request, self.proposals)]
         settled = self._settled(request, turns)
         if settled is not None:
@@ -108,3 +130,9 @@ class RouterPolicy(Around):
             return turns[named.index(action)] if count >= self.least * len(turns) else None
         values = self._searchers.of(request).values(request)
         return turns[0] if max(values.values()) - values[action] <= self.least else None
+
+
+def _who(request: TurnRequest) -> TurnRequest:
+    """The question which of the two is to answer; its draws are apart from theirs."""
+    observation, seed = f"{request.observation}\n\n{ASKED}", (*request.seed, 2)
+    return replace(request, observation=observation, legal_actions=PLACES, action_help="", moves_listed=True, seed=seed)

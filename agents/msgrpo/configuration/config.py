@@ -99,7 +99,7 @@ class MSGRPOConfig(TrainingSettings):
                 tables.setdefault(point, {}).setdefault(path[0], {})[path[1]] = value
             elif name in _properties():
                 changes[name] = value
-            elif point in ("engine_options", "chat_template_kwargs") and len(path) == 1:
+            elif point in ("engine_options", "chat_template_kwargs", "around_options") and len(path) == 1:
                 changes[point] = {**changes.get(point, getattr(self, point)), path[0]: value}
             elif name == "preset":
                 method = preset(value)

@@ -84,6 +84,14 @@ class TrainingSettings:
     """Subtracted from the reward of a step whose response is invalid."""
     invalid_action: Literal["default", "random", "noop", "terminate"] = setting("rollout", "default")
     """What an invalid response makes the environment do."""
+    around: str = setting("rollout", "")
+    """A player around the model, as an agent is named, with learner in the model's place: advised(tiny, learner). It
+    plays, in evaluations as well, and what the model answers inside is learnt from. Empty: the model plays."""
+    around_options: dict[str, Any] = table("rollout")
+    """Options of that player, and of all others inside it, as agents have them."""
+    cost: float = setting("rollout", 0.0, ge=0)
+    """Subtracted from the reward of a decision, in evaluations as well, for each answer of the second player inside
+    around: what a router(FIRST, SECOND, learner) is to use sparingly."""
     rollout_batch: int = setting("rollout", 0, ge=0)
     """Episodes in flight at once, refilled as episodes end; 0: all of an iteration."""
 
@@ -308,6 +316,20 @@ class TrainingSettings:
             raise ValueError(
                 f"staleness = {self.staleness} with task_sampling = {self.task_sampling!r}: what it plays depends on "
                 "what was just learnt, and can't be played ahead; accepted: staleness = 0, or task_sampling = 'plain'"
+            )
+        if (self.cost or self.around_options) and not self.around:
+            name, value = ("cost", self.cost) if self.cost else ("around_options", self.around_options)
+            raise ValueError(f"{name} = {value!r} without a player around the model: set around as well")
+        asks_alone = {
+            "credit": self.credit in ("igpo", "hcapo"),
+            "task_sampling": self.task_sampling in ("ghpo", "pcl"),
+            "eval_regret_episodes": self.eval_regret_episodes,
+            "eval_exploitability": self.eval_exploitability,
+        }
+        for name in (name for name, asks in asks_alone.items() if asks and self.around):
+            raise ValueError(
+                f"{name} = {getattr(self, name)!r} asks the model for moves of its own, and around = {self.around!r} "
+                "has it play inside another player; accepted is one of them"
             )
         if self.old_logprobs == "sampling" and not self.strictly_on_policy and not self.staleness:
             raise ValueError(

@@ -6,7 +6,7 @@ weights play a batch depends on its number alone and never on how fast anything 
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import blake2b
@@ -36,6 +36,7 @@ class EpisodeSource:
         processes: that share the episodes.
         tasks_of: ``iteration -> its tasks``, for playing ahead.
         check: called after every change of the engine's weights, in all processes; raises if they aren't the learner's.
+        play: plays episodes in place of the engine's own ``rollout``, or of the loop.
 
     Attributes:
         version: how many updates the learner's weights have had.
@@ -50,10 +51,12 @@ class EpisodeSource:
         processes: Processes,
         tasks_of: Callable[[int], list[EpisodeTask]],
         check: Callable[[], None] | None = None,
+        play: Callable[..., Iterator[Episode]] | None = None,
     ) -> None:
         self.config, self.engine, self.model, self.processes = config, engine, model, processes
         self.version, self.lag = 0, 0.0
         self._tasks_of, self._check = tasks_of, check
+        self._play = getattr(engine, "rollout", rollout) if play is None else play
         self._sent = -1
         self._ahead: dict[int, Future[list[Episode]]] = {}  # iteration -> this process's share of its episodes
         self._thread: ThreadPoolExecutor | None = None
@@ -161,8 +164,7 @@ class EpisodeSource:
         if isinstance(self.engine, LiveEngine):
             self.engine.forget()
         at_once = self.config.rollout_batch or max(1, len(mine))
-        play = getattr(self.engine, "rollout", rollout)
-        return list(play(policies, mine, max_concurrency=at_once, on_step=on_step))
+        return list(self._play(policies, mine, max_concurrency=at_once, on_step=on_step))
 
     def _together(self, mine: list[Episode], tasks: Sequence[EpisodeTask]) -> list[Episode]:
         by_seed = {episode.seed: episode for part in self.processes.gather(mine) for episode in part}

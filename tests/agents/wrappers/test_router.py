@@ -81,6 +81,26 @@ def test_the_second_is_asked_where_the_first_does_not_agree_with_itself() -> Non
     assert [turn.seconds for turn in turns] == [1.0, 2.0, 2.0]
 
 
+def test_a_third_player_says_who_answers() -> None:
+    """Either by name; the first where it names neither, as where it answers the game's question."""
+    first, second = Says("first", said("left"), said("left")), Says("second", said("up"))
+    chooser = Says("chooser", said("second"), said("first"), said("up"))
+    request = TurnRequest("where", legal_actions=("left", "up"))
+    turns = RouterPolicy(first, second, chooser).act([request] * 3)
+    assert [turn.response for turn in turns] == [said("up"), said("left"), said("left")]
+    assert [turn.served_by for turn in turns] == ["second", "first", "first"]
+    assert (chooser.batches, first.batches, second.batches) == ([3], [2], [1])
+    assert {turn.usage for turn in turns} == {Usage(20, 4)}  # the choice counts
+
+
+def test_a_third_player_that_chooses_by_chance_is_a_mixture() -> None:
+    random, planner = load_agent("random"), load_agent("planner")
+    routed = episodes(load_agent("router(random, planner, random)"))
+    mixed = episodes(RouterPolicy(random, planner, route_by="share", share=0.5))
+    assert asked(routed, "planner") == pytest.approx(0.5, abs=0.07)
+    assert mean_return(routed) == pytest.approx(mean_return(mixed), abs=0.15)
+
+
 def test_one_request_at_a_time_is_the_same() -> None:
     def router() -> RouterPolicy:
         first = Says("first", said("left"), said("right"))
@@ -96,8 +116,8 @@ def test_the_form_of_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
         ("search(tiny)", "router(planner, random)"),
     )
     assert innermost("router(search(tiny), router(planner, random))") == ("tiny", "planner", "random")
-    for wrong in ("router(tiny)", "router(tiny,)", "router(a, b, c)", "search(tiny, tiny)"):
-        with pytest.raises(ValueError, match=r"is not of the form (router\(AGENT, AGENT\)|search\(AGENT\))"):
+    for wrong in ("router(tiny)", "router(tiny,)", "router(a, b, c, d)", "search(tiny, tiny)"):
+        with pytest.raises(ValueError, match=r"is not of the form (router\(AGENT, AGENT\[, AGENT\]\)|search\(AGENT\))"):
             check_agent(wrong)
         assert main(["run", "--agent", wrong, "--scenario", "frozen-lake"]) == 2
         assert "is not of the form" in capsys.readouterr().err
@@ -114,6 +134,7 @@ def test_everybody_inside_counts() -> None:
     assert not is_paid("router(tiny, planner)")
     assert questions("router(tiny, planner)", {"proposals": 3}) == {"tiny": 3, "planner": 1}
     assert questions("router(tiny, tiny)", {}) == {"tiny": 5}
+    assert questions("router(tiny, planner, random)", {}) == {"tiny": 1, "planner": 1, "random": 1}
     options, others = options_taken("router(random, openai:x)")
     assert {"seed", "temperature", "share", "route_by"} <= set(options)
     assert not others
@@ -125,6 +146,7 @@ def test_everybody_inside_counts() -> None:
         ({"route_by": "los"}, "did you mean 'loss'"),
         ({"share": 1.5}, "share is a number from 0 to 1, got 1.5"),
         ({"proposals": 0}, "proposals is a whole number of at least 1, got 0"),
+        ({"route_by": "player"}, "with 2 players: 'player' is the rule of"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:

@@ -13,6 +13,7 @@ from agents.common.toml import read_value
 from agents.models.provider import find_model
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
+from agents.wrappers import innermost
 
 PLACES = ("model", "tokenizer", "device", "prompt_file", "out", "tracker_project", "tracker_run")
 """Settings whose texts are files, hubs' names and devices: read as data, and never imported."""
@@ -21,6 +22,7 @@ PLACES = ("model", "tokenizer", "device", "prompt_file", "out", "tracker_project
 def claims_of(config: MSGRPOConfig) -> list[Claim]:
     """All claims of a config: texts of the form ``module:Name``, addresses, and all of an engine's options."""
     texts = [text for name, value in vars(config).items() if name not in PLACES for text in _texts(value)]
+    texts = [one for text in texts for one in innermost(text)]  # of a player around others, those inside
     named = [text for text in texts if ":" in text and not _is_model(text)]
     named += [f"engine_options.{name}={value}" for name, value in config.engine_options.items()]
     return [Claim("--allow", text, text) for text in dict.fromkeys(named)]

@@ -1,0 +1,195 @@
+"""Training a model inside a player around it: ``around = "advised(tiny, learner)"``, for an advisor or a router.
+
+The player around plays, in training and in evaluations. What the update sees is the learner's own turn in each
+decision: its prompt, its tokens and their log-probabilities, and whether it answered in the form that *it* was asked
+for. So a router's answer is invalid that names neither player, and an advisor may write any words. What the others
+answer is never charged to the learner, except by ``cost``, which counts answers and not tokens: two players' tokens
+have two prices, and a mixture of players is a share of answers. A decision asks the learner exactly once, or there is
+no training: what a return praises would otherwise be several answers, or none.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from agents.episode import Episode, EpisodeTask, Step
+from agents.load import check_agent, load_agent
+from agents.loop.live import Policies
+from agents.loop.rollout import rollout
+from agents.models.provider import call_with
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.engines.engine import Engine
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.trajectories import Game
+from agents.policy import LanguageAgentPolicy, as_requests
+from agents.turn import Policy, Turn, TurnRequest, check_game
+from agents.wrappers import innermost, with_innermost, wrapped_in, wrapper
+from agents.wrappers.around import Around, Decision
+from textgames import game_of
+
+LEARNER = "learner"
+"""Stands for the model that is trained, where a player around it is named."""
+
+SECOND = 1
+"""The place of the player whose answers ``cost`` is paid for."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAround(Turn):
+    """What the player around has answered, and what is learnt from it.
+
+    Attributes:
+        own: the learner's turn.
+        unreadable: why that isn't an answer to what the learner was asked, or ``None``.
+        bought: how often the second player inside was asked.
+    """
+
+    own: Turn | None = None
+    unreadable: str | None = None
+    bought: int = 0
+
+
+class PlayedAround:
+    """A player around the model, whose turns say what the model answered. It is asked for whole batches."""
+
+    def __init__(self, config: MSGRPOConfig, around: Around, learner: Policy) -> None:
+        self._config, self._around, self._place = config, around, around.players.index(learner)
+        self.name = around.name
+
+    @property
+    def history_turns(self) -> int | None:
+        return self._around.history_turns
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        return [self._turn(one) for one in self._around.decisions(as_requests(requests))]
+
+    def _turn(self, decision: Decision) -> Turn:
+        turn = decision.turn
+        assert turn is not None, "decisions are whole"
+        if turn.error is not None:
+            return turn
+        own = [(question, answer) for question, answer in decision.asked if question.player == self._place]
+        if len(own) != 1:
+            raise ConfigError(
+                f"around = {self._config.around!r} asks the learner {len(own)} times for one decision, and an answer "
+                "is learnt from where it is the only one; accepted: a player that asks it exactly once"
+            )
+        ((question, answer),) = own
+        bought = sum(question.player == SECOND for question, _ in decision.asked)
+        told = {each.name: getattr(turn, each.name) for each in fields(Turn)}
+        return TurnAround(**told, own=answer, unreadable=question.why_unanswered(answer.response), bought=bought)
+
+
+class Inside:
+    """Plays episodes with the model inside the player that a config names.
+
+    Args:
+        config: has ``around``, ``around_options`` and ``cost``.
+        engine: samples the learner's answers, in whole batches.
+        games: that are played, those of evaluations too.
+
+    Raises:
+        ConfigError: no such player, one that can't play these games, or an engine that plays episodes elsewhere.
+    """
+
+    def __init__(self, config: MSGRPOConfig, engine: Engine, games: Sequence[Game]) -> None:
+        check_around(config)
+        if hasattr(engine, "rollout"):
+            raise ConfigError(
+                f"around = {config.around!r} with the engine {engine.name!r}, which plays whole episodes in other "
+                "places; accepted: engine = 'live' or 'vllm'"
+            )
+        self._config, self._engine = config, engine
+        wrapped = wrapped_in(config.around)
+        assert wrapped is not None, "checked above"
+        self._make: Callable[..., Around] = wrapper(wrapped.name)
+        self._others = [None if one == LEARNER else _loaded(one, config) for one in wrapped.inside]
+        stand_in = self._around(load_agent("random"))
+        for task in (EpisodeTask.of(game, 0) for game in (*games, *config.eval_scenarios)):
+            try:
+                check_game(stand_in, game_of(task.env_id, **task.kwargs))
+            except ValueError as error:
+                raise ConfigError(f"around = {config.around!r} can't play {task.scenario}: {error}") from error
+
+    def rollout(
+        self,
+        policies: Policies,
+        tasks: Sequence[EpisodeTask],
+        *,
+        max_concurrency: int,
+        on_step: Callable[[EpisodeTask, Step], None] | None = None,
+    ) -> Iterator[Episode]:
+        """As :func:`agents.loop.rollout.rollout`, with the player around in the place of the model.
+
+        Steps have the learner's turns, and its rewards: the format penalty is for its own answers, so the game charges
+        none, and the second player's answers have their cost.
+        """
+        played: Policies = self._played(policies) if not isinstance(policies, Mapping) else {
+            player: self._played(policy) for player, policy in policies.items()
+        }  # fmt: skip
+        penalties = {task.seed: task.kwargs.get("format_penalty", 0.0) for task in tasks}
+        free = [replace(task, kwargs={**task.kwargs, "format_penalty": 0.0}) for task in tasks]
+        for episode in rollout(played, free, max_concurrency=max_concurrency, on_step=on_step):
+            yield self._learners_part(episode, penalties[episode.seed])
+
+    def _played(self, policy: Policy) -> Policy:
+        if not isinstance(policy, LanguageAgentPolicy) or policy.model is not self._engine:
+            return policy  # an opponent
+        return PlayedAround(self._config, self._around(policy), policy)
+
+    def _around(self, learner: Policy) -> Around:
+        players = [learner if other is None else other for other in self._others]
+        try:
+            around: Around = call_with(self._make, self._config.around_options, *players)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"around = {self._config.around!r}: {error}") from error
+        return around
+
+    def _learners_part(self, episode: Episode, penalty: float) -> Episode:
+        steps, returns = list[Step](), dict(episode.returns)
+        for step in episode.steps:
+            turn = step.turn
+            if isinstance(turn, TurnAround) and turn.own is not None:
+                charged = self._config.cost * turn.bought + penalty * (turn.unreadable is not None)
+                returns[step.player] -= charged
+                step = replace(
+                    step, turn=turn.own, valid=turn.unreadable is None, unreadable=turn.unreadable,
+                    reward=step.reward - charged,
+                )  # fmt: skip
+            steps.append(step)
+        return replace(episode, steps=tuple(steps), returns=returns)
+
+
+def check_around(config: MSGRPOConfig) -> None:
+    """Refuse a player around that there isn't, as far as is known without loading anything.
+
+    Raises:
+        ConfigError: it isn't a player around others with the learner among them, or an option of it is wrong.
+    """
+    if not config.around:
+        return
+    wrapped = wrapped_in(config.around)
+    if wrapped is None or LEARNER not in wrapped.inside or innermost(config.around).count(LEARNER) != 1:
+        raise ConfigError(
+            f"around = {config.around!r} is no player around the model; accepted: one of the wrappers of "
+            f"docs/players.md with {LEARNER} once among those directly inside, such as advised(tiny, {LEARNER})"
+        )
+    if config.cost and (len(wrapped.inside) <= SECOND or wrapped.inside[SECOND] == LEARNER):
+        raise ConfigError(
+            f"cost = {config.cost:g} is paid for the answers of the second player inside, and around = "
+            f"{config.around!r} has none but the learner; accepted: router(AGENT, AGENT, {LEARNER}), or cost = 0"
+        )
+    try:
+        check_agent(with_innermost(config.around, _stand_in), **config.around_options)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"around = {config.around!r}: {error}") from error
+
+
+def _stand_in(spec: str) -> str:
+    return "random" if spec == LEARNER else spec
+
+
+def _loaded(spec: str, config: MSGRPOConfig) -> Policy:
+    try:
+        return load_agent(spec, **config.around_options)
+    except (ValueError, TypeError, OSError) as error:
+        raise ConfigError(f"around = {config.around!r}: {error}") from error
