@@ -125,10 +125,9 @@ def router(out: Path, lakes: int, seed: int, first: str) -> None:
     """Train a router, and print what it reaches beside mixtures."""
     base = made(out / "router-base", Recipe.quick(modes=("direct",), steps=400, examples=25_600), choosing)
     inside = f"{first}, {SECOND}"
-    # fewer episodes than an advisor's, as tiny-lake writes eighty tokens for each of its answers
-    few: dict[str, Any] = {"groups": 8, "episodes_drawn": 56, "response_mode": "direct", "max_response_tokens": 8}
+    longer: dict[str, Any] = {"iterations": 200, "response_mode": "direct", "max_response_tokens": 8}
     around = f"router({inside}, learner)"
-    best = trained(out / f"router-{first}-{seed}", model=base, around=around, cost=COST, seed=seed, **few)
+    best = trained(out / f"router-{first}-{seed}", model=base, around=around, cost=COST, seed=seed, **longer)
     for name, chooser in {"untrained": f"hf:{base}", "trained": best}.items():
         print(f"{name:10}", measure(f"router({inside}, {chooser})", lakes), flush=True)
     for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0):
@@ -142,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--lakes", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", default="random", help="whose answers are free")
+    parser.add_argument("--first", default="tiny", help="whose answers are free")
     options = parser.parse_args(arguments)
     {"advisor": advisor, "router": router}[options.what](options.out, options.lakes, options.seed, options.first)
 

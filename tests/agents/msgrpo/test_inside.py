@@ -91,7 +91,7 @@ def late(trainer: MSGRPOTrainer, metric: str = "return") -> float:
 @pytest.mark.slow
 def test_an_advisor_learns_what_helps_a_player_that_heeds_it(make: Any) -> None:
     """By chance a third is right; of a player that follows right advice in 80% and else chooses any, 87% is."""
-    trainer = make(ADVISED, BANDIT)
+    trainer = make(ADVISED, BANDIT, iterations=60)  # no penalty tells it what words are no advice
     assert late(trainer) > 0.75
     assert trainer.history[0]["return"] < 0.5
     assert trainer.evaluate()[0].mean_return > 0.7  # evaluations are played by the player around as well
@@ -99,7 +99,7 @@ def test_an_advisor_learns_what_helps_a_player_that_heeds_it(make: Any) -> None:
 
 @pytest.mark.slow
 def test_an_advisor_that_nobody_heeds_gains_nothing(make: Any) -> None:
-    assert late(make(DEAF, BANDIT)) == pytest.approx(1 / 3, abs=0.1)
+    assert late(make(DEAF, BANDIT, iterations=60)) == pytest.approx(1 / 3, abs=0.1)
 
 
 @pytest.mark.slow
