@@ -84,17 +84,22 @@ def _train(study: Comparison, task: ImprovementTask, budget: int, rate: float) -
 def _imitate(task: ImprovementTask, options: dict[str, Any], budget: int, costs: Costs) -> Learning:
     passes = int(options.get("passes", 1))
     try:
-        examples = max(1, round(budget / passes / costs.decision))
-        _improve("imitate", task, {**options, "examples": examples})
+        examples = _imitate_in(passes, task, options, budget, costs)
     except UsageError as error:
         if not isinstance(few := error.__cause__, TooFewDecisionsError):
             raise
         # short episodes have few decisions, all of which are gone through as often as the budget pays for
         passes = ceil(budget / few.found / costs.decision)
-        examples = max(1, round(budget / passes / costs.decision))
-        _improve("imitate", task, {**options, "examples": examples, "passes": passes})
+        examples = _imitate_in(passes, task, options, budget, costs)
     told = json.loads((task.out / MODEL / "warmup.json").read_text(encoding="utf-8"))
     return Learning(0, round(passes * examples * (told["tokens_alone"] + 1)), passes, examples)
+
+
+def _imitate_in(passes: int, task: ImprovementTask, options: dict[str, Any], budget: int, costs: Costs) -> int:
+    """Imitate as many decisions as the budget pays for in so many passes; returns how many they are."""
+    examples = max(1, round(budget / passes / costs.decision))
+    _improve("imitate", task, {**options, "examples": examples, "passes": passes})
+    return examples
 
 
 def _own_play(

@@ -33,7 +33,7 @@ is the value that a decision loses against the best one, exactly, on {episodes} 
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
     """The whole report as plain JSON data."""
     runs = [
-        {"game": game, "who": name, "budget": budget, "seed": seed, **_kept(result)}
+        {"scenario": game, "who": name, "budget": budget, "seed": seed, **_kept(result)}
         for (game, name, budget), results in findings.results.items()
         for seed, result in results.items()
     ]

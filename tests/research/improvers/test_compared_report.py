@@ -64,6 +64,7 @@ def test_the_data_has_every_run_and_what_is_missing(tmp_path: Path) -> None:
     data = report_data(again, {})
     assert data["missing"] == ["learn/frozen-lake/offline/3000/1"]
     assert len(data["runs"]) == 5 * (1 + 2 * 4 + 2) - 1
+    assert {run["scenario"] for run in data["runs"]} == {"frozen-lake"}
     assert Comparison.model_validate(data["settings"]) == findings.study
     assert "This comparison is not complete" in report_markdown(again, {})
 
