@@ -206,8 +206,12 @@ async def _refuse(scope: Message, send: Send, refusal: Refused) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": str(refusal)[:100]})  # before the handshake: 403
         return
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    body = json.dumps({"detail": str(refusal)}).encode()
+    headers = [
+        *((b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())),
+        (b"connection", b"close"),
+    ]
     if refusal.status == 401:
         headers.append((b"www-authenticate", b'Basic realm="textbench"'))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps({"detail": str(refusal)}).encode()})
+    await send({"type": "http.response.body", "body": body})
