@@ -22,6 +22,7 @@ AGENTS = (
     "smollm2-lake",
     "smollm2-snake",
     "tiny",
+    "smollm2",
     "random",
 )
 """In the order of the tables. ``blind`` isn't among them: what it gets is computed, in a row of its own."""
