@@ -87,11 +87,14 @@ def _scored(policy: Policy, requests: Sequence[TurnRequest]) -> list[dict[str, f
     turns = answered(policy.act(requests))
     if not all(turn.response.startswith(OPEN_TAG) for turn in turns):
         return None
-    scored = [
-        score_actions(policy, turn.prompt, "", request.legal_actions)
-        for turn, request in zip(turns, requests, strict=True)
-    ]
-    return [each for each in scored if each is not None] if None not in scored else None
+    scored: dict[str, dict[str, float] | None] = {}  # equal prompts, which mostly don't tell the time, are scored once
+    keys = []
+    for turn, request in zip(turns, requests, strict=True):
+        keys.append(repr((turn.prompt, request.legal_actions)))
+        if keys[-1] not in scored:
+            scored[keys[-1]] = score_actions(policy, turn.prompt, "", request.legal_actions)
+    found = [scored[key] for key in keys]
+    return [each for each in found if each is not None] if None not in found else None
 
 
 def has_local_model(policy: Policy) -> bool:

@@ -5,7 +5,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from agents.turn import Policy
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
 from benchmark.credit.draws import DrawnBatch, DrawResult, compare_draws
 from benchmark.credit.exact.answers import DEFAULT_SAMPLES, Progress
+from benchmark.credit.exact.drawn_returns import Chances, DrawnReturns
 from benchmark.credit.exact.game_graph import MAX_STATES
 from benchmark.credit.exact.gradient import ExactGradient, exact_gradient
 from benchmark.credit.exact.truth import Noise, Oracle, Truth
@@ -117,6 +118,10 @@ class Instrument:
         self._progress("exact gradient", 0, 1)
         return exact_gradient(self.model, self.truth.answers, self.truth.solution, self.truth.halves)
 
+    @cached_property
+    def _chances(self) -> Chances:
+        return Chances(self.truth)
+
     def measure(
         self,
         methods: Mapping[str, CreditMethod],
@@ -166,16 +171,22 @@ class Instrument:
         return self._report(results, skipped)
 
     def assign(self, name: str, method: CreditMethod) -> Credited:
-        """A method's credit of all batches, one after the other, as in training."""
+        """A method's credit of all batches, one after the other, as in training.
+
+        Fresh rollouts are drawn from the exact chances where these are known, and played elsewhere.
+        """
         credits, extra, seconds = [], 0.0, 0.0
         for number, batch in enumerate(self.batches):
             ready = with_needs(batch, method, self.policy, self.model, self.truth)
-            before = 0 if batch.rollouts is None else batch.rollouts.tokens
+            seed = (self.setting.seed, number, crc32(name.encode()))
+            if self.truth.is_exact and "rollouts" in method.needs:
+                drawn = DrawnReturns(self.policy, self._chances, np.random.default_rng((*seed, 1)))
+                ready = replace(ready, rollouts=drawn)
+            before = 0 if ready.rollouts is None else ready.rollouts.tokens
             started = perf_counter()
-            rng = np.random.default_rng((self.setting.seed, number, crc32(name.encode())))
-            credits.append(method.assign(ready, rng))
+            credits.append(method.assign(ready, np.random.default_rng(seed)))
             seconds += perf_counter() - started
-            extra += 0 if batch.rollouts is None else batch.rollouts.tokens - before
+            extra += 0 if ready.rollouts is None else ready.rollouts.tokens - before
         return Credited(credits, extra / len(self.batches), seconds / len(self.batches))
 
     def _gradients(
@@ -193,10 +204,10 @@ class Instrument:
             products = RowProducts(self.model, part[0].rows, references)
             for rows in part:
                 everyone = np.full(len(rows.batch), 1 / len(rows.batch))
-                for name, each in credited.items():
-                    credit = each.credits[number]
+                credits = [each.credits[number] for each in credited.values()]
+                vectors = products.mean_gradients(rows, credits)
+                for name, credit, vector in zip(credited, credits, vectors, strict=True):
                     own = products.episodes(rows, credit)
-                    vector = products.mean_gradient(rows, credit)
                     if own.square(everyone) == 0:  # nothing is left of it but rounding
                         vector = vector.new_zeros(vector.shape)
                     along = float(vector.double() @ self.exact.vector.double())

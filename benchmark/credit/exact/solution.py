@@ -71,7 +71,7 @@ def solve(
     Raises:
         ValueError: what invalid responses do can't be computed for this game.
     """
-    stand_ins = _stand_ins(graph, invalid_action)
+    stand_ins = stand_ins_for(graph, invalid_action)
     horizon, players, ends = graph.horizon, len(graph.players), len(graph.states)
     player_of = np.array([each.player for each in graph.decisions], dtype=np.intp)
     state_of = np.array([each.state for each in graph.decisions], dtype=np.intp)
@@ -82,7 +82,7 @@ def solve(
     executed = behaviour.choices + behaviour.invalid[:, graph.choice_decision] * stand_ins
     for step in reversed(range(horizon)):
         rounds = graph.space.round_values(graph.space.rewards, values[step + 1])  # U, (rounds, players)
-        np.add.at(values[step], graph.round_state, _joint(graph, executed[step])[:, None] * rounds)
+        np.add.at(values[step], graph.round_state, joint(graph, executed[step])[:, None] * rounds)
         np.add.at(values[step], (state_of, player_of), -format_penalty * behaviour.invalid[step])
         choice_values[step] = _choice_values(graph, executed[step], rounds, player_of)
         stood_in = np.bincount(graph.choice_decision, stand_ins * choice_values[step], len(graph.decisions))
@@ -93,7 +93,7 @@ def solve(
     return Solution(graph, values, own_values, choice_values, invalid_values, visits, returns)
 
 
-def _stand_ins(graph: GameGraph, invalid_action: InvalidAction) -> Floats:
+def stand_ins_for(graph: GameGraph, invalid_action: InvalidAction) -> Floats:
     """(choices,) how probable each choice is where it stands in for an invalid response; none where that is the end."""
     if invalid_action == "forfeit":
         raise ValueError(
@@ -120,7 +120,7 @@ def _stand_ins(graph: GameGraph, invalid_action: InvalidAction) -> Floats:
     return stand_ins
 
 
-def _joint(graph: GameGraph, executed: Floats, but: int | None = None) -> Floats:
+def joint(graph: GameGraph, executed: Floats, but: int | None = None) -> Floats:
     """(rounds,) the probability of every round's choices at its state, leaving one column of players out."""
     probability = np.ones(len(graph.round_state))
     for column in range(graph.round_choices.shape[1]):
@@ -137,7 +137,7 @@ def _choice_values(graph: GameGraph, executed: Floats, rounds: Floats, player_of
         choices = graph.round_choices[:, column]
         there = choices >= 0
         paid = rounds[there, player_of[graph.choice_decision[choices[there]]]]
-        others = _joint(graph, executed, but=column)[there]
+        others = joint(graph, executed, but=column)[there]
         found += np.bincount(choices[there], others * paid, len(found))
     return found
 
@@ -148,7 +148,7 @@ def _visits(graph: GameGraph, executed: Floats) -> Floats:
     np.add.at(visits[0], list(graph.starts), 1 / len(graph.starts))
     sizes = np.diff(graph.space.first_outcome)
     for step in range(graph.horizon - 1):
-        rounds = visits[step][graph.round_state] * _joint(graph, executed[step])
+        rounds = visits[step][graph.round_state] * joint(graph, executed[step])
         arriving, lasting = np.repeat(rounds, sizes) * graph.space.chances, graph.space.successors != END
         visits[step + 1] = np.bincount(graph.space.successors[lasting], arriving[lasting], len(graph.states))
     return visits

@@ -145,12 +145,21 @@ class RowProducts:
         products = own @ self._products[np.ix_(used, used)] @ own.T
         return EpisodeGradients(products, coefficients @ self._along)
 
-    def mean_gradient(self, rows: BatchRows, credit: Credit) -> Tensor:
-        """(size,) the mean of the gradients of a batch's episodes, in float32."""
-        if not all(isinstance(each, np.ndarray) for each in credit.advantages):
-            return rows.gradient(self._model, credit).float()
-        mean = torch.from_numpy(rows.coefficients(credit.advantages).mean(axis=0))
-        return torch.cat([(mean @ columns.double()).float() for columns in torch.split(self._scores, _COLUMNS, dim=1)])
+    def mean_gradients(self, rows: BatchRows, credits: Sequence[Credit]) -> list[Tensor]:
+        """The mean of the gradients of a batch's episodes under each of some methods, (size,) in float32."""
+        by_step = [i for i, each in enumerate(credits) if all(isinstance(own, np.ndarray) for own in each.advantages)]
+        found = [torch.empty(0)] * len(credits)
+        if by_step:
+            means = np.stack([rows.coefficients(credits[i].advantages).mean(axis=0) for i in by_step])
+            used = np.flatnonzero(means.any(axis=0))
+            weights, scores = torch.from_numpy(means[:, used]), self._scores[torch.from_numpy(used)]
+            # the scores are made float64 once for all methods: that takes longer than the products
+            parts = [(weights @ columns.double()).float() for columns in torch.split(scores, _COLUMNS, dim=1)]
+            for i, vector in zip(by_step, torch.cat(parts, dim=1), strict=True):
+                found[i] = vector
+        for i in set(range(len(credits))) - set(by_step):
+            found[i] = rows.gradient(self._model, credits[i]).float()
+        return found
 
 
 def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, references: Tensor) -> EpisodeGradients:
