@@ -27,17 +27,16 @@ class StudyJob(NamedTuple):
 def jobs_of(study: Study) -> list[StudyJob]:
     """All jobs of a study, in the order of importance.
 
-    A study that is cut short has something of everything: the bases are measured first, then methods are trained on the
-    first game, then the later stages are measured, then comes training on the other games, seed by seed; the further
-    runs of the games, which are measured alone, come last.
+    A study that is cut short has whole runs of what is measured, the bases first, which rank the methods; then methods
+    are trained on the first game and on the others, seed by seed; the model that reasons comes last.
     """
     jobs = [*_plain_run(study, 0), *_measured(study, 0, STAGES[:1])]
-    if study.thinking is not None:
-        jobs += [StudyJob(f"think/{name}", "think", game=name) for name in study.thinking.temperatures]
-    first, others = study.trained[:1], study.trained[1:]
-    jobs += [*_trained(study, first), *_measured(study, 0, STAGES[1:]), *_trained(study, others)]
+    jobs += _measured(study, 0, STAGES[1:])
     for run in range(1, study.runs):
         jobs += [*_plain_run(study, run), *_measured(study, run, STAGES)]
+    jobs += [*_trained(study, study.trained[:1]), *_trained(study, study.trained[1:])]
+    if study.thinking is not None:
+        jobs += [StudyJob(f"think/{name}", "think", game=name) for name in study.thinking.temperatures]
     return jobs
 
 
