@@ -11,7 +11,8 @@ What decides (``route_by``):
 * ``loss``: the second is asked where the first's action loses more than ``least`` by the exact values, which is the
   best that any rule could know;
 * ``player``: the third player says ``first`` or ``second``, as it would name an action, before either is asked. Where
-  it says neither, the first answers. :mod:`agents.msgrpo.inside` trains such a player on the return less a cost.
+  it says neither, the first answers. :mod:`agents.msgrpo.inside` trains such a player on the return less a cost
+  (Router-R1, arXiv 2506.09033).
 
 The turn says who answered (``served_by``); a run's results count in how many episodes each did.
 """
