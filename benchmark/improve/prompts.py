@@ -3,6 +3,7 @@
 ``agent -> PromptTexts -> changed texts -> prompts/DIGEST.toml -> agent``.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,12 @@ def with_texts(agent: AgentTable, texts: PromptTexts, mode: str, folder: Path) -
         file.parent.mkdir(parents=True, exist_ok=True)
         write_prompts(file, texts)
     return {**{name: value for name, value in agent.items() if name != "system"}, "prompts": str(file), "mode": mode}
+
+
+def behind_the_rules(texts: PromptTexts, text: str) -> PromptTexts:
+    """The texts with another one, in which nothing is filled in, behind the game's rules."""
+    place = "opening" if "$instructions" in texts.opening else "system"
+    return replace(texts, **{place: f"{getattr(texts, place)}\n\n{text.replace('$', '$$')}"})
 
 
 def in_folder(agent: AgentTable, folder: Path) -> AgentTable:

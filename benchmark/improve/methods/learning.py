@@ -97,16 +97,21 @@ def learnt(task: ImprovementTask, before: AgentTable, seconds: float) -> AgentTa
     taken = options_taken(f"hf:{MODEL}")[0].keys() - {"mode", "prompts", "adapter", "revision"}
     own = {option: value for option, value in task.agent.items() if option in taken}
     trained, here = {"spec": f"hf:{MODEL}", **own}, {"spec": f"hf:{task.out / MODEL}", **own}
+    return trained if plays_better(task, before, here) else before
+
+
+def plays_better(task: ImprovementTask, before: AgentTable, after: AgentTable) -> bool:
+    """Whether an agent does better on fresh seeds; also where the budget is spent before that is known."""
     seeds = task.seeds(COMPARED, after=len(TRAINING_SEEDS) - COMPARED)
     try:
-        first, second = task.play(before, seeds, "before"), task.play(here, seeds, "after")
+        first, second = task.play(before, seeds, "before"), task.play(after, seeds, "after")
     except BudgetSpentError as spent:
         task.say(f"{spent}, so that nobody knows whether it plays better")
-        return trained
+        return True
     if task.is_better(second, first):
-        return trained
-    task.say(f"it plays no better, so the agent stays as it was; what was trained is in {task.out / MODEL}")
-    return before
+        return True
+    task.say(f"it plays no better, so the agent stays as it was; what was made is in {task.out}")
+    return False
 
 
 @contextmanager

@@ -10,7 +10,6 @@ seed, is above ``surety`` standard errors of that mean. The seeds that a lesson 
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.feedback import Judge
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.plays import Play
-from benchmark.improve.prompts import in_folder, prompt_map_of, with_texts
+from benchmark.improve.prompts import behind_the_rules, in_folder, prompt_map_of, with_texts
 from benchmark.play.agents.objects import AgentTable
 from benchmark.runs.record import Record
 from textgames.solving.blind_search import standard_error
@@ -123,10 +122,5 @@ def _listed(library: Sequence[str]) -> str:
 
 def _with_library(task: ImprovementTask, prompts: PromptMap, library: Sequence[str]) -> AgentTable:
     """The agent with these lessons behind the game's rules."""
-    lessons = f"{HEADING}\n{_listed(library)}".replace("$", "$$")
-    texts = prompts.texts
-    if "$instructions" in texts.opening:
-        texts = replace(texts, opening=f"{texts.opening}\n\n{lessons}")
-    else:
-        texts = replace(texts, system=f"{texts.system}\n\n{lessons}")
+    texts = behind_the_rules(prompts.texts, f"{HEADING}\n{_listed(library)}")
     return with_texts(task.agent, texts, prompts.mode, task.out)

@@ -1,6 +1,6 @@
 """Learning from play that is there, without playing on: better play is imitated more than worse.
 
-``run folders -> decisions, returns -> weights -> imitation``. Three ways, by ``method``:
+``run folders -> decisions, returns -> weights -> imitation``. Four ways, by ``method``:
 
 - ``filtered``: the episodes of the highest returns are imitated, the others not at all (filtered behavioural cloning;
   the %BC of Chen et al., Decision Transformer, arXiv 2106.01345, section 4).
@@ -9,6 +9,8 @@
   arXiv 1910.00177, equation 11, with the mean of the same start in the place of a learnt baseline).
 - ``return``: all are imitated, each with a line in its prompt that says how the episode ended; the player is then asked
   for the best end (Decision Transformer, with the return in words).
+- ``context``: nothing is trained; prompts tell some of the episodes, from the worst to the best
+  (:mod:`benchmark.improve.methods.histories`). So it works for models behind a server as well.
 
 A model that imitates what it says at a temperature below 1 becomes surer, whatever is imitated, and may play better by
 that alone. What the returns have taught it is seen at temperature 1, where all of its own play teaches it nothing.
@@ -25,8 +27,9 @@ import numpy as np
 from agents.prompt import PromptMap
 from benchmark.errors import UsageError
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.methods.learning import config_of, learnt, mode_of, own_play, said_as_usage
-from benchmark.improve.prompts import prompt_map_of, with_texts
+from benchmark.improve.methods.histories import with_history
+from benchmark.improve.methods.learning import config_of, learnt, mode_of, own_play, plays_better, said_as_usage
+from benchmark.improve.prompts import in_folder, prompt_map_of, with_texts
 from benchmark.play.agents.objects import AgentTable
 from benchmark.score.results import read_columns
 from benchmark.show.training_data import EVALUATED, RecordedDecision, Source
@@ -34,7 +37,7 @@ from benchmark.show.training_data import EVALUATED, RecordedDecision, Source
 if TYPE_CHECKING:
     from agents.msgrpo.warmup.imitation import TaughtDecision
 
-Method = Literal["filtered", "weighted", "return"]
+Method = Literal["filtered", "weighted", "return", "context"]
 HELD_OUT = 10
 """Every so manieth seed is held out, to see what imitation learns."""
 
@@ -61,31 +64,44 @@ def improve(
     attempts: int = 4,
     top: float = 0.25,
     beta: float = 1.0,
+    told: int = 4,
     rank: int = 16,
     learning_rate: float | None = None,
     passes: int = 1,
 ) -> AgentTable:
-    """Train the agent's model on recorded play, its own or that of others.
+    """Train the agent's model on recorded play, its own or that of others, or tell it some of that.
 
     Args:
-        task: the agent has a local model.
-        method: ``filtered``, ``weighted`` or ``return``.
+        task: the agent has a local model, or for ``context`` any language model.
+        method: ``filtered``, ``weighted``, ``return`` or ``context``.
         learn_from: run folders; without any the agent plays itself first.
         episodes: training seeds that it then plays, of each scenario.
         attempts: how often it plays each of them, with other samples.
-        top: of ``filtered``: the share of a scenario's episodes that is imitated; equal returns go together.
+        top: of ``filtered`` and ``context``: the share of a scenario's episodes, those of the highest returns, that is
+            imitated or told of; equal returns go together.
         beta: of ``weighted``: how many standard deviations of the return are a factor of ``e``.
+        told: of ``context``: how many episodes the prompts tell.
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
         passes: how often the model goes through the decisions.
     """
     from agents.msgrpo.warmup.start import taught
 
-    if not 0 < top <= 1 or beta <= 0:
-        raise UsageError(f"top is above 0 and at most 1 and beta above 0, got top = {top:g} and beta = {beta:g}")
-    mode = mode_of(task)
+    if not 0 < top <= 1 or beta <= 0 or told < 1:
+        raise UsageError(
+            "top is above 0 and at most 1, beta above 0 and told at least 1, got "
+            f"top = {top:g}, beta = {beta:g} and told = {told}"
+        )
+    if method == "context" and len(task.scenarios) > 1:
+        raise UsageError(f"histories in the prompt are of one scenario, got {', '.join(task.scenarios)}: choose one")
+    mode = prompt_map_of(task.agent).mode if method == "context" else mode_of(task)
     folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
-    shown = imitated(recorded(folders, task.scenarios, mode), method, top, beta)
+    found = recorded(folders, task.scenarios, mode)
+    if method == "context":
+        kept = found if top == 1 else [one.episode for one in imitated(found, "filtered", top, beta)]
+        made = with_history(task, kept, told) if kept else task.agent
+        return in_folder(made, task.out) if kept and plays_better(task, task.agent, made) else task.agent
+    shown = imitated(found, method, top, beta)
     learnt_from = [one for one in shown if one.episode.seed % HELD_OUT]
     if not learnt_from:
         task.say("all episodes have the same return, so nothing tells good play from bad")

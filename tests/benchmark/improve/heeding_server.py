@@ -8,6 +8,7 @@ No language model is here, so nothing that it answers tells how well a method wo
 with a perfect helper what it should, and with a useless one nothing.
 
 - ``heeding`` plays the best move where its prompt has the advice, and walks into the left border everywhere else;
+- ``studying`` plays the best move where its prompt tells of an earlier game with a return of 1, the same way;
 - ``wise`` gives the advice to everybody who asks; ``useless`` says something else; ``broken`` writes no valid text.
 """
 
@@ -28,8 +29,9 @@ _PLANNER = PlannerPlayer()
 def answer(request: Mapping[str, Any]) -> str:
     """What each of the models answers to a request."""
     prompt = "\n\n".join(message["content"] for message in request["messages"])
-    if request["model"] == "heeding":
-        return f"<action>{_move(prompt) if ADVICE in prompt else 'left'}</action>"
+    heeds = {"heeding": ADVICE, "studying": "Return: 1\n"}
+    if request["model"] in heeds:
+        return f"<action>{_move(prompt) if heeds[request['model']] in prompt else 'left'}</action>"
     said = {"wise": ADVICE, "useless": "Be brave.", "broken": "Cost: $5."}[request["model"]]
     if "<lesson>" in prompt:
         return f"Here is what I learnt. <lesson>{said}</lesson>"
@@ -38,13 +40,13 @@ def answer(request: Mapping[str, Any]) -> str:
 
 
 def _move(prompt: str) -> str:
-    (board,) = re.findall(r"Board: .*?(?=\n\n)", prompt, re.DOTALL)
+    board = re.findall(r"Board: .*?(?=\n\n)", prompt, re.DOTALL)[-1]  # the one to move on, below those of histories
     left = int(re.findall(r"this one included: (\d+)", prompt)[-1])
     request = TurnRequest(board, legal_actions=_GAME.actions, steps_left=left, game=_GAME)
     return _PLANNER.choose(request).action
 
 
 if __name__ == "__main__":
-    OpenAIServer(respond=answer, models=("heeding", "wise", "useless", "broken")).serve_forever(
+    OpenAIServer(respond=answer, models=("heeding", "studying", "wise", "useless", "broken")).serve_forever(
         lambda url: print(url, flush=True)
     )
