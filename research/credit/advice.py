@@ -56,7 +56,7 @@ def _draw_advice(findings: Findings) -> list[str]:
         lines.append(f"Draws by |advantage| differ from uniform ones over the games: {', '.join(named) or 'nowhere'}.")
     if apart := thinking_told_apart(findings):
         named = [f"{name} at M = {m} ({gain:+.2f})" for (name, m), (gain, p) in apart.items() if p < _LEVEL]
-        lines.append(f"For the model that reasons they differ on {', '.join(named) or 'no game'}.")
+        lines.append(f"Where there is no exact gradient they differ on {', '.join(named) or 'no game'}.")
     return lines
 
 
