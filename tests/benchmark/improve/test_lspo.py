@@ -13,6 +13,7 @@ from benchmark.improve.methods.lspo.regret import Decision, solve
 from benchmark.improve.methods.lspo.speeches import clustered, filled, standings, template_of, unnamed
 from benchmark.runs.plan import find_scenarios
 from tests.benchmark.improve.talkers import DENIAL, QUIET
+from tests.benchmark.improve.talking_model import make_talking_model
 from textgames.scenarios import SCENARIOS
 from textgames.social.werewolf.rules import NOBODY, SEER, VILLAGER, WOLF, Day, Night, Phase, WerewolfState
 from textgames.solving.equilibrium import expand, exploitability, uniform_policy
@@ -52,7 +53,7 @@ def test_regret_of_what_can_only_be_played_leads_to_equilibrium():
     tree = expand(game)
 
     def lost(traversals: int) -> float:
-        found = solve(Listed(game), 2, traversals, np.random.default_rng(0))
+        found = solve(Listed(game), 2, traversals, np.random.default_rng(0)).policy
         own = {one.key: dict(zip(one.actions, found[one.key], strict=True)) for one in tree.information_sets}
         return exploitability(tree, own)
 
@@ -76,7 +77,7 @@ class Idle(Listed):
 
 
 def test_what_makes_no_difference_keeps_its_uniform_policy():
-    found = solve(Idle(SCENARIOS["kuhn-poker"].game()), 2, 300, np.random.default_rng(0))
+    found = solve(Idle(SCENARIOS["kuhn-poker"].game()), 2, 300, np.random.default_rng(0)).policy
     assert len(found) == 12
     assert all(np.ptp(policy) == 0 for policy in found.values())
 
@@ -128,13 +129,26 @@ def test_weights_of_choices_are_found_where_there_are_some_and_nowhere_else(heed
     assert weights["named"] - weights["other"] == pytest.approx(heed, abs=0.3)
 
 
-def pairs_of(player: str, out: Path, scenario: str = "werewolf-5"):
+def played_by(agent: dict, episodes: int, out: Path) -> Path:
+    """The run folder of an agent's own play on training seeds."""
+    say, meter = (lambda _: None), SpendingMeter(Budget(), out / "s")
+    task = ImprovementTask(agent, ("werewolf-5",), meter, 0, out, say, quiet=True)
+    return task.play(agent, task.seeds(episodes)).folder
+
+
+def pairs_of(player: str, out: Path):
     """What a player of the tests prefers to say."""
-    agent = {"spec": f"{TALKERS}:{player}"}
-    task = ImprovementTask(agent, (scenario,), SpendingMeter(Budget(), out / "s"), 0, out, lambda _: None, quiet=True)
-    played = play_in([task.play(agent, task.seeds(80)).folder], "direct")
-    latent = solved([*find_scenarios([scenario]).values()], played.speeches, played, Solving(4, 1000, 8, 0))
+    played = play_in([played_by({"spec": f"{TALKERS}:{player}"}, 120, out)], "direct")
+    latent = solved([*find_scenarios(["werewolf-5"]).values()], played.speeches, played, Solving(4, 3000, 8, 0))
     return latent.pairs(played.speeches)
+
+
+def share_told(folder: Path) -> float:
+    """How often a seer who has seen a wolf says so."""
+    seers = [one for one in play_in([folder], "direct").speeches if one.role == SEER]
+    knew = [one for one in seers if any(kind.startswith("wolf") for kind in standings(one.decision.state, one.me))]
+    assert len(knew) > 30
+    return sum("I am the seer" in one.words for one in knew) / len(knew)
 
 
 @pytest.mark.slow
@@ -147,7 +161,7 @@ def test_the_seer_prefers_to_tell_whom_it_has_seen_where_it_is_heeded(workplace)
     assert {pair.rejected for pair in told} == {f"<action>{words}</action>" for words in (QUIET, DENIAL)}
     for pair in told:  # of the player that the one who is asked has seen
         seen = pair.prompt[-1].content.partition("You have seen: ")[2].partition("\n")[0]
-        assert f"{pair.chosen.split()[4]} is a wolf" in seen
+        assert f"{pair.chosen.split()[5]} is a wolf" in seen
 
 
 @pytest.mark.slow
@@ -161,3 +175,19 @@ def test_other_games_are_refused(textbench):
     assert done.code == 2
     assert "lspo is for speeches in Werewolf, got frozen-lake: name werewolf-5 or werewolf-7" in done.err
     assert not Path("o/improvement.json").exists()
+
+
+@pytest.mark.slow
+def test_a_model_says_more_often_what_helps_its_side(workplace, textbench):
+    pytest.importorskip("trl")
+    make_talking_model(played_by({"spec": f"{TALKERS}:Talker"}, 1500, workplace), workplace / "base")
+    base = {"spec": f"hf:{workplace / 'base'}", "mode": "direct", "temperature": 1.0}
+    before = share_told(played_by(base, 200, workplace))
+    done = textbench(
+        *("improve", "lspo", "--agent", base["spec"], "--mode", "direct", "--scenario", "werewolf-5", "--out", "o"),
+        *("--set", "episodes=150", "--eval-episodes", 0, "--quiet"),
+    )
+    assert done.code == 0, done.err
+    after = share_told(played_by({**base, "spec": f"hf:{workplace / 'o' / 'model'}"}, 200, workplace))
+    assert before < 0.6
+    assert after > before + 0.15

@@ -7,7 +7,7 @@ from benchmark.improve.budget import BudgetSpentError, Spent
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.dpo import check_installed, prefer
 from benchmark.improve.methods.learning import MODEL, config_of, learnt, own_play, trained
-from benchmark.improve.methods.lspo.latent import Solving, play_in, solved
+from benchmark.improve.methods.lspo.latent import Solving, Speech, play_in, solved
 from benchmark.play.agents.objects import AgentTable
 from benchmark.runs.plan import find_scenarios
 from textgames.social.werewolf import Werewolf
@@ -20,14 +20,14 @@ def improve(
     attempts: int = 4,
     temperature: float = 1.0,
     clusters: int = 4,
-    traversals: int = 1000,
+    traversals: int = 3000,
     samples: int = 8,
     rounds: int = 2,
     beta: float = 0.1,
     sft: float = 1.0,
     rank: int = 16,
     learning_rate: float = 2e-4,
-    passes: int = 1,
+    passes: int = 10,
 ) -> AgentTable:
     """Tune what the agent's model says in Werewolf towards a policy over clusters of speeches.
 
@@ -56,7 +56,7 @@ def improve(
             f"clusters = {clusters}, traversals = {traversals}, rounds = {rounds} and samples = {samples}"
         )
     solving = Solving(clusters, traversals, samples, task.seed)
-    now, said, folder = task, [], ""
+    now, said, folder = task, list[Speech](), ""
     for number in range(1, rounds + 1):
         config = config_of(now, episodes, rank=rank, learning_rate=learning_rate, passes=passes)
         try:

@@ -1,8 +1,9 @@
 """From recorded play to a policy over clusters of speeches, and from that to pairs of answers.
 
 The finite game is solved several times, each time with the choices of other games, drawn with replacement: regret
-matching takes every difference for real, that of chance too. A cluster is preferred to another where its weight is
-larger by Student's quantile of :data:`SURE`, with the standard error that the solutions show.
+matching takes every difference for real, that of chance too. A cluster is preferred to another where the policy gives
+it more weight and it is surely worth more: by Student's quantile of :data:`SURE`, with the standard error that the
+solutions show. Weights alone would not tell, as they are near 0 or 1 wherever a difference has the same sign.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from agents.analysis.inspection import TIE
 from benchmark.errors import UsageError
 from benchmark.improve.methods.dpo import Pair
 from benchmark.improve.methods.lspo.choices import Choice, Listener, fitted
-from benchmark.improve.methods.lspo.regret import Policy, Weights, solve
+from benchmark.improve.methods.lspo.regret import Solution, Weights, solve
 from benchmark.improve.methods.lspo.speeches import clustered, filled, standings, template_of, unnamed
 from benchmark.improve.methods.lspo.village import Speaker, Village, targets_of
 from benchmark.score.results import read_columns
@@ -24,7 +25,7 @@ from benchmark.show.training_data import RecordedDecision, Source
 from textgames.scenarios import Scenario
 from textgames.social.werewolf.rules import Phase
 
-SURE = 0.995
+SURE = 0.995  # one-sided
 
 
 class Speech(NamedTuple):
@@ -75,21 +76,23 @@ def play_in(folders: Sequence[Path], mode: str) -> Played:
 
 
 class Latent(NamedTuple):
-    """A policy over clusters of speeches, as often as the game was solved."""
+    """Policies over clusters of speeches, as often as the game was solved."""
 
     speaker: Speaker
-    policies: list[Policy]
+    solutions: list[Solution]
     said: Sequence[Speech]  # what answers are taken from
     seed: int
 
-    def weights(self, speech: Speech) -> tuple[Weights, tuple[int, ...]] | None:
-        """The weights where a speech was made, and of which clusters; ``None`` where too few solutions came by.
+    def worth(self, speech: Speech) -> tuple[Weights, Weights, tuple[int, ...]] | None:
+        """Weights and values where a speech was made, and of which clusters; ``None`` where a solution lacks them.
 
-        Shape (solutions, clusters).
+        Both of shape (solutions, clusters).
         """
         known, sayable = self._knows(speech)
-        there = [policy[known] for policy in self.policies if known in policy]
-        return (np.array(there), sayable) if len(there) == len(self.policies) else None
+        if not all(known in one.policy and known in one.values for one in self.solutions):
+            return None
+        weights, values = (np.array([part[known] for part in parts]) for parts in zip(*self.solutions, strict=True))
+        return weights, values, sayable
 
     def pairs(self, speeches: Sequence[Speech]) -> list[Pair]:
         """Each speech beside one of another cluster, made by somebody who knew the same, with the names that fit."""
@@ -102,14 +105,14 @@ class Latent(NamedTuple):
     def _pair(
         self, speech: Speech, pool: dict[tuple[object, int], list[Speech]], rng: np.random.Generator
     ) -> Pair | None:
-        if (found := self.weights(speech)) is None:
+        if (found := self.worth(speech)) is None:
             return None
-        (weights, sayable), known, state = found, self._knows(speech)[0], speech.decision.state
-        above = (
-            weights - weights[:, [sayable.index(self.cluster(speech))]]
-        )  # of each cluster, above the one that was said
-        least = stdtrit(len(weights) - 1, SURE) * above.std(axis=0, ddof=1) + TIE
-        sure = np.abs(above.mean(axis=0)) > least
+        (weights, values, sayable), known, state = found, self._knows(speech)[0], speech.decision.state
+        own = [sayable.index(self.cluster(speech))]
+        heavier, above = (weights - weights[:, own]).mean(axis=0), values - values[:, own]
+        gain = above.mean(axis=0)
+        least = stdtrit(len(values) - 1, SURE) * above.std(axis=0, ddof=1) + TIE
+        sure = (np.abs(gain) > least) & (gain * heavier > 0)
         others = [place for place, cluster in enumerate(sayable) if sure[place] and (known, cluster) in pool]
         if not others:
             return None
@@ -119,8 +122,8 @@ class Latent(NamedTuple):
         other = filled(near[int(rng.integers(len(near)))].response, standings(state, speech.me), order)
         if other is None:
             return None
-        own = speech.decision.response
-        better, worse = (other, own) if above[:, place].mean() > 0 else (own, other)
+        said = speech.decision.response
+        better, worse = (other, said) if gain[place] > 0 else (said, other)
         return Pair(speech.decision.prompt, better, worse)
 
     def told(self, speeches: Sequence[Speech]) -> Iterator[str]:
@@ -128,9 +131,9 @@ class Latent(NamedTuple):
         for role, clusters in self.speaker.clusters.items():
             said, meant = (np.zeros(len(clusters.members)) for _ in range(2))
             for one in speeches:
-                if one.role == role and (found := self.weights(one)) is not None:
+                if one.role == role and (found := self.worth(one)) is not None:
                     said[self.cluster(one)] += 1
-                    meant[list(found[1])] += found[0].mean(axis=0)
+                    meant[list(found[2])] += found[0].mean(axis=0)
             if said.any():
                 best = int(np.argmax(meant - said))
                 text, _ = clusters.members[best][0]
@@ -154,17 +157,17 @@ def solved(scenarios: Sequence[Scenario], said: Sequence[Speech], played: Played
     speaker = Speaker(by_role, Listener(codes))
     games = {scenario.name: scenario.game() for scenario in scenarios}
     choices, deals = [], []
-    for one in played.choices:
-        game, names = games[one.origin["scenario"]], one.request.legal_actions
-        me = game.players.index(one.origin["player"])
-        options = speaker.listener.options(one.state, me, targets_of(game, names))
-        choices.append(Choice(options, names.index(one.action)))
-        deals.append((one.origin["scenario"], one.origin["seed"]))
+    for made in played.choices:
+        game, names = games[made.origin["scenario"]], made.request.legal_actions
+        me = game.players.index(made.origin["player"])
+        options = speaker.listener.options(made.state, me, targets_of(game.players, names))
+        choices.append(Choice(options, names.index(made.action)))
+        deals.append((made.origin["scenario"], made.origin["seed"]))
     places = {deal: place for place, deal in enumerate(dict.fromkeys(deals))}
-    policies = []
+    solutions = []
     for sample in range(solving.samples):
         rng = np.random.default_rng([solving.seed, sample])
         drawn = np.bincount(rng.integers(len(places), size=len(places)), minlength=len(places))
         village = Village(scenarios, speaker, fitted(choices, [int(drawn[places[deal]]) for deal in deals]))
-        policies.append(solve(village, village.seats, solving.traversals, rng))
-    return Latent(speaker, policies, said, solving.seed)
+        solutions.append(solve(village, village.seats, solving.traversals, rng))
+    return Latent(speaker, solutions, said, solving.seed)

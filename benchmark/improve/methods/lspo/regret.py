@@ -14,10 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 Weights = NDArray[np.float64]
-Policy = Mapping[Hashable, Weights]
-"""``{what is known: the weight of each action}``, the average over all traversals."""
+PerAction = Mapping[Hashable, Weights]
+"""``{what is known: a number for each action}``."""
 
 LONGEST = 64  # decisions of a game for which luck is drawn; later ones meet the same luck again
+
+
+class Solution(NamedTuple):
+    """What came of the traversals.
+
+    Attributes:
+        policy: the weight of each action, the average over all traversals.
+        values: what each action got on average, where the others' play led.
+    """
+
+    policy: PerAction
+    values: PerAction
 
 
 class Decision(NamedTuple):
@@ -44,12 +56,15 @@ class PlayableGame(Protocol):
         """What every seat has got at the end."""
 
 
-def solve(game: PlayableGame, seats: int, traversals: int, rng: np.random.Generator) -> Policy:
-    """The average policy after so many traversals, each of one seat in turn; later ones weigh more."""
+def solve(game: PlayableGame, seats: int, traversals: int, rng: np.random.Generator) -> Solution:
+    """After so many traversals, each of one seat in turn; later ones weigh more in the policy."""
     tables = _Tables(game)
     for number in range(traversals):
         tables.traverse(number % seats, float(number + 1), rng)
-    return {known: total / total.sum() for known, total in tables.sums.items() if total.any()}
+    return Solution(
+        {known: total / total.sum() for known, total in tables.sums.items() if total.any()},
+        {known: total / tables.visits[known] for known, total in tables.values.items()},
+    )
 
 
 class _Tables:
@@ -57,6 +72,8 @@ class _Tables:
         self.game = game
         self.regrets: dict[Hashable, Weights] = {}
         self.sums: dict[Hashable, Weights] = {}
+        self.values: dict[Hashable, Weights] = {}
+        self.visits: dict[Hashable, float] = {}
 
     def traverse(self, seat: int, weight: float, rng: np.random.Generator) -> None:
         game, luck, node = self.game, rng.random(LONGEST).tolist(), self.game.deal(rng)
@@ -67,6 +84,8 @@ class _Tables:
                 children = [game.after(node, action) for action in found.actions]
                 values = np.array([self.value(child, seat, luck, played + 1) for child in children])
                 self.regrets[found.known] += reciprocal * (values - policy @ values)
+                self.values[found.known] = self.values.get(found.known, 0.0) + reciprocal * values
+                self.visits[found.known] = self.visits.get(found.known, 0.0) + reciprocal
                 reciprocal *= len(found.actions)
                 node = children[int(luck[played % LONGEST] * len(children))]
             else:

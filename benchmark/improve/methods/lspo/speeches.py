@@ -12,6 +12,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.cluster.vq import kmeans2
 
 from textgames.social.werewolf.rules import SEER, WOLF, WerewolfState
@@ -21,6 +22,8 @@ SLOT = re.compile(r"⟦([^⟧]*) (\d+)⟧")
 SOMEBODY = "⟦⟧"  # what a name is to those who cluster what they hear
 
 DIMENSIONS, RUN, RESTARTS = 512, 3, 8
+
+Vectors = NDArray[np.float64]
 
 
 @lru_cache(1 << 16)
@@ -126,7 +129,7 @@ def clustered(texts: Sequence[str], count: int, seed: int) -> Clusters:
     return Clusters({text: place for place, group in enumerate(members) for text, _ in group}, tuple(members))
 
 
-def embedded(texts: Sequence[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def embedded(texts: Sequence[str]) -> Vectors:
     """Counts of runs of three characters, by their checksums, as vectors of length 1. Shape (texts, dimensions).
 
     Not the model's hidden states: a model says few things in many small variations, which n-grams tell apart exactly,
@@ -137,4 +140,5 @@ def embedded(texts: Sequence[str]) -> np.ndarray[tuple[int, int], np.dtype[np.fl
         padded = f" {text.casefold()} "
         for first in range(len(padded) - RUN + 1):
             vectors[row, crc32(padded[first : first + RUN].encode()) % DIMENSIONS] += 1
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / lengths

@@ -15,7 +15,7 @@ from benchmark.improve.methods.lspo.choices import Listener, Weights
 from benchmark.improve.methods.lspo.regret import Decision, place_of
 from benchmark.improve.methods.lspo.speeches import Clusters, filled, named_in, needs_of, standings
 from textgames.scenarios import Scenario
-from textgames.social.werewolf import Werewolf, rules
+from textgames.social.werewolf import rules
 from textgames.social.werewolf.game import SILENCE
 from textgames.social.werewolf.rules import NOBODY, Phase, WerewolfState
 
@@ -137,7 +137,7 @@ class Village:
         game, weigh, chosen = self._games[node.scenario], self._weights.get, {}
         for player in game.to_move(node.state):
             me, luck = game.players.index(player), node.luck.names[node.rounds]
-            targets = targets_of(game, game.legal_actions(node.state, player))
+            targets = targets_of(game.players, game.legal_actions(node.state, player))
             seen = self._speaker.listener.options(node.state, me, targets)
             values = [  # -1, nobody, is the last
                 sum([weigh(name, 0.0) for name in one], luck[me][target])
@@ -147,7 +147,7 @@ class Village:
         return chosen
 
     def _next(self, node: Node, state: WerewolfState) -> Node:
-        rounds, returns = node.rounds + 1, ()
+        rounds, returns = node.rounds + 1, tuple[float, ...]()
         if state.phase is Phase.OVER:
             won = rules.winner(state) == rules.WOLF
             returns = tuple([1.0 if (role == rules.WOLF) == won else -1.0 for role in state.roles])
@@ -156,6 +156,6 @@ class Village:
         return Node(node.scenario, state, node.luck, rounds, None, returns)
 
 
-def targets_of(game: Werewolf, names: Sequence[str]) -> list[int]:
+def targets_of(players: Sequence[str], names: Sequence[str]) -> list[int]:
     """The numbers of players that may be named."""
-    return [game.players.index(name) if name in game.players else NOBODY for name in names]
+    return [players.index(name) if name in players else NOBODY for name in names]
