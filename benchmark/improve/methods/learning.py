@@ -87,25 +87,29 @@ def own_play(task: ImprovementTask, agent: AgentTable, episodes: int, attempts: 
     return folders
 
 
-def learnt(task: ImprovementTask, before: AgentTable, seconds: float) -> AgentTable:
+def trained(task: ImprovementTask, folder: str) -> AgentTable:
+    """The agent with the weights of a folder, which knows its mode and its prompts."""
+    taken = options_taken(f"hf:{folder}")[0].keys() - {"mode", "prompts", "adapter", "revision"}
+    return {"spec": f"hf:{folder}", **{option: value for option, value in task.agent.items() if option in taken}}
+
+
+def learnt(task: ImprovementTask, before: AgentTable, seconds: float, folder: str = MODEL) -> AgentTable:
     """What came of an agent after so many seconds of training, which are charged: the better one on fresh seeds.
 
-    That is the agent with the weights of ``task.out``, whose folder knows its mode and its prompts, or the one that it
-    was ``before``, since what is trained may also be spoilt. Where the budget is spent, nobody compares them.
+    That is the agent with the weights of that folder in ``task.out``, or the one that it was ``before``, since what is
+    trained may also be spoilt. Where the budget is spent, nobody compares them.
     """
     task.meter.charge(Spent(seconds=seconds))
-    taken = options_taken(f"hf:{MODEL}")[0].keys() - {"mode", "prompts", "adapter", "revision"}
-    own = {option: value for option, value in task.agent.items() if option in taken}
-    trained, here = {"spec": f"hf:{MODEL}", **own}, {"spec": f"hf:{task.out / MODEL}", **own}
+    after, here = trained(task, folder), trained(task, str(task.out / folder))
     seeds = task.seeds(COMPARED, after=len(TRAINING_SEEDS) - COMPARED)
     try:
-        first, second = task.play(before, seeds, "before"), task.play(here, seeds, "after")
+        first, second = task.both(before, here, seeds)
     except BudgetSpentError as spent:
         task.say(f"{spent}, so that nobody knows whether it plays better")
-        return trained
+        return after
     if task.is_better(second, first):
-        return trained
-    task.say(f"it plays no better, so the agent stays as it was; what was trained is in {task.out / MODEL}")
+        return after
+    task.say(f"it plays no better, so the agent stays as it was; what was trained is in {task.out / folder}")
     return before
 
 
