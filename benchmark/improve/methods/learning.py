@@ -66,13 +66,15 @@ def config_of(
         return warmup_config(spec.removeprefix("hf:"), task.scenarios, decisions, **settings)
 
 
-def own_play(task: ImprovementTask, agent: AgentTable, episodes: int, attempts: int) -> list[Path]:
+def own_play(
+    task: ImprovementTask, agent: AgentTable, episodes: int, attempts: int, *, needed: bool = True
+) -> list[Path]:
     """Run folders of an agent's play on as many training seeds, ``attempts`` times with other samples.
 
     They are as many as the budget reaches for.
 
     Raises:
-        UsageError: it reaches for none.
+        UsageError: it reaches for none, and one is needed.
     """
     folders: list[Path] = []
     try:
@@ -81,7 +83,7 @@ def own_play(task: ImprovementTask, agent: AgentTable, episodes: int, attempts: 
             task.say(f"attempt {attempt} of {attempts}: mean return {play.mean:.3f} on {episodes} training seeds")
             folders.append(play.folder)
     except BudgetSpentError as spent:
-        if not folders:
+        if needed and not folders:
             raise UsageError(f"{spent}, and there is no play to learn from: give it more, or fewer episodes") from None
         task.say(str(spent))
     return folders

@@ -1,4 +1,4 @@
-"""A very small model that plays Werewolf as a player of the tests does, to be improved."""
+"""A very small model that plays Werewolf as a player of the tests does, to be improved; and its play."""
 
 import re
 from pathlib import Path
@@ -6,14 +6,29 @@ from pathlib import Path
 from agents.prompt import as_text
 from agents.tiny import Recipe, pretrain, save
 from agents.tiny.data import Example
+from benchmark.improve.budget import Budget, SpendingMeter
+from benchmark.improve.improver import ImprovementTask
 from benchmark.score.results import read_columns
 from benchmark.show.training_data import Source
 
+TALKERS = Path(__file__).with_name("talkers.py")
 VARIES = re.compile(r"(player_\d is a (?:wolf|villager)|player_\d|\d+|nobody|, |\n)")
 
 
-def make_talking_model(run: Path, out: Path, steps: int = 1000) -> None:
-    """Imitate a run of five seats; claims, and what the seer has seen, are one token each, which spares it spelling."""
+def played_by(agent: dict, episodes: int, out: Path, seed: int = 0) -> Path:
+    """The run folder of an agent's own play on training seeds."""
+    task = ImprovementTask(
+        agent, ("werewolf-5",), SpendingMeter(Budget(), out / "seconds"), seed, out, lambda _: None, quiet=True
+    )
+    return task.play(agent, task.seeds(episodes)).folder
+
+
+def make_talking_model(player: str, out: Path, episodes: int = 1000, steps: int = 700) -> dict:
+    """Imitate a player of :mod:`talkers`, and say how the model plays: ``out`` has the weights.
+
+    Claims, and what the seer has seen, are one token each, which spares it spelling.
+    """
+    run = played_by({"spec": f"{TALKERS}:{player}"}, episodes, out.with_name(f"{out.name}-play"))
     decisions = [*Source(read_columns([run]), "direct", lenient=True).decisions()]
     decisions += [one for one in decisions if "is a wolf" in one.request.observation] * 4  # they are rare
     texts = [as_text(one.prompt) for one in decisions]
@@ -25,3 +40,4 @@ def make_talking_model(run: Path, out: Path, steps: int = 1000) -> None:
     ]
     recipe = Recipe.legal_play(["werewolf-5"], steps=steps, hidden_size=64, intermediate_size=128, learning_rate=3e-3)
     save(pretrain(recipe, examples=examples), out)
+    return {"spec": f"hf:{out}", "mode": "direct", "temperature": 1.0}

@@ -1,24 +1,20 @@
-"""What is said in Werewolf: speeches are told apart, the finite game finds those that help, and a model says them."""
+"""What is said in Werewolf: speeches are told apart, and the finite game finds those that help."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmark.improve.budget import Budget, SpendingMeter
-from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.lspo.choices import Choice, fitted
-from benchmark.improve.methods.lspo.latent import Solving, play_in, solved
+from benchmark.improve.methods.lspo.latent import play_in, solved
 from benchmark.improve.methods.lspo.regret import Decision, solve
 from benchmark.improve.methods.lspo.speeches import clustered, filled, standings, template_of, unnamed
 from benchmark.runs.plan import find_scenarios
 from tests.benchmark.improve.talkers import DENIAL, QUIET
-from tests.benchmark.improve.talking_model import make_talking_model
+from tests.benchmark.improve.talking_model import TALKERS, played_by
 from textgames.scenarios import SCENARIOS
 from textgames.social.werewolf.rules import NOBODY, SEER, VILLAGER, WOLF, Day, Night, Phase, WerewolfState
 from textgames.solving.equilibrium import expand, exploitability, uniform_policy
-
-TALKERS = Path(__file__).with_name("talkers.py")
 
 
 class Listed:
@@ -129,26 +125,11 @@ def test_weights_of_choices_are_found_where_there_are_some_and_nowhere_else(heed
     assert weights["named"] - weights["other"] == pytest.approx(heed, abs=0.3)
 
 
-def played_by(agent: dict, episodes: int, out: Path) -> Path:
-    """The run folder of an agent's own play on training seeds."""
-    say, meter = (lambda _: None), SpendingMeter(Budget(), out / "s")
-    task = ImprovementTask(agent, ("werewolf-5",), meter, 0, out, say, quiet=True)
-    return task.play(agent, task.seeds(episodes)).folder
-
-
 def pairs_of(player: str, out: Path):
     """What a player of the tests prefers to say."""
     played = play_in([played_by({"spec": f"{TALKERS}:{player}"}, 120, out)], "direct")
-    latent = solved([*find_scenarios(["werewolf-5"]).values()], played.speeches, played, Solving(4, 3000, 8, 0))
-    return latent.pairs(played.speeches)
-
-
-def share_told(folder: Path) -> float:
-    """How often a seer who has seen a wolf says so."""
-    seers = [one for one in play_in([folder], "direct").speeches if one.role == SEER]
-    knew = [one for one in seers if any(kind.startswith("wolf") for kind in standings(one.decision.state, one.me))]
-    assert len(knew) > 30
-    return sum("I am the seer" in one.words for one in knew) / len(knew)
+    latent = solved([*find_scenarios(["werewolf-5"]).values()], played.speeches, played, 4, 1500, seed=0)
+    return [one.pair for one in latent.preferences(played.speeches)]
 
 
 @pytest.mark.slow
@@ -166,7 +147,7 @@ def test_the_seer_prefers_to_tell_whom_it_has_seen_where_it_is_heeded(workplace)
 
 @pytest.mark.slow
 def test_nobody_prefers_anything_where_nobody_is_heeded(workplace):
-    assert len(pairs_of("Deaf", workplace)) < 3
+    assert not pairs_of("Deaf", workplace)
 
 
 def test_other_games_are_refused(textbench):
@@ -175,19 +156,3 @@ def test_other_games_are_refused(textbench):
     assert done.code == 2
     assert "lspo is for speeches in Werewolf, got frozen-lake: name werewolf-5 or werewolf-7" in done.err
     assert not Path("o/improvement.json").exists()
-
-
-@pytest.mark.slow
-def test_a_model_says_more_often_what_helps_its_side(workplace, textbench):
-    pytest.importorskip("trl")
-    make_talking_model(played_by({"spec": f"{TALKERS}:Talker"}, 1500, workplace), workplace / "base")
-    base = {"spec": f"hf:{workplace / 'base'}", "mode": "direct", "temperature": 1.0}
-    before = share_told(played_by(base, 200, workplace))
-    done = textbench(
-        *("improve", "lspo", "--agent", base["spec"], "--mode", "direct", "--scenario", "werewolf-5", "--out", "o"),
-        *("--set", "episodes=150", "--eval-episodes", 0, "--quiet"),
-    )
-    assert done.code == 0, done.err
-    after = share_told(played_by({**base, "spec": f"hf:{workplace / 'o' / 'model'}"}, 200, workplace))
-    assert before < 0.6
-    assert after > before + 0.15

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from benchmark.errors import UsageError
-from benchmark.improve.budget import BudgetSpentError, Spent
+from benchmark.improve.budget import Spent
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.dpo import check_installed, prefer
 from benchmark.improve.methods.learning import MODEL, config_of, learnt, own_play, trained
-from benchmark.improve.methods.lspo.latent import Solving, Speech, play_in, solved
+from benchmark.improve.methods.lspo.latent import Speech, play_in, solved
 from benchmark.play.agents.objects import AgentTable
 from benchmark.runs.plan import find_scenarios
 from textgames.social.werewolf import Werewolf
@@ -20,8 +20,7 @@ def improve(
     attempts: int = 4,
     temperature: float = 1.0,
     clusters: int = 4,
-    traversals: int = 3000,
-    samples: int = 8,
+    traversals: int = 1500,
     rounds: int = 2,
     beta: float = 0.1,
     sft: float = 1.0,
@@ -37,10 +36,9 @@ def improve(
         attempts: how often it plays each of them, with other samples.
         temperature: of the agent's answers in this play.
         clusters: latent strategies of every role, and what listeners tell apart.
-        traversals: of the finite game, each by one seat.
-        samples: how often the game is solved, each time as other games show it, drawn with replacement.
-        rounds: how often all of it is done.
-        beta: of DPO: how much it costs to leave the first model.
+        traversals: of the finite game in each of its solutions, each by one seat.
+        rounds: how often all of it is done, as far as the budget reaches.
+        beta: of DPO: how much it costs to leave the model that the round began with.
         sft: the weight of the likelihood of the better answers in the loss.
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest.
@@ -50,36 +48,31 @@ def improve(
     scenarios = find_scenarios(task.scenarios)
     if others := [name for name, one in scenarios.items() if not isinstance(one.game(), Werewolf)]:
         raise UsageError(f"lspo is for speeches in Werewolf, got {others[0]}: name werewolf-5 or werewolf-7")
-    if min(clusters, traversals, samples - 1, rounds) < 1:
-        raise UsageError(
-            "clusters, traversals and rounds are at least 1 and samples at least 2, got "
-            f"clusters = {clusters}, traversals = {traversals}, rounds = {rounds} and samples = {samples}"
-        )
-    solving = Solving(clusters, traversals, samples, task.seed)
+    for name, value in {"clusters": clusters, "traversals": traversals, "rounds": rounds}.items():
+        if value < 1:
+            raise UsageError(f"{name} is at least 1, got {value}")
     now, said, folder = task, list[Speech](), ""
     for number in range(1, rounds + 1):
         config = config_of(now, episodes, rank=rank, learning_rate=learning_rate, passes=passes)
-        try:
-            task.meter.check()
-        except BudgetSpentError as spent:
-            task.say(str(spent))
+        player = {**now.agent, "temperature": temperature}
+        folders = own_play(now, player, episodes, attempts, needed=number == 1)
+        if not folders:
             break
-        folders = own_play(now, {**now.agent, "temperature": temperature}, episodes, attempts)
         played = play_in(folders, config.response_mode)
         said = [*played.speeches, *said]
         with task.meter.timed(f"regret-{number}"):
-            latent = solved([*scenarios.values()], said, played, solving)
-            pairs = latent.pairs(played.speeches)
+            latent = solved([*scenarios.values()], said, played, clusters, traversals, task.seed)
+            preferences = latent.preferences(played.speeches)
         task.meter.charge(Spent(seconds=task.meter.seconds_of(f"regret-{number}")))
-        task.say(f"round {number}: {len(played.speeches):,} speeches, {len(pairs):,} pairs of answers")
-        for line in latent.told(played.speeches):
+        task.say(f"round {number}: {len(played.speeches):,} speeches, {len(preferences):,} pairs of answers")
+        for line in latent.told(preferences):
             task.say(line)
-        if not pairs:
+        if not preferences:
             task.say("no way to speak is surely worth more than another, so there is nothing to prefer")
             break
         folder = MODEL if number == rounds else f"{MODEL}-{number}"
         with task.meter.timed(f"training-{number}"):
-            prefer(replace(config, out=str(task.out / folder)), pairs, beta, sft)
+            prefer(replace(config, out=str(task.out / folder)), [one.pair for one in preferences], beta, sft)
         task.meter.charge(Spent(seconds=task.meter.seconds_of(f"training-{number}")))
         now = replace(task, agent=trained(task, str(task.out / folder)))
     return learnt(task, task.agent, 0.0, folder) if folder else task.agent

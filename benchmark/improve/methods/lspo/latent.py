@@ -1,12 +1,15 @@
 """From recorded play to a policy over clusters of speeches, and from that to pairs of answers.
 
-The finite game is solved several times, each time with the choices of other games, drawn with replacement: regret
-matching takes every difference for real, that of chance too. A cluster is preferred to another where the policy gives
-it more weight and it is surely worth more: by Student's quantile of :data:`SURE`, with the standard error that the
-solutions show. Weights alone would not tell, as they are near 0 or 1 wherever a difference has the same sign.
+The finite game is solved :data:`SOLUTIONS` times, each time with the choices of other games, drawn with replacement:
+regret matching takes every difference for real, that of chance too. A cluster is preferred to another where the policy
+gives it more weight and it is surely worth more: by Student's quantile with the standard error that the solutions show,
+at a level that leaves :data:`FALSE` for all comparisons together. Weights alone would not tell, as they are near 0 or 1
+wherever a difference has the same sign.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import comb
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +28,8 @@ from benchmark.show.training_data import RecordedDecision, Source
 from textgames.scenarios import Scenario
 from textgames.social.werewolf.rules import Phase
 
-SURE = 0.995  # one-sided
+SOLUTIONS = 16
+FALSE = 0.05  # the chance that anything is preferred where nothing is better; shared among comparisons (Bonferroni)
 
 
 class Speech(NamedTuple):
@@ -45,13 +49,13 @@ class Played(NamedTuple):
     choices: list[RecordedDecision]
 
 
-class Solving(NamedTuple):
-    """How the finite game is made and solved; see the options of the improver."""
+class Preference(NamedTuple):
+    """A pair of answers, and which of its role's clusters they are of."""
 
-    clusters: int
-    traversals: int
-    samples: int
-    seed: int
+    role: str
+    better: int
+    worse: int
+    pair: Pair
 
 
 def play_in(folders: Sequence[Path], mode: str) -> Played:
@@ -83,78 +87,75 @@ class Latent(NamedTuple):
     said: Sequence[Speech]  # what answers are taken from
     seed: int
 
-    def worth(self, speech: Speech) -> tuple[Weights, Weights, tuple[int, ...]] | None:
-        """Weights and values where a speech was made, and of which clusters; ``None`` where a solution lacks them.
-
-        Both of shape (solutions, clusters).
-        """
-        known, sayable = self._knows(speech)
-        if not all(known in one.policy and known in one.values for one in self.solutions):
-            return None
-        weights, values = (np.array([part[known] for part in parts]) for parts in zip(*self.solutions, strict=True))
-        return weights, values, sayable
-
-    def pairs(self, speeches: Sequence[Speech]) -> list[Pair]:
+    def preferences(self, speeches: Sequence[Speech]) -> list[Preference]:
         """Each speech beside one of another cluster, made by somebody who knew the same, with the names that fit."""
         rng = np.random.default_rng([self.seed, len(speeches)])
         pool: dict[tuple[object, int], list[Speech]] = {}
         for one in self.said:
-            pool.setdefault((self._knows(one)[0], self.cluster(one)), []).append(one)
-        return [pair for one in speeches if (pair := self._pair(one, pool, rng)) is not None]
+            pool.setdefault((self._knows(one)[0], self._cluster(one)), []).append(one)
+        gains, found = self.gains(speeches), []
+        for one in speeches:
+            (known, sayable), own = self._knows(one), self._cluster(one)
+            gain = {} if known not in gains else dict(zip(sayable, gains[known][:, sayable.index(own)], strict=True))
+            others = [cluster for cluster in sayable if gain.get(cluster) and (known, cluster) in pool]
+            if not others:
+                continue
+            other = int(rng.choice(others))
+            near = pool[known, other]
+            like, order = near[int(rng.integers(len(near)))], rng.permutation(len(one.decision.state.roles)).tolist()
+            there, here = filled(like.response, standings(one.decision.state, one.me), order), one.decision.response
+            if there is None:
+                continue
+            prompt, wins = one.decision.prompt, gain[other] > 0
+            pair = Pair(prompt, there, here) if wins else Pair(prompt, here, there)
+            found.append(Preference(one.role, *((other, own) if wins else (own, other)), pair))
+        return found
 
-    def _pair(
-        self, speech: Speech, pool: dict[tuple[object, int], list[Speech]], rng: np.random.Generator
-    ) -> Pair | None:
-        if (found := self.worth(speech)) is None:
-            return None
-        (weights, values, sayable), known, state = found, self._knows(speech)[0], speech.decision.state
-        own = [sayable.index(self.cluster(speech))]
-        heavier, above = (weights - weights[:, own]).mean(axis=0), values - values[:, own]
-        gain = above.mean(axis=0)
-        least = stdtrit(len(values) - 1, SURE) * above.std(axis=0, ddof=1) + TIE
-        sure = (np.abs(gain) > least) & (gain * heavier > 0)
-        others = [place for place, cluster in enumerate(sayable) if sure[place] and (known, cluster) in pool]
-        if not others:
-            return None
-        place = int(rng.choice(others))
-        near = pool[known, sayable[place]]
-        order = rng.permutation(len(state.roles)).tolist()
-        other = filled(near[int(rng.integers(len(near)))].response, standings(state, speech.me), order)
-        if other is None:
-            return None
-        said = speech.decision.response
-        better, worse = (other, said) if gain[place] > 0 else (said, other)
-        return Pair(speech.decision.prompt, better, worse)
+    def gains(self, speeches: Sequence[Speech]) -> Mapping[object, Weights]:
+        """``{what is known: gain[i, j]}``: how much more one cluster is worth than another, 0 where that isn't sure.
 
-    def told(self, speeches: Sequence[Speech]) -> Iterator[str]:
-        """Of every role, the cluster that gained most, for people."""
-        for role, clusters in self.speaker.clusters.items():
-            said, meant = (np.zeros(len(clusters.members)) for _ in range(2))
-            for one in speeches:
-                if one.role == role and (found := self.worth(one)) is not None:
-                    said[self.cluster(one)] += 1
-                    meant[list(found[2])] += found[0].mean(axis=0)
-            if said.any():
-                best = int(np.argmax(meant - said))
-                text, _ = clusters.members[best][0]
-                shares = f"{said[best] / said.sum():.2f} said, {meant[best] / said.sum():.2f} in the policy"
-                yield f"{role}: {shares}: {text}"
+        Of all information sets in which a speech was made, and every solution came.
+        """
+        met = {
+            known: sayable
+            for known, sayable in map(self._knows, speeches)
+            if all(known in one.policy and known in one.values for one in self.solutions)
+        }
+        compared = max(1, sum(comb(len(sayable), 2) for sayable in met.values()))
+        quantile = stdtrit(len(self.solutions) - 1, 1 - FALSE / (2 * compared))
+        gains = {}
+        for known in met:
+            weights, values = (
+                np.array([part[known] for part in parts]) for parts in zip(*self.solutions, strict=True)
+            )  # of shape (solutions, clusters)
+            heavier, above = (each[:, :, None] - each[:, None, :] for each in (weights, values))
+            gain, heavier = above.mean(axis=0), heavier.mean(axis=0)
+            sure = np.abs(gain) > quantile * above.std(axis=0, ddof=1) + TIE
+            gains[known] = np.where(sure & (gain * heavier > 0), gain, 0.0)
+        return gains
 
-    def cluster(self, speech: Speech) -> int:
+    def told(self, preferences: Sequence[Preference]) -> Iterator[str]:
+        """What is preferred most often to what, for people."""
+        for (role, *both), times in Counter(one[:3] for one in preferences).most_common(5):
+            better, worse = (self.speaker.clusters[role].members[int(cluster)][0][0] for cluster in both)
+            yield f"{role}: {better!r} before {worse!r}, {times:,} times"
+
+    def _cluster(self, speech: Speech) -> int:
         return self.speaker.clusters[speech.role].of[speech.words]
 
     def _knows(self, speech: Speech) -> tuple[object, tuple[int, ...]]:
         return self.speaker.knows(speech.decision.origin["scenario"], speech.decision.state, speech.me)
 
 
-def solved(scenarios: Sequence[Scenario], said: Sequence[Speech], played: Played, solving: Solving) -> Latent:
+def solved(
+    scenarios: Sequence[Scenario], said: Sequence[Speech], played: Played, clusters: int, traversals: int, seed: int
+) -> Latent:
     """The policy over what was ``said``, among players who name others as they were seen to in what was ``played``."""
-    codes = clustered([unnamed(one.words) for one in said], solving.clusters, solving.seed).of
     words: dict[str, list[str]] = {}
     for one in said:
         words.setdefault(one.role, []).append(one.words)
-    by_role = {role: clustered(own, solving.clusters, solving.seed) for role, own in sorted(words.items())}
-    speaker = Speaker(by_role, Listener(codes))
+    by_role = {role: clustered(own, clusters, seed) for role, own in sorted(words.items())}
+    speaker = Speaker(by_role, Listener(clustered([unnamed(one.words) for one in said], clusters, seed).of))
     games = {scenario.name: scenario.game() for scenario in scenarios}
     choices, deals = [], []
     for made in played.choices:
@@ -165,9 +166,9 @@ def solved(scenarios: Sequence[Scenario], said: Sequence[Speech], played: Played
         deals.append((made.origin["scenario"], made.origin["seed"]))
     places = {deal: place for place, deal in enumerate(dict.fromkeys(deals))}
     solutions = []
-    for sample in range(solving.samples):
-        rng = np.random.default_rng([solving.seed, sample])
+    for sample in range(SOLUTIONS):
+        rng = np.random.default_rng([seed, sample])
         drawn = np.bincount(rng.integers(len(places), size=len(places)), minlength=len(places))
         village = Village(scenarios, speaker, fitted(choices, [int(drawn[places[deal]]) for deal in deals]))
-        solutions.append(solve(village, village.seats, solving.traversals, rng))
-    return Latent(speaker, solutions, said, solving.seed)
+        solutions.append(solve(village, village.seats, traversals, rng))
+    return Latent(speaker, solutions, said, seed)

@@ -15,7 +15,6 @@ from benchmark.improve.methods.lspo.choices import Listener, Weights
 from benchmark.improve.methods.lspo.regret import Decision, place_of
 from benchmark.improve.methods.lspo.speeches import Clusters, filled, named_in, needs_of, standings
 from textgames.scenarios import Scenario
-from textgames.social.werewolf import rules
 from textgames.social.werewolf.game import SILENCE
 from textgames.social.werewolf.rules import NOBODY, Phase, WerewolfState
 
@@ -111,7 +110,7 @@ class Village:
     def after(self, node: Node, action: int) -> Node:
         luck = node.luck
         words = self._speaker.words(node.state, action, luck.members[node.rounds], luck.orders[node.rounds])
-        return self._to_speech(self._next(node, rules.play_speech(node.state, words)))
+        return self._to_speech(self._next(node, {self._games[node.scenario].to_move(node.state)[0]: words}))
 
     def returns(self, node: Node) -> Sequence[float]:
         return (*node.returns, *[0.0] * (self.seats - len(node.returns)))
@@ -119,41 +118,34 @@ class Village:
     def _to_speech(self, node: Node) -> Node:
         """The node after the votes, the nights, and the silence of those who know nothing to say."""
         while not node.returns:
-            state = node.state
+            state, chosen = node.state, dict[str, str]()
             if state.phase is Phase.SPEECHES:
                 seat = state.speakers[0]
                 found = Decision(seat, *self._speaker.knows(node.scenario, state, seat))
                 if found.actions:
                     return node._replace(found=found)
-                node = self._next(node, rules.play_speech(state, SILENCE))
-            elif state.phase is Phase.VOTE:
-                node = self._next(node, rules.play_vote(state, self._named(node)))
-            else:
-                node = self._next(node, rules.play_night(state, self._named(node), True))
+                chosen = {self._games[node.scenario].players[seat]: SILENCE}
+            node = self._next(node, chosen or self._named(node))
         return node
 
-    def _named(self, node: Node) -> dict[int, int]:
+    def _named(self, node: Node) -> dict[str, str]:
         """Whom everybody names who is to name somebody now."""
         game, weigh, chosen = self._games[node.scenario], self._weights.get, {}
         for player in game.to_move(node.state):
             me, luck = game.players.index(player), node.luck.names[node.rounds]
-            targets = targets_of(game.players, game.legal_actions(node.state, player))
-            seen = self._speaker.listener.options(node.state, me, targets)
+            names = game.legal_actions(node.state, player)
+            targets = targets_of(game.players, names)
             values = [  # -1, nobody, is the last
-                sum([weigh(name, 0.0) for name in one], luck[me][target])
-                for one, target in zip(seen, targets, strict=True)
+                sum([weigh(name, 0.0) for name in seen], luck[me][target])
+                for seen, target in zip(self._speaker.listener.options(node.state, me, targets), targets, strict=True)
             ]
-            chosen[me] = targets[values.index(max(values))]
+            chosen[player] = names[values.index(max(values))]
         return chosen
 
-    def _next(self, node: Node, state: WerewolfState) -> Node:
-        rounds, returns = node.rounds + 1, tuple[float, ...]()
-        if state.phase is Phase.OVER:
-            won = rules.winner(state) == rules.WOLF
-            returns = tuple([1.0 if (role == rules.WOLF) == won else -1.0 for role in state.roles])
-        elif rounds == self._scenarios[node.scenario].horizon:
-            returns = (0.0,) * len(state.roles)
-        return Node(node.scenario, state, node.luck, rounds, None, returns)
+    def _next(self, node: Node, chosen: Mapping[str, str]) -> Node:
+        ((_, state, rewards, over),) = self._games[node.scenario].outcomes(node.state, chosen)
+        over = over or node.rounds + 1 == self._scenarios[node.scenario].horizon
+        return Node(node.scenario, state, node.luck, node.rounds + 1, returns=tuple(rewards.values()) if over else ())
 
 
 def targets_of(players: Sequence[str], names: Sequence[str]) -> list[int]:
