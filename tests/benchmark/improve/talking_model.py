@@ -17,6 +17,7 @@ VARIES = re.compile(r"(player_\d is a (?:wolf|villager)|player_\d|\d+|nobody|, |
 
 def played_by(agent: dict, episodes: int, out: Path, seed: int = 0) -> Path:
     """The run folder of an agent's own play on training seeds."""
+    out.mkdir(exist_ok=True)
     task = ImprovementTask(
         agent, ("werewolf-5",), SpendingMeter(Budget(), out / "seconds"), seed, out, lambda _: None, quiet=True
     )

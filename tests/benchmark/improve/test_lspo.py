@@ -128,7 +128,7 @@ def test_weights_of_choices_are_found_where_there_are_some_and_nowhere_else(heed
 def pairs_of(player: str, out: Path):
     """What a player of the tests prefers to say."""
     played = play_in([played_by({"spec": f"{TALKERS}:{player}"}, 120, out)], "direct")
-    latent = solved([*find_scenarios(["werewolf-5"]).values()], played.speeches, played, 4, 1500, seed=0)
+    latent = solved([*find_scenarios(["werewolf-5"]).values()], played.speeches, played, 4, 4000, seed=0)
     return [one.pair for one in latent.preferences(played.speeches)]
 
 

@@ -26,8 +26,7 @@ def base(tmp_path_factory):
 
 def command(base: dict, *more: object) -> list[str]:
     own = ("--agent", base["spec"], "--mode", "direct", "--scenario", "werewolf-5", "--eval-episodes", 0)
-    settings = ("--set", "episodes=100", "--set", "attempts=2", "--budget-calls", 3500)  # for one round of two
-    return [str(one) for one in ("improve", "lspo", *own, *settings, "--out", "o", *more)]
+    return [str(one) for one in ("improve", "lspo", *own, "--out", "o", *more)]
 
 
 def share_told(folder: Path) -> float:
@@ -38,53 +37,45 @@ def share_told(folder: Path) -> float:
     return sum("I am the seer" in one.words for one in knew) / len(knew)
 
 
-@pytest.fixture(scope="module")
-def improved(base, tmp_path_factory):
-    """The folder of a call that nothing has interrupted, and what it said."""
-    place = tmp_path_factory.mktemp("improved")
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmark.cli", *command(base)],
-        cwd=place, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return place / "o", done.stderr
+def told_in(err: str) -> list[str]:
+    return [line for line in err.splitlines() if line.startswith("round ") or " before " in line]
 
 
-def test_a_model_says_more_often_what_helps_its_side(base, improved, workplace):
-    folder, said = improved
-    assert "seer: 'I am the seer, and ⟦wolf 1⟧ is a wolf.' before" in said
-    assert "the budget is spent" in said  # before a second round
-    before = share_told(played_by(base, 200, workplace))
-    after = share_told(played_by({**base, "spec": f"hf:{folder / 'model-1'}"}, 200, workplace))
-    assert before < 0.6
-    assert after > before + 0.15
-
-
-def test_its_folder_may_be_moved_and_plays(improved, workplace, textbench):
-    shutil.copytree(improved[0], "moved")
-    assert Path("moved/agent.toml").read_text().startswith('spec = "hf:model-1"\n')
-    done = textbench("run", "--agent", "moved", "--scenario", "werewolf-5", "--episodes", 3, "--out", "run", "--quiet")
-    assert done.code == 0, done.err
-    assert len(play_in([Path("run")], "direct").speeches) > 6
-
-
-def test_killed_in_its_training_it_goes_on_and_ends_equal_to_the_last_bit(base, improved, workplace, textbench):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmark.cli", *command(base)], env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+def test_killed_in_its_training_it_goes_on_to_a_model_that_says_what_helps(base, workplace, textbench):
+    settings = ("--set", "episodes=100", "--set", "attempts=2", "--budget-calls", 3500)  # for one round of two
+    with Path("first.txt").open("w") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "benchmark.cli", *command(base, *settings)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=stream,
+        )  # fmt: skip
     while process.poll() is None and not Path("o/dpo-model-1").exists():
         time.sleep(0.05)
     assert process.poll() is None
     process.kill()
     process.wait()
     assert not Path("o/model-1").exists()
-    assert textbench(*command(base, "--quiet")).code == 0
-    for name in ("agent.toml", "model-1/adapter_model.safetensors"):
-        assert Path("o", name).read_bytes() == (improved[0] / name).read_bytes()
 
-
-def test_where_all_speeches_are_one_there_is_nothing_to_prefer(base, workplace, textbench):
-    done = textbench(*command(base, "--set", "clusters=1", "--set", "episodes=5"))
+    done = textbench(*command(base, *settings))
     assert done.code == 0, done.err
-    assert "0 pairs of answers" in done.err
+    told = told_in(done.err)
+    assert told == told_in(Path("first.txt").read_text())  # the same play, and the same pairs
+    assert told[1].startswith("seer: 'I am the seer, and ⟦wolf 1⟧ is a wolf.' before")
+    assert "the budget is spent" in done.err  # before a second round
+    assert not Path("o/dpo-model-1").exists()
+
+    shutil.move("o", "moved")
+    assert Path("moved/agent.toml").read_text().startswith('spec = "hf:model-1"\n')
+    done = textbench(
+        "run", "--agent", "moved", "--scenario", "werewolf-5", "--episodes", 200, "--out", "run", "--quiet"
+    )
+    assert done.code == 0, done.err
+    before = share_told(played_by(base, 200, workplace / "before"))
+    assert before < 0.6
+    assert share_told(Path("run")) > before + 0.15
+
+
+def test_where_all_speeches_are_alike_there_is_nothing_to_prefer(base, workplace, textbench):
+    done = textbench(*command(base, "--set", "clusters=1", "--set", "episodes=5", "--set", "traversals=20"))
+    assert done.code == 0, done.err
+    assert ", 0 pairs of answers" in done.err
     assert Path("o/agent.toml").read_text().startswith(f'spec = "{base["spec"]}"\n')

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from agents.analysis.inspection import TIE
+from agents.common.intervals import student_quantile
 from benchmark.errors import UsageError
 from benchmark.improve.methods.dpo import Pair
 from benchmark.improve.methods.lspo.choices import Choice, Listener, fitted
@@ -28,7 +28,7 @@ from benchmark.show.training_data import RecordedDecision, Source
 from textgames.scenarios import Scenario
 from textgames.social.werewolf.rules import Phase
 
-SOLUTIONS = 16
+SOLUTIONS = 8
 FALSE = 0.05  # the chance that anything is preferred where nothing is better; shared among comparisons (Bonferroni)
 
 
@@ -122,7 +122,7 @@ class Latent(NamedTuple):
             if all(known in one.policy and known in one.values for one in self.solutions)
         }
         compared = max(1, sum(comb(len(sayable), 2) for sayable in met.values()))
-        quantile = stdtrit(len(self.solutions) - 1, 1 - FALSE / (2 * compared))
+        quantile = student_quantile(len(self.solutions) - 1, 1 - FALSE / compared)
         gains = {}
         for known in met:
             weights, values = (
