@@ -42,7 +42,7 @@ def told_in(err: str) -> list[str]:
 
 
 def test_killed_in_its_training_it_goes_on_to_a_model_that_says_what_helps(base, workplace, textbench):
-    settings = ("--set", "episodes=100", "--set", "attempts=2", "--budget-calls", 3500)  # for one round of two
+    settings = ("--set", "episodes=150", "--set", "attempts=2", "--budget-calls", 4900)  # for one round of two
     with Path("first.txt").open("w") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "benchmark.cli", *command(base, *settings)],

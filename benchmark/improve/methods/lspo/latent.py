@@ -2,21 +2,21 @@
 
 The finite game is solved :data:`SOLUTIONS` times, each time with the choices of other games, drawn with replacement:
 regret matching takes every difference for real, that of chance too. A cluster is preferred to another where the policy
-gives it more weight and it is surely worth more: by Student's quantile with the standard error that the solutions show,
-at a level that leaves :data:`FALSE` for all comparisons together. Weights alone would not tell, as they are near 0 or 1
-wherever a difference has the same sign.
+gives it more weight and it is surely worth more: by Student's test with the standard error that the solutions show, so
+that :data:`FALSE` of all that is preferred is expected to be chance (Benjamini and Hochberg, 1995). Weights alone would
+not tell, as they are near 0 or 1 wherever a difference has the same sign.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import comb
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtr
+from scipy.stats import false_discovery_control
 
 from agents.analysis.inspection import TIE
-from agents.common.intervals import student_quantile
 from benchmark.errors import UsageError
 from benchmark.improve.methods.dpo import Pair
 from benchmark.improve.methods.lspo.choices import Choice, Listener, fitted
@@ -29,7 +29,7 @@ from textgames.scenarios import Scenario
 from textgames.social.werewolf.rules import Phase
 
 SOLUTIONS = 8
-FALSE = 0.05  # the chance that anything is preferred where nothing is better; shared among comparisons (Bonferroni)
+FALSE = 0.05  # also the chance that anything is preferred where nothing is better
 
 
 class Speech(NamedTuple):
@@ -116,23 +116,21 @@ class Latent(NamedTuple):
 
         Of all information sets in which a speech was made, and every solution came.
         """
-        met = {
-            known: sayable
-            for known, sayable in map(self._knows, speeches)
-            if all(known in one.policy and known in one.values for one in self.solutions)
-        }
-        compared = max(1, sum(comb(len(sayable), 2) for sayable in met.values()))
-        quantile = student_quantile(len(self.solutions) - 1, 1 - FALSE / compared)
-        gains = {}
+        known_in = [one.policy.keys() & one.values.keys() for one in self.solutions]
+        met = dict.fromkeys(known for known, _ in map(self._knows, speeches) if all(known in one for one in known_in))
+        gains, chances = {}, {}
         for known in met:
             weights, values = (
                 np.array([part[known] for part in parts]) for parts in zip(*self.solutions, strict=True)
             )  # of shape (solutions, clusters)
             heavier, above = (each[:, :, None] - each[:, None, :] for each in (weights, values))
-            gain, heavier = above.mean(axis=0), heavier.mean(axis=0)
-            sure = np.abs(gain) > quantile * above.std(axis=0, ddof=1) + TIE
-            gains[known] = np.where(sure & (gain * heavier > 0), gain, 0.0)
-        return gains
+            gain, error = above.mean(axis=0), above.std(axis=0, ddof=1) + TIE
+            chances[known] = 2 * stdtr(len(self.solutions) - 1, -np.abs(gain) / error)
+            gains[known] = np.where(gain * heavier.mean(axis=0) > 0, gain, 0.0)
+        pairs = {known: np.triu_indices(len(each), 1) for known, each in chances.items()}
+        compared = np.concatenate([[], *(chances[known][where] for known, where in pairs.items())])
+        limit = max(compared[false_discovery_control(compared) <= FALSE], default=-1.0)
+        return {known: np.where(chances[known] <= limit, gain, 0.0) for known, gain in gains.items()}
 
     def told(self, preferences: Sequence[Preference]) -> Iterator[str]:
         """What is preferred most often to what, for people."""
