@@ -1,4 +1,4 @@
-"""The method lspo as its user runs it: a model comes to say what helps its side, or it stays as it is."""
+"""The method lspo as its user runs it: it goes on where it was killed, and more seers tell; or the agent stays."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 
 from benchmark.improve.methods.lspo.latent import play_in
 from benchmark.improve.methods.lspo.speeches import standings
-from tests.benchmark.improve.talking_model import make_talking_model, played_by
+from tests.benchmark.improve.talking_model import make_talking_model
 from textgames.social.werewolf.rules import SEER
 
 ROOT = Path(__file__).parents[3]
@@ -29,11 +29,13 @@ def command(base: dict, *more: object) -> list[str]:
     return [str(one) for one in ("improve", "lspo", *own, "--out", "o", *more)]
 
 
-def share_told(folder: Path) -> float:
+def share_told(textbench, out: str, *agent: object) -> float:
     """How often a seer who has seen a wolf says so."""
-    seers = [one for one in play_in([folder], "direct").speeches if one.role == SEER]
+    own = ("run", "--agent", *agent, "--temperature", 1, "--scenario", "werewolf-5", "--episodes", 400, "--quiet")
+    assert textbench(*own, "--out", out).code == 0
+    seers = [one for one in play_in([Path(out)], "direct").speeches if one.role == SEER]
     knew = [one for one in seers if any(kind.startswith("wolf") for kind in standings(one.decision.state, one.me))]
-    assert len(knew) > 30
+    assert len(knew) > 100
     return sum("I am the seer" in one.words for one in knew) / len(knew)
 
 
@@ -41,8 +43,9 @@ def told_in(err: str) -> list[str]:
     return [line for line in err.splitlines() if line.startswith("round ") or " before " in line]
 
 
-def test_killed_in_its_training_it_goes_on_to_a_model_that_says_what_helps(base, workplace, textbench):
-    settings = ("--set", "episodes=150", "--set", "attempts=2", "--budget-calls", 4900)  # for one round of two
+def test_killed_in_its_training_it_goes_on_with_the_same_pairs_and_more_seers_tell(base, workplace, textbench):
+    sizes = ("--set", "episodes=150", "--set", "attempts=2", "--budget-calls", 4900)  # for one round of two
+    settings = ("--seed", 2, *sizes)  # of 0, 1 and 2 the one with many pairs; the others change nothing
     with Path("first.txt").open("w") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "benchmark.cli", *command(base, *settings)],
@@ -58,20 +61,15 @@ def test_killed_in_its_training_it_goes_on_to_a_model_that_says_what_helps(base,
     done = textbench(*command(base, *settings))
     assert done.code == 0, done.err
     told = told_in(done.err)
+    assert len(told) > 1
     assert told == told_in(Path("first.txt").read_text())  # the same play, and the same pairs
-    assert told[1].startswith("seer: 'I am the seer, and ⟦wolf 1⟧ is a wolf.' before")
     assert "the budget is spent" in done.err  # before a second round
     assert not Path("o/dpo-model-1").exists()
 
     shutil.move("o", "moved")
     assert Path("moved/agent.toml").read_text().startswith('spec = "hf:model-1"\n')
-    done = textbench(
-        "run", "--agent", "moved", "--scenario", "werewolf-5", "--episodes", 200, "--out", "run", "--quiet"
-    )
-    assert done.code == 0, done.err
-    before = share_told(played_by(base, 200, workplace / "before"))
-    assert before < 0.6
-    assert share_told(Path("run")) > before + 0.15
+    before = share_told(textbench, "before", base["spec"], "--mode", "direct")
+    assert share_told(textbench, "after", "moved") > before + 0.05
 
 
 def test_where_all_speeches_are_alike_there_is_nothing_to_prefer(base, workplace, textbench):
