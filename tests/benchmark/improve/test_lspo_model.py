@@ -44,8 +44,9 @@ def told_in(err: str) -> list[str]:
 
 
 def test_killed_in_its_training_it_goes_on_with_the_same_pairs_and_more_seers_tell(base, workplace, textbench):
+    # of the seeds 0, 1 and 2 the one with many pairs at so few traversals; the others change nothing
     sizes = ("--set", "episodes=150", "--set", "attempts=2", "--budget-calls", 4900)  # for one round of two
-    settings = ("--seed", 2, *sizes)  # of 0, 1 and 2 the one with many pairs; the others change nothing
+    settings = ("--seed", 2, "--set", "traversals=4000", *sizes)
     with Path("first.txt").open("w") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "benchmark.cli", *command(base, *settings)],

@@ -20,7 +20,7 @@ def improve(
     attempts: int = 4,
     temperature: float = 1.0,
     clusters: int = 4,
-    traversals: int = 4000,
+    traversals: int = 12_000,
     rounds: int = 2,
     beta: float = 0.1,
     sft: float = 1.0,
