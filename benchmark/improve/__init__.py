@@ -30,6 +30,7 @@ IMPROVERS = {
     "gepa": Improver("benchmark.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
     "library": Improver("benchmark.improve.methods.library:improve", "collect lessons from failures that help"),
     "preferences": Improver("benchmark.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
+    "lspo": Improver("benchmark.improve.methods.lspo.improve:improve", "tune what is said in Werewolf (LSPO)"),
     "program": Improver("benchmark.improve.methods.program:improve", "let a language model write a program that plays"),
     "code-model": Improver(
         "benchmark.improve.methods.code_model:improve", "let a language model write the rules that a planner plays by"

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmark.improve.budget import SpendingMeter
-from benchmark.improve.plays import Play, play
+from benchmark.improve.plays import OTHER, Play, play
 from benchmark.improve.questions import CALLS_NAME, Questions
 from benchmark.play.agents.objects import AgentTable
+from benchmark.runs.plan import find_scenarios, num_players
 from textgames.scenarios import TRAINING_SEEDS
 
 _STREAM = 0x1A9E0  # keeps the order of the seeds apart from everything else that is drawn with a task's seed
@@ -50,9 +51,17 @@ class ImprovementTask:
         return [TRAINING_SEEDS[place] for place in order[after : after + count].tolist()]
 
     def play(
-        self, agent: AgentTable, seeds: Sequence[int], label: str = "play", *, resample: int | None = None
+        self,
+        agent: AgentTable,
+        seeds: Sequence[int],
+        label: str = "play",
+        *,
+        against: AgentTable | None = None,
+        resample: int | None = None,
     ) -> Play:
         """The episodes of an agent on these training seeds of all scenarios, in a run folder below ``out/plays``.
+
+        In games for several it has all seats, or shares them with the one that it plays ``against``.
 
         Raises:
             BudgetSpentError: the budget was spent before, or its seconds are.
@@ -60,7 +69,18 @@ class ImprovementTask:
         """
         folder = self.out / "plays" / label
         what = folder, agent, self.scenarios, seeds, self.meter, self.say
-        return play(*what, resample=resample, quiet=self.quiet)
+        return play(*what, against=against, resample=resample, quiet=self.quiet)
+
+    def both(self, before: AgentTable, after: AgentTable, seeds: Sequence[int]) -> tuple[Play, Play]:
+        """Two agents on the same seeds; where several play they meet, as all seats of one say nothing of its strength.
+
+        Raises:
+            BudgetSpentError: the budget reaches for one of them at most.
+        """
+        if all(num_players(scenario) == 1 for scenario in find_scenarios(self.scenarios).values()):
+            return self.play(before, seeds, "before"), self.play(after, seeds, "after")
+        met = self.play(after, seeds, "met", against=before)
+        return met._replace(who=OTHER), met
 
     def is_better(self, after: Play, before: Play) -> bool:
         """Whether an agent did better than another on the same seeds; the user is told what both got."""

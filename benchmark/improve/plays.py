@@ -3,7 +3,7 @@
 ``agent, seeds -> plan -> Session -> Play``. What is played is in the folder's name, so that equal plays are one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,8 +24,8 @@ from benchmark.runs.provenance import data_digest, file_digest
 from benchmark.runs.record import Record, answers_of, paid_tokens
 from textgames.scenarios import Scenario
 
-PLAYER = "agent"
-"""What the player is called in these folders."""
+PLAYER, OTHER = "agent", "other"
+"""What the player is called in these folders, and who meets it there."""
 
 
 class Play(NamedTuple):
@@ -35,18 +35,22 @@ class Play(NamedTuple):
         folder: the run folder.
         scenarios: by name.
         records: of every scored episode, in the order of scenarios and seeds.
+        who: whose returns are told.
     """
 
     folder: Path
     scenarios: dict[str, Scenario]
     records: tuple[Record, ...]
+    who: str = PLAYER
 
     @property
     def returns(self) -> dict[tuple[str, int], float]:
-        """``{(scenario, seed): return}``, the mean over the players where several play."""
-        means = [float(np.mean([*record["returns"].values()])) for record in self.records]
-        places = [(record["scenario"], record["seed"]) for record in self.records]
-        return dict(zip(places, means, strict=True))
+        """``{(scenario, seed): return}``, the mean over its seats where it has several."""
+        found: dict[tuple[str, int], list[float]] = {}
+        for record in self.records:
+            own = [record["returns"][player] for player, agent in record["agents"].items() if agent == self.who]
+            found.setdefault((record["scenario"], record["seed"]), []).extend(own)
+        return {place: float(np.mean(own)) for place, own in found.items()}
 
     @property
     def mean(self) -> float:
@@ -62,6 +66,7 @@ def play(
     meter: SpendingMeter,
     say: Callable[[str], None],
     *,
+    against: AgentTable | None = None,
     resample: int | None = None,
     quiet: bool = False,
 ) -> Play:
@@ -74,6 +79,8 @@ def play(
         seeds: of the episodes, the same in every scenario.
         meter: is charged.
         say: is told who can't play what.
+        against: another agent, with whom it shares the seats of a game for several, as :mod:`benchmark.runs.tournament`
+            seats two: each has every seat once on every seed. Without one it has all seats.
         resample: draws the player's samples anew, as the option of a run.
         quiet: show no progress.
 
@@ -84,9 +91,14 @@ def play(
     meter.check()
     seeds = sorted(set(seeds))
     # texts are known by what they say, wherever they lie
-    who = {name: file_digest(str(prompt_path(value))) if name == "prompts" else value for name, value in agent.items()}
-    folder = folder.with_name(f"{folder.name}-{data_digest([who, scenarios, seeds, resample])[:8]}")
-    planned = _planned(folder, agent, scenarios, seeds, resample, say)
+    agents = {PLAYER: agent} if against is None else {PLAYER: agent, OTHER: against}
+    who = [
+        {name: file_digest(str(prompt_path(value))) if name == "prompts" else value for name, value in one.items()}
+        for one in agents.values()
+    ]
+    told = who[0] if against is None else who
+    folder = folder.with_name(f"{folder.name}-{data_digest([told, scenarios, seeds, resample])[:8]}")
+    planned = _planned(folder, agents, scenarios, seeds, resample, say)
     if not _is_played(folder):
         _go_on(folder, planned, meter, quiet)
     found = RunFolder.open(folder)
@@ -103,17 +115,17 @@ def play(
 
 def _planned(
     folder: Path,
-    agent: AgentTable,
+    agents: Mapping[str, AgentTable],
     scenarios: Sequence[str],
     seeds: Sequence[int],
     resample: int | None,
     say: Callable[[str], None],
 ) -> PlannedRun:
     """A run of these episodes; a plan of training seeds is the only thing in it that no option could say."""
-    own = without_spec(agent)
+    own = {name: options for name, table in agents.items() if (options := without_spec(table))}
     values: dict[str, Any] = {
-        "agents": (f"{PLAYER}={agent['spec']}",),
-        "agent_options": {PLAYER: own} if own else None,
+        "agents": tuple(f"{name}={table['spec']}" for name, table in agents.items()),
+        "agent_options": own or None,
         "scenarios": tuple(scenarios),
         "episodes": len(seeds),
         "resample": resample,
@@ -121,7 +133,8 @@ def _planned(
     }
     values = {name: value for name, value in values.items() if value is not None}
     planned = plan_run(RunOptions(**checked_options(values, {}), given=frozenset(values)), say)
-    chosen = dict.fromkeys(planned.plan.seeds, seeds)
+    tables = [one for one in planned.plan.seeds if {*one.agents} == agents.keys() or one.agents == (PLAYER,)]
+    chosen = dict.fromkeys(tables, seeds)
     return planned._replace(plan=Plan(planned.plan.scenarios, chosen))
 
 

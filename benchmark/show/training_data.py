@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from agents.analysis.inspection import TIE
 from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
 from agents.prompt import PromptMap, as_text
-from agents.turn import Message, TurnRequest, without_prefix
+from agents.turn import Message, Prompt, TurnRequest, without_prefix
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
@@ -47,6 +47,7 @@ class RecordedDecision(NamedTuple):
         prompt_map: what asks for it.
         response: what it answered, in the form of the prompt map's mode.
         result: the return of the player's episode.
+        state: of the game's rules, in which it was taken.
     """
 
     origin: Mapping[str, Any]
@@ -54,10 +55,16 @@ class RecordedDecision(NamedTuple):
     prompt_map: PromptMap
     response: str
     result: float
+    state: Any
 
     @property
     def action(self) -> str:
         return str(self.origin["action"])
+
+    @property
+    def prompt(self) -> Prompt:
+        """What it was asked, without the response's prefix, which the response has."""
+        return without_prefix(self.prompt_map(self.request))
 
 
 class Source:
@@ -149,7 +156,8 @@ class Source:
             if self._lenient and not _has_its_form(step.response, prompt_map.mode):
                 continue
             response = _in_mode(step.response, step.action, prompt_map.mode, names[agent])
-            yield RecordedDecision(origin, request, prompt_map, response, record["returns"][step.player])
+            result, state = record["returns"][step.player], replayed.states[step.round]
+            yield RecordedDecision(origin, request, prompt_map, response, result, state)
 
     def _records(self) -> Iterator[tuple[Record, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
         """Every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""
@@ -277,8 +285,7 @@ def _kind(solver: SearchPlayer | None) -> str:
 
 
 def _messages(decision: RecordedDecision) -> list[dict[str, str]]:
-    # without the response's prefix, which the response has
-    return [message._asdict() for message in without_prefix(decision.prompt_map(decision.request))]
+    return [message._asdict() for message in decision.prompt]
 
 
 def _said(response: str) -> list[dict[str, str]]:

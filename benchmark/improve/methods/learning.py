@@ -66,13 +66,15 @@ def config_of(
         return warmup_config(spec.removeprefix("hf:"), task.scenarios, decisions, **settings)
 
 
-def own_play(task: ImprovementTask, agent: AgentTable, episodes: int, attempts: int) -> list[Path]:
+def own_play(
+    task: ImprovementTask, agent: AgentTable, episodes: int, attempts: int, *, needed: bool = True
+) -> list[Path]:
     """Run folders of an agent's play on as many training seeds, ``attempts`` times with other samples.
 
     They are as many as the budget reaches for.
 
     Raises:
-        UsageError: it reaches for none.
+        UsageError: it reaches for none, and one is needed.
     """
     folders: list[Path] = []
     try:
@@ -81,30 +83,34 @@ def own_play(task: ImprovementTask, agent: AgentTable, episodes: int, attempts: 
             task.say(f"attempt {attempt} of {attempts}: mean return {play.mean:.3f} on {episodes} training seeds")
             folders.append(play.folder)
     except BudgetSpentError as spent:
-        if not folders:
+        if needed and not folders:
             raise UsageError(f"{spent}, and there is no play to learn from: give it more, or fewer episodes") from None
         task.say(str(spent))
     return folders
 
 
-def learnt(task: ImprovementTask, before: AgentTable, seconds: float) -> AgentTable:
+def trained(task: ImprovementTask, folder: str) -> AgentTable:
+    """The agent with the weights of a folder, which knows its mode and its prompts."""
+    taken = options_taken(f"hf:{folder}")[0].keys() - {"mode", "prompts", "adapter", "revision"}
+    return {"spec": f"hf:{folder}", **{option: value for option, value in task.agent.items() if option in taken}}
+
+
+def learnt(task: ImprovementTask, before: AgentTable, seconds: float, folder: str = MODEL) -> AgentTable:
     """What came of an agent after so many seconds of training, which are charged: the better one on fresh seeds.
 
-    That is the agent with the weights of ``task.out``, whose folder knows its mode and its prompts, or the one that it
-    was ``before``, since what is trained may also be spoilt. Where the budget is spent, nobody compares them.
+    That is the agent with the weights of that folder in ``task.out``, or the one that it was ``before``, since what is
+    trained may also be spoilt. Where the budget is spent, nobody compares them.
     """
     task.meter.charge(Spent(seconds=seconds))
-    taken = options_taken(f"hf:{MODEL}")[0].keys() - {"mode", "prompts", "adapter", "revision"}
-    own = {option: value for option, value in task.agent.items() if option in taken}
-    trained, here = {"spec": f"hf:{MODEL}", **own}, {"spec": f"hf:{task.out / MODEL}", **own}
-    return trained if plays_better(task, before, here) else before
+    better = plays_better(task, before, trained(task, str(task.out / folder)))
+    return trained(task, folder) if better else before
 
 
 def plays_better(task: ImprovementTask, before: AgentTable, after: AgentTable) -> bool:
     """Whether an agent does better on fresh seeds; also where the budget is spent before that is known."""
     seeds = task.seeds(COMPARED, after=len(TRAINING_SEEDS) - COMPARED)
     try:
-        first, second = task.play(before, seeds, "before"), task.play(after, seeds, "after")
+        first, second = task.both(before, after, seeds)
     except BudgetSpentError as spent:
         task.say(f"{spent}, so that nobody knows whether it plays better")
         return True

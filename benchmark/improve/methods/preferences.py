@@ -1,43 +1,19 @@
 """Preferences between single steps: the agent's own answers in one state, ranked by what their actions are worth.
 
-Direct preference optimisation (Rafailov et al., arXiv 2305.18290) by TRL's ``DPOTrainer``, on step-level preferences
-(Zhai et al., arXiv 2409.09345, who rank by values that a tree search estimates; here they are exact where the game is
-solved). ``sft`` adds the likelihood of the better answers to the loss, as RPO does (Pang et al., arXiv 2404.19733),
-which keeps it from falling with that of the worse ones.
+Direct preference optimisation on step-level preferences (Zhai et al., arXiv 2409.09345, who rank by values that a tree
+search estimates; here they are exact where the game is solved).
 """
 
 from collections.abc import Sequence
-from copy import deepcopy
 from pathlib import Path
-from shutil import rmtree
-from typing import TYPE_CHECKING, Any, NamedTuple
-from warnings import catch_warnings, simplefilter
 
-from agents.turn import Message, Prompt
-from benchmark.errors import UsageError
+from agents.turn import Message
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.methods.learning import MODEL, config_of, learnt, own_play, said_as_usage
+from benchmark.improve.methods.dpo import Pair, check_installed, prefer
+from benchmark.improve.methods.learning import config_of, learnt, own_play
 from benchmark.play.agents.objects import AgentTable
 from benchmark.score.results import read_columns
 from benchmark.show.training_data import Source, preferences
-from textgames.extras import missing_packages
-
-if TYPE_CHECKING:
-    from agents.msgrpo.configuration.config import MSGRPOConfig
-
-STATE = "dpo"
-"""The folder of TRL's checkpoints in the task's."""
-
-BATCH = 16  # pairs of an optimiser step
-STEPS_BETWEEN_CHECKPOINTS = 50
-
-
-class Pair(NamedTuple):
-    """Two answers to one prompt, the first worth more."""
-
-    prompt: Prompt
-    chosen: str
-    rejected: str
 
 
 def improve(
@@ -66,8 +42,7 @@ def improve(
         learning_rate: the highest.
         passes: how often the model goes through the pairs.
     """
-    if (missing := missing_packages("trl", "datasets", extra="trl")) is not None:
-        raise UsageError(f"the method preferences needs {missing}")
+    check_installed("preferences")
     config = config_of(task, episodes, rank=rank, learning_rate=learning_rate, passes=passes)
     player = {**task.agent, "temperature": temperature}
     pairs = pairs_of(own_play(task, player, episodes, attempts))
@@ -75,9 +50,8 @@ def improve(
         task.say("no two answers to one prompt are worth differently, so there is nothing to prefer")
         return task.agent
     task.say(f"{len(pairs):,} pairs of answers")
-    with said_as_usage(), task.meter.timed("training"), catch_warnings():
-        simplefilter("ignore", FutureWarning)  # TRL asks transformers by names that are being retired
-        _train(config, pairs, task.out / STATE, beta, sft)
+    with task.meter.timed("training"):
+        prefer(config, pairs, beta, sft)
     return learnt(task, task.agent, task.meter.seconds_of("training"))
 
 
@@ -88,76 +62,3 @@ def pairs_of(folders: Sequence[Path]) -> list[Pair]:
         Pair(tuple(Message(**one) for one in line["prompt"]), *(line[name][0]["content"] for name in Pair._fields[1:]))
         for line in lines
     )
-
-
-def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: float, sft: float) -> None:
-    """Write the trained model's folder; goes on from the last checkpoint of a call that was stopped."""
-    import torch
-    from transformers import set_seed
-    from transformers.trainer_utils import get_last_checkpoint
-    from transformers.utils.logging import disable_progress_bar
-    from trl import DPOConfig
-
-    from agents.msgrpo.__main__ import load
-    from agents.msgrpo.learner.prepare import prepare_model
-    from agents.msgrpo.run.saving.keeper import save_model
-    from agents.msgrpo.warmup.start import prompts_taught
-
-    disable_progress_bar()  # type: ignore[no-untyped-call]
-    model, tokenizer = load(config)
-    prompt_map = prompts_taught(config, model)
-    reference = None if config.lora_rank else deepcopy(model)  # of an adapter it is the model without it
-    model = prepare_model(model, tokenizer, config)
-    set_seed(config.seed)
-    settings = DPOConfig(
-        output_dir=str(state), beta=beta, learning_rate=config.learning_rate, num_train_epochs=config.update_passes,
-        per_device_train_batch_size=BATCH, lr_scheduler_type="linear", warmup_steps=10, seed=config.seed,
-        max_length=None, loss_type=["sigmoid", "sft"] if sft else ["sigmoid"], loss_weights=[1.0, sft] if sft else None,
-        use_cpu=not torch.cuda.is_available(), bf16=False, gradient_checkpointing=config.gradient_checkpointing,
-        save_strategy="steps", save_steps=STEPS_BETWEEN_CHECKPOINTS, save_total_limit=1, report_to="none",
-        logging_steps=10**6, disable_tqdm=True,
-    )  # fmt: skip
-    trainer = _trainer(model, reference, settings, tokenizer, pairs)
-    state.mkdir(parents=True, exist_ok=True)
-    last = get_last_checkpoint(str(state))  # type: ignore[no-untyped-call]
-    trainer.train(resume_from_checkpoint=last)
-    trained = trainer.accelerator.unwrap_model(trainer.model)
-    if "ref" in getattr(trained, "peft_config", {}):
-        trained.delete_adapter("ref")
-    folder = state.with_name(MODEL)
-    folder.mkdir(exist_ok=True)
-    save_model(trained.eval(), tokenizer, prompt_map, folder, trained.state_dict())
-    rmtree(state)
-
-
-def _trainer(model: Any, reference: Any, settings: Any, tokenizer: Any, pairs: Sequence[Pair]) -> Any:
-    """TRL's trainer on the tokens that the model meets in play, which its own reading of texts needn't give."""
-    from datasets import Dataset
-    from transformers import PrinterCallback
-    from trl import DPOTrainer
-
-    from agents.models.local.loading.adapters import save_pretrained
-    from agents.models.local.transformers import TransformersModel
-
-    class OnOurTokens(DPOTrainer):  # type: ignore[misc]
-        def _prepare_dataset(self, dataset: Any, *others: Any, **more: Any) -> Any:
-            return dataset
-
-        def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-            save_pretrained(self.accelerator.unwrap_model(self.model), output_dir or self.args.output_dir)
-
-    reader = TransformersModel(model, tokenizer)
-    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-
-    def said(response: str) -> list[int]:
-        return [*tokenizer(response, add_special_tokens=False)["input_ids"], *end]
-
-    rows = {
-        "prompt_ids": [list(ids) for ids in reader.encode([pair.prompt for pair in pairs])],
-        "chosen_ids": [said(pair.chosen) for pair in pairs],
-        "rejected_ids": [said(pair.rejected) for pair in pairs],
-    }
-    data = Dataset.from_dict(rows)
-    trainer = OnOurTokens(model, reference, args=settings, processing_class=tokenizer, train_dataset=data)
-    trainer.remove_callback(PrinterCallback)  # standard output is the result's
-    return trainer

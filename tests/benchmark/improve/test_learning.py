@@ -1,6 +1,7 @@
 """What came of training is handed back where it plays better, on seeds that nothing was learnt from."""
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from agents.models.provider import model_folder
 from benchmark.improve.budget import Budget, SpendingMeter
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods import learning
+from benchmark.improve.plays import Play
 
 
 @pytest.fixture
@@ -41,3 +43,25 @@ def test_where_the_budget_is_spent_it_is_said_that_nobody_knows(tmp_path, said):
     task = task_of("tiny-lake", "tiny", tmp_path, said, seconds=1.0)
     assert learning.learnt(task, task.agent, 2.0) == {"spec": f"hf:{learning.MODEL}"}
     assert "nobody knows" in said[-1]
+
+
+def met_in(scenario: str, out: Path, said: list[str]) -> tuple[ImprovementTask, Play, Play]:
+    meter = SpendingMeter(Budget(), out / "seconds.json")
+    task = ImprovementTask({"spec": "random"}, (scenario,), meter, 0, out, said.append, quiet=True)
+    return task, *task.both({"spec": "random"}, {"spec": "planner"}, task.seeds(5))
+
+
+@pytest.mark.parametrize(("scenario", "seats"), [("tic-tac-toe", 2), ("werewolf-5", 5)])
+def test_in_a_game_for_several_two_agents_meet_and_each_has_every_seat_once(scenario, seats, tmp_path, said):
+    _, before, after = met_in(scenario, tmp_path, said)
+    assert len(before.returns) == len(after.returns) == 5
+    held = Counter((one["seed"], player, who) for one in after.records for player, who in one["agents"].items())
+    assert set(held.values()) == {1}
+    assert len(held) == 5 * seats * 2
+
+
+def test_who_wins_such_meetings_is_the_better_one(tmp_path, said):
+    task, before, after = met_in("tic-tac-toe", tmp_path, said)
+    assert before.mean == -after.mean < 0  # the same games, in which one wins what the other loses
+    assert task.is_better(after, before)
+    assert not task.is_better(before, after)

@@ -87,7 +87,7 @@ def test_killed_in_its_training_it_goes_on_and_ends_equal_to_the_last_bit(textbe
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmark.cli", *command], env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
-    while process.poll() is None and not list(Path("o").glob("dpo/checkpoint-*/trainer_state.json")):
+    while process.poll() is None and not list(Path("o").glob("dpo-model/checkpoint-*/trainer_state.json")):
         time.sleep(0.05)
     assert process.poll() is None
     process.kill()
@@ -96,4 +96,4 @@ def test_killed_in_its_training_it_goes_on_and_ends_equal_to_the_last_bit(textbe
     assert improve(textbench, *more).code == 0
     weights = "model/adapter_model.safetensors"
     assert Path("o", weights).read_bytes() == Path("whole", weights).read_bytes()
-    assert not Path("o/dpo").exists()
+    assert not Path("o/dpo-model").exists()
