@@ -52,8 +52,10 @@ def with_texts(agent: AgentTable, texts: PromptTexts, mode: str, folder: Path) -
 
 def behind_the_rules(texts: PromptTexts, text: str) -> PromptTexts:
     """The texts with another one, in which nothing is filled in, behind the game's rules."""
-    place = "opening" if "$instructions" in texts.opening else "system"
-    return replace(texts, **{place: f"{getattr(texts, place)}\n\n{text.replace('$', '$$')}"})
+    text = text.replace("$", "$$")
+    if "$instructions" in texts.opening:
+        return replace(texts, opening=f"{texts.opening}\n\n{text}")
+    return replace(texts, system=f"{texts.system}\n\n{text}")
 
 
 def in_folder(agent: AgentTable, folder: Path) -> AgentTable:
