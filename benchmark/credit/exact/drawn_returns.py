@@ -14,7 +14,6 @@ import numpy as np
 from agents.msgrpo.credit.batch import Floats, Start
 from agents.turn import Policy
 from benchmark.credit.exact.answers import behaviour_of
-from benchmark.credit.exact.game_graph import GameGraph
 from benchmark.credit.exact.solution import joint, stand_ins_for
 from benchmark.credit.exact.truth import Truth
 from textgames.solving.state_space import END, Indices, joint_actions
@@ -27,8 +26,10 @@ class Chances:
         self.truth, self.graph = truth, truth.graph
         self.stand_ins = stand_ins_for(truth.graph, truth.invalid_action)
         behaviour = behaviour_of(truth.graph, truth.answers, truth.answers.responses)
-        self.invalid = behaviour.invalid
-        self.valid = behaviour.choices
+        self.invalid, self.valid = behaviour.invalid, behaviour.choices
+        self.outcome_sums = np.cumsum(truth.graph.space.chances)
+        self.player_of = np.array([each.player for each in truth.graph.decisions], dtype=np.intp)
+        self.state_of = np.array([each.state for each in truth.graph.decisions], dtype=np.intp)
 
     @cached_property
     def outcome_rewards(self) -> Floats:
@@ -111,8 +112,8 @@ class DrawnReturns:
             here, rounds = here[~left_over], rounds[~left_over]
             for choices in graph.round_choices[rounds].T:
                 invalid = (choices >= 0) & (self._rng.random(len(choices)) < step.invalid_share[choices])
-                returns[here[invalid], _players(graph)[graph.choice_decision[choices[invalid]]]] -= penalty
-            outcomes, _ = _drawn(np.cumsum(space.chances), space.first_outcome, rounds, self._rng)
+                returns[here[invalid], chances.player_of[graph.choice_decision[choices[invalid]]]] -= penalty
+            outcomes, _ = _drawn(chances.outcome_sums, space.first_outcome, rounds, self._rng)
             returns[here] += chances.outcome_rewards[outcomes]
             states[here] = space.successors[outcomes]
         self.tokens += round(tokens)
@@ -123,13 +124,8 @@ class DrawnReturns:
         chances, graph = self._chances, self._chances.graph
         questions = chances.truth.answers.question_of[number]
         lengths = np.where(questions >= 0, chances.answer_tokens[questions], 0.0)
-        of_state = np.bincount([each.state for each in graph.decisions], lengths, len(graph.states))
+        of_state = np.bincount(chances.state_of, lengths, len(graph.states))
         return float(of_state[states].sum())
-
-
-def _players(graph: GameGraph) -> Indices:
-    """(decisions,) whose each is."""
-    return np.array([each.player for each in graph.decisions], dtype=np.intp)
 
 
 def _drawn(sums: Floats, first: Indices, rows: Indices, rng: np.random.Generator) -> tuple[Indices, Any]:
