@@ -27,12 +27,12 @@ import numpy as np
 from agents.prompt import PromptMap
 from benchmark.errors import UsageError
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.methods.histories import with_history
+from benchmark.improve.methods.histories import RecordedEpisode, with_history
 from benchmark.improve.methods.learning import config_of, learnt, mode_of, own_play, plays_better, said_as_usage
 from benchmark.improve.prompts import in_folder, prompt_map_of, with_texts
 from benchmark.play.agents.objects import AgentTable
 from benchmark.score.results import read_columns
-from benchmark.show.training_data import EVALUATED, RecordedDecision, Source
+from benchmark.show.training_data import EVALUATED, Source
 
 if TYPE_CHECKING:
     from agents.msgrpo.warmup.imitation import TaughtDecision
@@ -44,15 +44,6 @@ HELD_OUT = 10
 MOST_WEIGHT = 20.0
 BEST = 10
 """How a return is called in prompts: from 0, the lowest of its scenario, to this."""
-
-
-class RecordedEpisode(NamedTuple):
-    """One player's part of an episode."""
-
-    scenario: str
-    seed: int
-    result: float  # its return
-    decisions: list[RecordedDecision]  # that were valid
 
 
 def improve(

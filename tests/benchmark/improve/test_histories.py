@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.prompt_texts import PromptTexts
-from benchmark.improve.methods.histories import HEAD, improving
-from benchmark.improve.methods.offline import RecordedEpisode
+from benchmark.improve.methods.histories import HEAD, RecordedEpisode, improving
 
 PLAY = ("--scenario", "frozen-lake", "--mode", "direct", "--seed-offset", 1000, "--quiet", "--json")
 

@@ -11,7 +11,8 @@ import pytest
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from benchmark.errors import UsageError
-from benchmark.improve.methods.offline import MOST_WEIGHT, RecordedEpisode, Shown, _saying, imitated, recorded
+from benchmark.improve.methods.histories import RecordedEpisode
+from benchmark.improve.methods.offline import MOST_WEIGHT, Shown, _saying, imitated, recorded
 from textgames.scenarios import SCENARIOS
 
 SEEDED = (*("run", "--agent", "random", "--scenario", "frozen-lake", "--mode", "direct", "--quiet", "--json"),)
