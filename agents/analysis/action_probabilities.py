@@ -87,13 +87,10 @@ def _scored(policy: Policy, requests: Sequence[TurnRequest]) -> list[dict[str, f
     turns = answered(policy.act(requests))
     if not all(turn.response.startswith(OPEN_TAG) for turn in turns):
         return None
-    scored: dict[str, dict[str, float] | None] = {}  # equal prompts, which mostly don't tell the time, are scored once
-    keys = []
-    for turn, request in zip(turns, requests, strict=True):
-        keys.append(repr((turn.prompt, request.legal_actions)))
-        if keys[-1] not in scored:
-            scored[keys[-1]] = score_actions(policy, turn.prompt, "", request.legal_actions)
-    found = [scored[key] for key in keys]
+    asked = [(turn.prompt, request.legal_actions) for turn, request in zip(turns, requests, strict=True)]
+    # equal prompts are scored once: most don't tell the time
+    scored = {(prompt, actions): score_actions(policy, prompt, "", actions) for prompt, actions in dict.fromkeys(asked)}
+    found = [scored[each] for each in asked]
     return [each for each in found if each is not None] if None not in found else None
 
 

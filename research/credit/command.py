@@ -17,7 +17,7 @@ TOKENS_PER_SECOND = 60_000
 """That a training run spends on one core, evaluations included; where the recipe credit was first run."""
 
 BASE_SECONDS = 30.0
-SECONDS_OF_BATCH = {"measure": 4.0, "draws": 1.2, "think": 14.0}
+SECONDS_OF_BATCH = {"measure": 1.7, "draws": 0.6, "think": 14.0}
 """Of the other kinds of jobs there: a base, and a batch of what is measured, by a tiny model that reasons."""
 
 

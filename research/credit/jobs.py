@@ -30,10 +30,9 @@ def jobs_of(study: Study) -> list[StudyJob]:
     A study that is cut short has whole runs of what is measured, the bases first, which rank the methods; then methods
     are trained on the first game and on the others, seed by seed; the model that reasons comes last.
     """
-    jobs = [*_plain_run(study, 0), *_measured(study, 0, STAGES[:1])]
-    jobs += _measured(study, 0, STAGES[1:])
-    for run in range(1, study.runs):
-        jobs += [*_plain_run(study, run), *_measured(study, run, STAGES)]
+    jobs = list[StudyJob]()
+    for run in range(study.runs):
+        jobs += [*_plain_run(study, run), *_measured(study, run)]
     jobs += [*_trained(study, study.trained[:1]), *_trained(study, study.trained[1:])]
     if study.thinking is not None:
         jobs += [StudyJob(f"think/{name}", "think", game=name) for name in study.thinking.temperatures]
@@ -82,12 +81,12 @@ def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
     return [*(job for group in tuned.values() for job in group), *trained]
 
 
-def _measured(study: Study, run: int, stages: Sequence[str]) -> list[StudyJob]:
-    """Everything that the instrument measures at some stages of a run of every game."""
+def _measured(study: Study, run: int) -> list[StudyJob]:
+    """Everything that the instrument measures of a run of every game, stage by stage."""
     sizes: dict[Kind, Any] = {"draws": study.draws, "measure": study.measurement}
     return [
         StudyJob(f"{kind}/{game}/{run}/{stage}", kind, (_source(game, run, stage),), game, run, stage)
-        for stage in stages
+        for stage in STAGES
         for kind, size in sizes.items()
         if size is not None
         for game, about in study.games.items()

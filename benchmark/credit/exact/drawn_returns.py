@@ -1,20 +1,21 @@
 """Fresh rollouts without play: returns drawn from the exact chances of a game and a policy.
 
 A method that asks for the returns of episodes from visited states is told them by playing in training. Where all
-chances are known, drawing from them gives returns of the same distribution some hundred times as fast: a round from the
+chances are known, drawing from them gives returns of the same distribution hundreds of times as fast: a round from the
 probabilities of everybody's choices, what comes of it from the game's chances, step by step for all episodes at once.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.msgrpo.credit.batch import Floats, Start
 from agents.turn import Policy
 from benchmark.credit.exact.answers import behaviour_of
-from benchmark.credit.exact.solution import joint, stand_ins_for
+from benchmark.credit.exact.solution import joint, stand_ins_for, stood_in_by
 from benchmark.credit.exact.truth import Truth
 from textgames.solving.state_space import END, Indices, joint_actions
 
@@ -24,12 +25,10 @@ class Chances:
 
     def __init__(self, truth: Truth) -> None:
         self.truth, self.graph = truth, truth.graph
-        self.stand_ins = stand_ins_for(truth.graph, truth.invalid_action)
         behaviour = behaviour_of(truth.graph, truth.answers, truth.answers.responses)
-        self.invalid, self.valid = behaviour.invalid, behaviour.choices
+        self._stood_in = stood_in_by(truth.graph, behaviour, stand_ins_for(truth.graph, truth.invalid_action))
+        self._executed = behaviour.choices + self._stood_in
         self.outcome_sums = np.cumsum(truth.graph.space.chances)
-        self.player_of = np.array([each.player for each in truth.graph.decisions], dtype=np.intp)
-        self.state_of = np.array([each.state for each in truth.graph.decisions], dtype=np.intp)
 
     @cached_property
     def outcome_rewards(self) -> Floats:
@@ -54,11 +53,9 @@ class Chances:
 
     def step(self, number: int) -> "_Step":
         """What a round after so many steps is drawn from."""
-        graph, invalid, valid = self.graph, self.invalid[number], self.valid[number]
-        stood_in = invalid[graph.choice_decision] * self.stand_ins
-        executed = valid + stood_in
-        shares = np.divide(stood_in, executed, out=np.zeros_like(executed), where=executed > 0)
-        return _Step(np.cumsum(joint(graph, executed)), shares)
+        executed = self._executed[number]
+        shares = np.divide(self._stood_in[number], executed, out=np.zeros_like(executed), where=executed > 0)
+        return _Step(np.cumsum(joint(self.graph, executed)), shares)
 
 
 class _Step(NamedTuple):
@@ -112,7 +109,7 @@ class DrawnReturns:
             here, rounds = here[~left_over], rounds[~left_over]
             for choices in graph.round_choices[rounds].T:
                 invalid = (choices >= 0) & (self._rng.random(len(choices)) < step.invalid_share[choices])
-                returns[here[invalid], chances.player_of[graph.choice_decision[choices[invalid]]]] -= penalty
+                returns[here[invalid], graph.player_of[graph.choice_decision[choices[invalid]]]] -= penalty
             outcomes, _ = _drawn(chances.outcome_sums, space.first_outcome, rounds, self._rng)
             returns[here] += chances.outcome_rewards[outcomes]
             states[here] = space.successors[outcomes]
@@ -124,11 +121,11 @@ class DrawnReturns:
         chances, graph = self._chances, self._chances.graph
         questions = chances.truth.answers.question_of[number]
         lengths = np.where(questions >= 0, chances.answer_tokens[questions], 0.0)
-        of_state = np.bincount(chances.state_of, lengths, len(graph.states))
+        of_state = np.bincount(graph.state_of, lengths, len(graph.states))
         return float(of_state[states].sum())
 
 
-def _drawn(sums: Floats, first: Indices, rows: Indices, rng: np.random.Generator) -> tuple[Indices, Any]:
+def _drawn(sums: Floats, first: Indices, rows: Indices, rng: np.random.Generator) -> tuple[Indices, NDArray[np.bool_]]:
     """One of the entries of each row, by their probabilities, and whether it was none of them.
 
     Row r has the entries ``first[r] .. first[r + 1] - 1`` of a list whose running sums are given.

@@ -69,6 +69,16 @@ class GameGraph:
         """The different states in which somebody may have to move, in the order of their numbers."""
         return tuple(self.space.numbers)
 
+    @cached_property
+    def state_of(self) -> Indices:
+        """(decisions,) the number of each one's state."""
+        return np.array([each.state for each in self.decisions], dtype=np.intp)
+
+    @cached_property
+    def player_of(self) -> Indices:
+        """(decisions,) the number of who decides."""
+        return np.array([each.player for each in self.decisions], dtype=np.intp)
+
     @property
     def starts(self) -> tuple[int, ...]:
         """The numbers of the states that episodes begin in."""

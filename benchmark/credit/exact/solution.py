@@ -73,13 +73,12 @@ def solve(
     """
     stand_ins = stand_ins_for(graph, invalid_action)
     horizon, players, ends = graph.horizon, len(graph.players), len(graph.states)
-    player_of = np.array([each.player for each in graph.decisions], dtype=np.intp)
-    state_of = np.array([each.state for each in graph.decisions], dtype=np.intp)
+    player_of, state_of = graph.player_of, graph.state_of
     values = np.zeros((horizon + 1, ends + 1, players))
     own_values = np.zeros((horizon, len(graph.decisions)))
     choice_values = np.zeros_like(behaviour.choices)
     invalid_values = np.zeros_like(own_values)
-    executed = behaviour.choices + behaviour.invalid[:, graph.choice_decision] * stand_ins
+    executed = behaviour.choices + stood_in_by(graph, behaviour, stand_ins)
     for step in reversed(range(horizon)):
         rounds = graph.space.round_values(graph.space.rewards, values[step + 1])  # U, (rounds, players)
         np.add.at(values[step], graph.round_state, joint(graph, executed[step])[:, None] * rounds)
@@ -118,6 +117,11 @@ def stand_ins_for(graph: GameGraph, invalid_action: InvalidAction) -> Floats:
         else:
             stand_ins[decision.first + decision.default] = 1
     return stand_ins
+
+
+def stood_in_by(graph: GameGraph, behaviour: Behaviour, stand_ins: Floats) -> Floats:
+    """(horizon, choices) how probable it is that each choice stands in for an invalid response."""
+    return np.asarray(behaviour.invalid[:, graph.choice_decision] * stand_ins)
 
 
 def joint(graph: GameGraph, executed: Floats, but: int | None = None) -> Floats:

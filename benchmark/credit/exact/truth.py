@@ -152,7 +152,7 @@ class Truth:
     def _prompt_means(self) -> Floats:
         asked = self.answers.question_of >= 0
         questions = self.answers.question_of[asked]
-        states = np.array([each.state for each in self.graph.decisions], dtype=np.intp)
+        states = self.graph.state_of
         visits = self.solution.visits[:, states][asked] + 1e-12  # so that no mean is of nothing
         count = len(self.answers.questions)
         sums = np.bincount(questions, visits * self.solution.own_values[asked], count)

@@ -137,7 +137,7 @@ class RowProducts:
 
     def episodes(self, rows: BatchRows, credit: Credit, row_weights: Floats | None = None) -> EpisodeGradients:
         """The gradients of a batch's episodes as a method credits them."""
-        if not all(isinstance(each, np.ndarray) for each in credit.advantages):
+        if not _is_by_step(credit):
             return episode_by_episode(self._model, rows, credit, self._references)
         coefficients = rows.coefficients(credit.advantages, row_weights)
         used = np.flatnonzero(coefficients.any(axis=0))  # few of the rows that batches share
@@ -147,19 +147,24 @@ class RowProducts:
 
     def mean_gradients(self, rows: BatchRows, credits: Sequence[Credit]) -> list[Tensor]:
         """The mean of the gradients of a batch's episodes under each of some methods, (size,) in float32."""
-        by_step = [i for i, each in enumerate(credits) if all(isinstance(own, np.ndarray) for own in each.advantages)]
+        by_step = [i for i, each in enumerate(credits) if _is_by_step(each)]
         found = [torch.empty(0)] * len(credits)
         if by_step:
             means = np.stack([rows.coefficients(credits[i].advantages).mean(axis=0) for i in by_step])
             used = np.flatnonzero(means.any(axis=0))
-            weights, scores = torch.from_numpy(means[:, used]), self._scores[torch.from_numpy(used)]
+            weights, columns = torch.from_numpy(means[:, used]), torch.split(self._scores, _COLUMNS, dim=1)
             # the scores are made float64 once for all methods: that takes longer than the products
-            parts = [(weights @ columns.double()).float() for columns in torch.split(scores, _COLUMNS, dim=1)]
+            parts = [(weights @ each[used].double()).float() for each in columns]
             for i, vector in zip(by_step, torch.cat(parts, dim=1), strict=True):
                 found[i] = vector
         for i in set(range(len(credits))) - set(by_step):
             found[i] = rows.gradient(self._model, credits[i]).float()
         return found
+
+
+def _is_by_step(credit: Credit) -> bool:
+    """Whether advantages are those of steps, which all tokens of a response share."""
+    return all(isinstance(each, np.ndarray) for each in credit.advantages)
 
 
 def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, references: Tensor) -> EpisodeGradients:

@@ -41,6 +41,8 @@ Method = Literal["filtered", "weighted", "return", "context"]
 HELD_OUT = 10
 """Every so manieth seed is held out, to see what imitation learns."""
 
+EQUAL = "all episodes have the same return, so nothing tells good play from bad"
+
 MOST_WEIGHT = 20.0
 BEST = 10
 """How a return is called in prompts: from 0, the lowest of its scenario, to this."""
@@ -90,12 +92,15 @@ def improve(
     found = recorded(folders, task.scenarios, mode)
     if method == "context":
         kept = found if top == 1 else [one.episode for one in imitated(found, "filtered", top, beta)]
-        made = with_history(task, kept, told) if kept else task.agent
-        return in_folder(made, task.out) if kept and plays_better(task, task.agent, made) else task.agent
+        if not kept:
+            task.say(EQUAL)
+            return task.agent
+        made = with_history(task, kept, told)
+        return in_folder(made, task.out) if plays_better(task, task.agent, made) else task.agent
     shown = imitated(found, method, top, beta)
     learnt_from = [one for one in shown if one.episode.seed % HELD_OUT]
     if not learnt_from:
-        task.say("all episodes have the same return, so nothing tells good play from bad")
+        task.say(EQUAL)
         return task.agent
     before = task.agent
     if method == "return":

@@ -207,10 +207,8 @@ async def _refuse(scope: Message, send: Send, refusal: Refused) -> None:
         await send({"type": "websocket.close", "code": 1008, "reason": str(refusal)[:100]})  # before the handshake: 403
         return
     body = json.dumps({"detail": str(refusal)}).encode()
-    headers = [
-        *((b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())),
-        (b"connection", b"close"),
-    ]
+    length = str(len(body)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close")]
     if refusal.status == 401:
         headers.append((b"www-authenticate", b'Basic realm="textbench"'))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
