@@ -141,8 +141,10 @@ def _blocks(segments: Sequence[_Segment]) -> Blocks:
         for segment, first in zip(segments, begin, strict=False)
         for start in range(segment.known, len(segment.ids), QUERIES)
     ]
+    parts.sort(key=lambda part: part[2])
     count, size = int(begin[-1]), max(stop - start for _, start, stop, _ in parts)
-    longest = max(stop for _, _, stop, _ in parts)
+    lengths = tuple(stop for _, _, stop, _ in parts)
+    longest = lengths[-1]
     queries = np.full((len(parts), size), count)
     keys = np.zeros((len(parts), longest), np.int64)
     sees = np.zeros((len(parts), size), np.int64)  # how many keys each query sees; those beyond are later ones
@@ -154,6 +156,5 @@ def _blocks(segments: Sequence[_Segment]) -> Blocks:
         keys[row, :stop] = segment.path[:stop]
         sees[row] = start + 1 + np.minimum(np.arange(size), len(own) - 1)
     hidden = torch.arange(longest) >= torch.from_numpy(sees)[..., None]
-    return Blocks(
-        torch.from_numpy(queries), torch.from_numpy(place), torch.from_numpy(keys), path_attention.hidden_where(hidden)
-    )
+    tables = (torch.from_numpy(queries), torch.from_numpy(place), torch.from_numpy(keys))
+    return Blocks(*tables, path_attention.hidden_where(hidden), lengths)

@@ -102,8 +102,6 @@ def fused(maps: Sequence[Linear], fuse: bool) -> tuple[Linear, ...]:
     return (Linear(torch.cat([m.weight for m in maps]), torch.cat(biases) if biases else None),)
 
 
-def apply(maps: Sequence[Linear], x: Tensor) -> Tensor:
-    """All maps' outputs of ``x (T, in)`` side by side."""
-    if len(maps) == 1:
-        return maps[0](x)
-    return torch.cat([m(x) for m in maps], dim=-1)
+def outputs(maps: Sequence[Linear], x: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
+    """What each map makes of ``x (T, in)``; where one stands for several, its output is cut into their ``widths``."""
+    return [each(x) for each in maps] if len(maps) > 1 else torch.split(maps[0](x), list(widths), dim=-1)

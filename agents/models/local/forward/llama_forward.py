@@ -25,7 +25,7 @@ import torch.nn.functional as F  # noqa: N812  (the name that everyone uses)
 from torch import Tensor, nn
 
 from agents.models.local.forward.activations import gated_silu, rms_norm
-from agents.models.local.forward.linear_maps import Linear, apply, fused, is_plain_lora, read_linear
+from agents.models.local.forward.linear_maps import Linear, fused, is_plain_lora, outputs, read_linear
 
 _MODEL_CLASSES = ("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _FIXED_ROPE = ("default", "linear", "llama3", "yarn")  # others change with the length of the sequence
@@ -182,27 +182,25 @@ def hidden_states(
         only: return these tokens' states alone, ``(len(only), hidden)``. In the last layer the others then need no more
             than their keys and values; ``attend`` has to give every token's output as always.
     """
-    heads, kv_heads, dim, eps = weights.heads, weights.kv_heads, weights.head_dim, weights.eps
+    dim, eps = weights.head_dim, weights.eps
+    qkv_widths = [dim * heads for heads in (weights.heads, weights.kv_heads, weights.kv_heads)]
     x = F.embedding(ids, weights.embedding)
     cos, sin = weights.cos[positions][:, None], weights.sin[positions][:, None]
     # under autocast a product's input is converted once rather than for every product with it
     kind = x.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
     for index, layer in enumerate(weights.layers):
+        gate_up_widths = [layer.down.weight.shape[1]] * 2
         normed = rms_norm(x, layer.attention_norm, eps, dtype)
-        qkv = apply(layer.qkv, normed).view(-1, heads + 2 * kv_heads, dim)
+        q, k, v = (part.view(len(ids), -1, dim) for part in outputs(layer.qkv, normed, qkv_widths))
         if layer.q_norm is not None and layer.k_norm is not None:
-            q = _rotate(F.rms_norm(qkv[:, :heads], (dim,), layer.q_norm, eps), cos, sin)
-            k = _rotate(F.rms_norm(qkv[:, heads : heads + kv_heads], (dim,), layer.k_norm, eps), cos, sin)
-        else:
-            qk = _rotate(qkv[:, : heads + kv_heads], cos, sin)
-            q, k = qk[:, :heads], qk[:, heads:]
-        seen = attend(index, q, k, qkv[:, heads + kv_heads :])
+            q, k = F.rms_norm(q, (dim,), layer.q_norm, eps), F.rms_norm(k, (dim,), layer.k_norm, eps)
+        seen = attend(index, _rotate(q, cos, sin), _rotate(k, cos, sin), v)
         if only is not None and index == len(weights.layers) - 1:
             x, seen = x.index_select(0, only), seen.index_select(0, only)
         x = x + layer.out(seen)
         normed = rms_norm(x, layer.mlp_norm, eps, dtype)
-        gate, up = apply(layer.gate_up, normed).chunk(2, dim=-1)
+        gate, up = outputs(layer.gate_up, normed, gate_up_widths)
         x = x + layer.down(gated_silu(gate, up))
     return F.rms_norm(x, (x.shape[-1],), weights.norm, eps)
 

@@ -22,35 +22,66 @@ _SCORES = 2**19  # scores that exist at a time, at least one block's: they stay 
 
 
 class Blocks(NamedTuple):
-    """Which keys every block of ``Q`` queries meets; ``N`` blocks, their keys padded to the longest list ``S``."""
+    """Which keys every block of ``Q`` queries meets; ``N`` blocks, their keys padded to the longest list ``S``.
+
+    Blocks with lists of like length stand side by side: those that are computed together pad no more than they need.
+    """
 
     queries: Tensor  # (N, Q) token of each query; ``T`` where there is none
     place: Tensor  # (T,) where each token stands in the flattened queries
     keys: Tensor  # (N, S) token of each key; any where ``bias`` hides it
     bias: Tensor  # (N, Q, S) 0 where the query sees the key, else the lowest number; float32
+    lengths: tuple[int, ...]  # of the blocks' lists of keys, ascending
+
+    def parts(self, heads: int) -> list["Part"]:
+        """The blocks that are computed at a time."""
+        parts, start, (count, size) = [], 0, self.queries.shape
+        while start < count:
+            stop = start + 1
+            while stop < count and (stop + 1 - start) * size * self.lengths[stop] * heads <= _SCORES:
+                stop += 1
+            # few shapes: each one that a product meets takes memory for good
+            width = min(-(-self.lengths[stop - 1] // QUERIES) * QUERIES, self.keys.shape[1])
+            parts.append(
+                Part(self.queries[start:stop], self.keys[start:stop, :width], self.bias[start:stop, :, :width])
+            )
+            start = stop
+        return parts
+
+
+class Part(NamedTuple):
+    """Some of the blocks, ``n`` of them, as wide as the longest of their lists of keys needs."""
+
+    queries: Tensor  # (n, Q)
+    keys: Tensor  # (n, S')
+    bias: Tensor  # (n, Q, S')
 
 
 def tree_blocks(subtree_end: NDArray[np.int64], size: int = QUERIES) -> Blocks:
     """Blocks of trees in depth-first order: token ``j`` is seen by the tokens ``j .. subtree_end[j] - 1``, ``(T,)``."""
     count = len(subtree_end)
     size = min(size, count)
-    starts = range(0, count, size)
-    lists = []
-    for start in starts:
+    found = []
+    for start in range(0, count, size):
         before = np.flatnonzero(subtree_end[:start] > start)
-        lists.append(np.concatenate([before, np.arange(start, min(start + size, count))]))
-    longest = -(-max(map(len, lists)) // size) * size  # few shapes: each one that a product meets takes memory for good
-    keys = np.zeros((len(lists), longest), np.int64)
-    seen_by = np.zeros((len(lists), longest), np.int64)  # subtree_end of each key; 0 hides what fills up
-    for row, found in enumerate(lists):
-        keys[row, : len(found)], seen_by[row, : len(found)] = found, subtree_end[found]
-    query = np.arange(len(lists) * size).reshape(len(lists), size)
+        found.append((start, np.concatenate([before, np.arange(start, min(start + size, count))])))
+    found.sort(key=lambda block: len(block[1]))
+    lengths = tuple(len(tokens) for _, tokens in found)
+    keys = np.zeros((len(found), lengths[-1]), np.int64)
+    seen_by = np.zeros(keys.shape, np.int64)  # subtree_end of each key; 0 hides what fills up
+    place = np.empty(count, np.int64)
+    query = np.array([start for start, _ in found])[:, None] + np.arange(size)
+    for row, (start, tokens) in enumerate(found):
+        keys[row, : len(tokens)], seen_by[row, : len(tokens)] = tokens, subtree_end[tokens]
+        own = np.arange(min(size, count - start))
+        place[start + own] = row * size + own
     visible = (keys[:, None] <= query[..., None]) & (query[..., None] < seen_by[:, None])
     return Blocks(
         torch.from_numpy(np.minimum(query, count)),
-        torch.arange(count),
+        torch.from_numpy(place),
         torch.from_numpy(keys),
         hidden_where(torch.from_numpy(~visible)),
+        lengths,
     )
 
 
@@ -72,9 +103,9 @@ def attend_to(q: Tensor, keys: Tensor, values: Tensor, blocks: Blocks) -> Tensor
     """Attention without a gradient, on keys and values that are kept heads first: ``(K, T', D)``."""
     queries = _heads_first(q, keys.shape[0])
     parts = []
-    for part in _parts(blocks, q.shape[1]):
-        share, _, _ = _shares(queries, keys, blocks, part)
-        parts.append(_unfold(share.to(values.dtype) @ _gather(values, blocks.keys[part]), queries, blocks, part))
+    for part in blocks.parts(q.shape[1]):
+        share, _, _ = _shares(queries, keys, part)
+        parts.append(_unfold(share.to(values.dtype) @ _gather(values, part.keys), queries, part))
     return _in_order(parts, blocks)
 
 
@@ -86,13 +117,6 @@ class TreeAttention:
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return attend(q, k, v, self.blocks)
-
-
-def _parts(blocks: Blocks, heads: int) -> list[slice]:
-    """Blocks that are computed at a time."""
-    each = blocks.bias[0].numel() * heads
-    step = max(1, _SCORES // each)
-    return [slice(start, start + step) for start in range(0, len(blocks.queries), step)]
 
 
 class _PathAttention(torch.autograd.Function):
@@ -115,17 +139,17 @@ class _PathAttention(torch.autograd.Function):
         wide = torch.promote_types(q.dtype, torch.float32)
         grad_k = torch.zeros(keys.shape, dtype=wide, device=k.device)
         grad_v = torch.zeros_like(grad_k)
-        for part in _parts(blocks, q.shape[1]):
-            share, mine, seen = _shares(queries, keys, blocks, part)
-            index = blocks.keys[part].reshape(-1)
-            above = _gather_queries(slope, blocks.queries[part])
+        for part in blocks.parts(q.shape[1]):
+            share, mine, seen = _shares(queries, keys, part)
+            index = part.keys.reshape(-1)
+            above = _gather_queries(slope, part.queries)
             low = share.to(v.dtype)
             grad_v.index_add_(1, index, (low.transpose(1, 2) @ above).view(len(keys), -1, v.shape[2]).to(wide))
-            moved = (above @ _gather(values, blocks.keys[part]).transpose(1, 2)).to(wide)
+            moved = (above @ _gather(values, part.keys).transpose(1, 2)).to(wide)
             # d softmax: share * (moved - sum of share * moved), and the scale of the scores
             moved.sub_((moved * share).sum(-1, keepdim=True)).mul_(share).mul_(scale)
             moved = moved.to(q.dtype)
-            grad_q.append(_unfold(moved @ seen, queries, blocks, part))
+            grad_q.append(_unfold(moved @ seen, queries, part))
             grad_k.index_add_(1, index, (moved.transpose(1, 2) @ mine).view(len(keys), -1, k.shape[2]).to(wide))
         grad_queries = _in_order(grad_q, blocks).view(q.shape)
         return grad_queries, grad_k.transpose(0, 1).to(k.dtype), grad_v.transpose(0, 1).to(v.dtype), None
@@ -152,21 +176,20 @@ def _gather_queries(queries: Tensor, index: Tensor) -> Tensor:
     return queries.index_select(1, index.reshape(-1)).view(-1, index.shape[1] * queries.shape[2], queries.shape[3])
 
 
-def _shares(queries: Tensor, keys: Tensor, blocks: Blocks, part: slice) -> tuple[Tensor, Tensor, Tensor]:
-    """Attention ``(K * n, Q * G, S)`` of some blocks, in float32 at least, and their queries and keys."""
+def _shares(queries: Tensor, keys: Tensor, part: Part) -> tuple[Tensor, Tensor, Tensor]:
+    """Attention ``(K * n, Q * G, S')`` of some blocks, in float32 at least, and their queries and keys."""
     kv_heads, _, groups, dim = queries.shape
-    index, bias = blocks.queries[part], blocks.bias[part]
-    count, size = index.shape
-    mine, seen = _gather_queries(queries, index), _gather(keys, blocks.keys[part])
+    count, size = part.queries.shape
+    mine, seen = _gather_queries(queries, part.queries), _gather(keys, part.keys)
     scores = (mine @ seen.transpose(1, 2)).to(torch.promote_types(mine.dtype, torch.float32)).mul_(dim**-0.5)
-    scores.view(kv_heads, count, size, groups, -1).add_(bias[:, :, None])
+    scores.view(kv_heads, count, size, groups, -1).add_(part.bias[:, :, None])
     return scores.softmax(-1), mine, seen
 
 
-def _unfold(out: Tensor, queries: Tensor, blocks: Blocks, part: slice) -> Tensor:
+def _unfold(out: Tensor, queries: Tensor, part: Part) -> Tensor:
     """``(K * n, Q * G, D)`` to ``(n * Q, K, G, D)``."""
     kv_heads, _, groups, dim = queries.shape
-    count, size = blocks.queries[part].shape
+    count, size = part.queries.shape
     return out.view(kv_heads, count * size, groups, dim).transpose(0, 1)
 
 
