@@ -77,10 +77,10 @@ def test_what_is_cut_short_has_whole_games_and_there_whole_seeds() -> None:
     }
 
 
-def test_the_published_recipe_has_three_budgets_seeds_and_every_method() -> None:
+def test_the_published_recipe_has_six_games_three_budgets_seeds_and_every_method() -> None:
     study = read_comparison("improvers")
     assert set(study.methods) == set(LEARNERS)
-    assert len(study.budgets) == len(study.games) == 3
+    assert (len(study.budgets), len(study.games)) == (3, 6)
     assert study.seeds >= 3
 
 
