@@ -87,6 +87,7 @@ def test_what_lies_in_the_working_directory_is_found(textbench, monkeypatch, set
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
     done = textbench(*arguments(*ONE_ITERATION, setting, "out=file/x"))
     assert (done.code, done.err.endswith("file: Not a directory\n")) == (2, True), done.err
+    assert setting.partition("=")[2].partition(":")[0] in sys.modules
     assert str(Path.cwd()) not in sys.path
 
 
@@ -100,7 +101,7 @@ def test_what_lies_in_the_working_directory_is_found(textbench, monkeypatch, set
         (("--iterations", "3"), "there is no option '--iterations'; it is a setting: --set iterations=VALUE"),
         (("--episodes", "3"), "there is no option '--episodes' (see --help)"),
         (
-            ("--config", "tiny-frozen-lake", "--set", "scenarios=nope:Game-v0"),
+            ("--config", "tiny-frozen-lake", "--set", "model=tiny", "--set", "scenarios=nope:Game-v0"),
             "the game 'nope:Game-v0' can't be imported",
         ),
     ],
