@@ -25,6 +25,7 @@ from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from agents.turn import Policy
 from agents.wrappers import WRAPPERS, check_form, form_of, innermost, own_options, wrapped_in, wrapper
+from textgames.importing import from_here
 from textgames.names import did_you_mean
 from textgames.settings import taken_by
 
@@ -307,6 +308,9 @@ def _unknown(spec: str) -> str:
     if len(several) > 1:
         return f"unknown agent {spec!r}: repeat --agent for each, as in --agent {' --agent '.join(several)}"
     near = did_you_mean(spec, names) or _as_a_model(spec)
+    head, bracket, inside = spec.partition("(")
+    if bracket:  # of a player around others: a misspelt name, or a bracket that isn't closed
+        near = did_you_mean(head, WRAPPERS) if inside.endswith(")") else " (its bracket isn't closed)"
     others = ", ".join([*forms, "my_module:MyAgent", *map(form_of, WRAPPERS)])
     return f"unknown agent {spec!r}{near}; there are {', '.join(names)}, and {others}"
 
@@ -337,19 +341,13 @@ def _import_attribute(module: str, attribute: str, spec: str) -> Any:
 
 
 def _import_module(module: str, spec: str) -> Any:
-    here = str(Path.cwd())
-    added = here not in sys.path and "" not in sys.path
-    if added:
-        sys.path.insert(0, here)
     try:
-        return importlib.import_module(module)
+        with from_here():
+            return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
             raise  # the agent's own module misses something: its message says what
         raise ValueError(f"{_unknown(spec)}. As a user agent: no module {error.name!r} can be imported here") from None
-    finally:
-        if added:
-            sys.path.remove(here)
 
 
 def _import_file(path: Path) -> Any:

@@ -8,7 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmark.errors import UsageError
+from benchmark.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from research.jobs.command import Options
@@ -58,9 +58,14 @@ def _kind_of(source: str) -> str:
     from research.improvers import settings as improvers
     from research.jobs.recipes import is_recipe_of
     from research.pretrained import settings as pretrained
+    from research.reproduce import settings as reproduction
 
     known = [(each.KIND, each.RECIPES) for each in (credit, questions, improvers, pretrained)]
-    return next((kind for kind, shipped in known if is_recipe_of(kind, source, shipped)), "")
+    kind = next((kind for kind, shipped in known if is_recipe_of(kind, source, shipped)), "")
+    names = [*reproduction.RECIPES, *(name for _, shipped in known for name in shipped)]
+    if not kind and source not in names and not Path(source).exists():
+        raise unknown_name("recipe or TOML file", source, names)
+    return kind
 
 
 _QUICK = {"full": "quick", "credit": "credit-quick", "smollm2": "smollm2-quick"}

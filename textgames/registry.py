@@ -9,6 +9,7 @@ import gymnasium as gym
 import pettingzoo
 
 from textgames.environments.rules import ENVIRONMENT_SETTINGS, ONE_SEAT_SETTINGS, game_settings, load_game, make_game
+from textgames.importing import from_here
 from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
@@ -69,7 +70,11 @@ def settings_of(id: str) -> dict[str, Any]:
     """
     module, separator, plain = id.rpartition(":")
     if separator:
-        importlib.import_module(module)
+        try:
+            with from_here():
+                importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(f"the game {id!r} can't be imported: {error}", name=error.name) from error
         id = plain
     if id not in _IDS:
         raise ValueError(

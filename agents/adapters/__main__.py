@@ -7,6 +7,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from textgames.extras import missing_packages
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
@@ -18,6 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--base", default="", metavar="MODEL", help="the base to name; of whole weights the one before")
     parser.add_argument("--scenario", action="append", default=[], metavar="NAME", help="what it was trained on")
     options = parser.parse_args(arguments)
+    if (missing := missing_packages("torch", "transformers", "peft", extra="train")) is not None:
+        print(f"error: adapters need {missing}", file=sys.stderr)
+        return 2
     from agents.adapters.shrinking import shrink
 
     try:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--print-config", action="store_true", help="print the settings with their documentation")
     parser.add_argument("--quiet", action="store_true", help="nothing on the terminal but errors")
-    options = parser.parse_args(arguments)
+    options, others = parser.parse_known_args(arguments)
+    if others:
+        return _failed(ConfigError(), _not_taken(others[0]), 2)
     try:
         config = _config(options)
         if options.print_config:
@@ -68,6 +71,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:  # a full disk, a folder that may not be written, a file where a folder is wanted
         return _failed(error, refusal(error), 2)
+
+
+def _not_taken(word: str) -> str:
+    """What to say of a word that no option takes: often a recipe's name, or a setting written as an option."""
+    if not word.startswith("-"):
+        return f"{word!r} stands where an option is wanted: a file or a recipe is named by --config {word}"
+    settings = {one.name for one in fields(MSGRPOConfig)}
+    name = word.lstrip("-").partition("=")[0].replace("-", "_")
+    as_setting = f"; it is a setting: --set {name}=VALUE" if name in settings else " (see --help)"
+    return f"there is no option {word!r}{as_setting}"
 
 
 def _failed(error: Exception, sentence: str, code: int) -> int:

@@ -28,6 +28,7 @@ from pydantic.dataclasses import dataclass
 
 from agents.common.refusals import accepted, refusals
 from agents.msgrpo.errors import ConfigError
+from textgames.importing import from_here
 from textgames.names import did_you_mean
 from textgames.settings import taken_by
 
@@ -101,7 +102,8 @@ class Registry(Generic[T]):
             return self.find(found.method)
         if found is None or isinstance(found, str):
             try:
-                cls: type[T] = resolve_name(found or name)
+                with from_here():
+                    cls: type[T] = resolve_name(found or name)
             except (ImportError, AttributeError) as error:
                 raise ConfigError(f"{self.setting} = {name!r} can't be imported: {error}") from error
             return cls

@@ -22,6 +22,7 @@ from agents.prompt import PromptMap
 from agents.prompt_texts import CARD_NAME, PromptTexts
 from agents.turn import Prompt, request_in
 from textgames import TRAINING_SEEDS, Scenario
+from textgames.registry import settings_of
 from textgames.rounds import rounds_of_play
 
 Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's name or an environment id
@@ -64,8 +65,8 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
         raise ConfigError("scenarios is empty and no game was given; accepted: scenario names or environment ids")
     for one in [*games, *config.eval_scenarios]:
         try:
-            EpisodeTask.of(one, 0)
-        except ValueError as error:
+            settings_of(EpisodeTask.of(one, 0).env_id)  # which imports the module of "my_module:MyGame-v0"
+        except (ValueError, ModuleNotFoundError) as error:
             raise ConfigError(f"scenarios: {error}") from None
     if config.episodes > len(TRAINING_SEEDS):
         raise ConfigError(

@@ -76,6 +76,10 @@ class Parser(ArgumentParser):
             flag = message.split(": ", 1)[1].split()[0]
             known = [name for action in self._actions for name in action.option_strings]
             message = f"there is no option {flag!r}{did_you_mean(flag.partition('=')[0], known)}"
+            if not flag.startswith("-"):
+                message = f"{flag!r} stands where an option is wanted"
+                takers = [name for name in ("--agent", "--scenario") if name in known]
+                message += f": write {' or '.join(f'{name} {flag}' for name in takers)}" if takers else ""
             if (option := self._option_before(flag)) is not None:
                 message = f"{option} takes one value, and {flag!r} is another; repeat it: {option} ... {option} {flag}"
         # "argument --samples: must be a whole number", as all other sentences begin

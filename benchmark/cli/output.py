@@ -3,6 +3,7 @@
 import json
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
@@ -70,7 +71,7 @@ def report(
             if not output.stats:
                 output.say(f"all figures: textbench leaderboard {quote(str(path))} --stats")
             if results.unscored and stopped is None:
-                output.say(f"{results.unscored} episodes are unscored; play them again with: {again}")
+                output.say(f"{_why_unscored(leaderboard.scores)}; play them again with: {again}")
     elif not isinstance(error, KeyboardInterrupt | StorageError):
         # a player's own code: its author needs the traceback, its user the rest
         scrub = Redactor.from_environment(secrets=secrets_of(ending.options)).scrub
@@ -84,6 +85,17 @@ def report(
     print(f"textbench: {stopped}; {ending.done} of {ending.total} episodes are kept. Go on with:", file=sys.stderr)
     print(f"  {again}{_on_cluster(ending.options) if beside is None else ''}", file=sys.stderr, flush=True)
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else INCOMPLETE
+
+
+def _why_unscored(scores: "Sequence[ScoreView]") -> str:
+    """How many episodes are unscored, and the reason of most: all that there is to say of a server that isn't there."""
+    reasons: Counter[str] = Counter()
+    for row in scores:
+        reasons.update(row["errors"])
+    (reason, times), *others = reasons.most_common()
+    count = sum(reasons.values())
+    told = f"{reason} ({times} of them)" if others else reason
+    return f"{count} episode{' is' if count == 1 else 's are'} unscored: {told}"
 
 
 def _on_cluster(options: "RunOptions") -> str:

@@ -1,6 +1,6 @@
 """Play agents on scenarios into a run folder, and print how well they did.
 
-With nothing: random, greedy, planner and the embedded models on the paper's four scenarios, 50 episodes each.
+With nothing: random, blind, greedy, planner and the embedded models on the paper's four scenarios, 50 episodes each.
 
 examples:
   textbench run

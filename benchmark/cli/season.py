@@ -110,7 +110,8 @@ def _reveal(season: "Season", secret: Path) -> int:
     except (OSError, ValueError) as error:
         raise UsageError(f"the secret can't be read ({error}); say where it is: --secret FILE") from None
     season = reveal(season, text)
-    print(f"{season.path} is closed with {len(season.agents)} agents; its first episode is {season.seed_offset:,}.")
+    many = "1 agent" if len(season.agents) == 1 else f"{len(season.agents)} agents"
+    print(f"{season.path} is closed with {many}; its first episode is {season.seed_offset:,}.")
     print(f"Publish {season.path}. Everybody plays: textbench run --season {season.path} --agent NAME=SPEC")
     return 0
 

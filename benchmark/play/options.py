@@ -174,7 +174,7 @@ class RunOptions:
         None, "N", "episodes in flight (default 64; 256 where servers find their own pace)", ge=1, le=10**5
     )
     max_retries: int = option(5, "N", "retries of a failed request, not of a rate limit", ge=0, le=1000)
-    timeout: float = option(120.0, "S", "seconds for one request, to its last byte", ge=0, le=10**6)
+    timeout: float = option(120.0, "S", "seconds for one request, to its last byte", gt=0, le=10**6)
     run_timeout: float | None = option(
         None, "S", "seconds for the whole run; then it stops, and can be resumed", ge=0, le=10**9
     )

@@ -87,7 +87,7 @@ class RunFolder:
         except OSError as error:
             folder.close()
             kind = UsageError if isinstance(error, FileExistsError | NotADirectoryError) else StorageError
-            raise kind(f"can't make the run folder {path}: {error.strerror}") from None
+            raise kind(f"can't make the run folder {path}: {error.strerror}; choose another") from None
         except BaseException:
             folder.close()
             raise

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.common.refusals import shown
@@ -18,6 +17,7 @@ from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
+from textgames.importing import from_here
 from textgames.registry import registered_ids
 from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario
 
@@ -259,15 +259,13 @@ def import_games(module: str, what: str) -> None:
         return
     if not all(part.isidentifier() for part in module.split(".")):
         raise UsageError(f"{what} can't be imported: {module!r} isn't a module's name")
-    sys.path.insert(0, str(Path.cwd()))
     try:
-        import_module(module)
+        with from_here():
+            import_module(module)
     except ModuleNotFoundError as error:
         raise UsageError(f"{what} can't be imported: {error}") from None
     except Exception as error:
         raise UsageError(f"{what} can't be imported: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
 
 
 def unknown_module(env_id: str) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from agents.common.intervals import CONFIDENCE
 from agents.turn import eaten_up
-from benchmark.errors import UsageError
+from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan, protocol_of
@@ -214,8 +214,8 @@ def read_columns(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
     the scenarios of each have names of their own (:mod:`benchmark.score.comparing.protocols`).
 
     Raises:
-        UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, or
-            no episode at all.
+        UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, an
+            agent that none has, or no episode at all.
     """
     results = ResultColumns()
     folders = [RunFolder.open(path) for path in expand_sources(paths)]
@@ -224,6 +224,9 @@ def read_columns(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
         folders = sorted(map(with_labels, folders), key=lambda folder: "labels" in folder.manifest)
     for folder in folders:
         _add_source(results, folder, frozenset(agents))
+    named = {card["name"] for folder in folders for card in folder.manifest["agents"]}
+    if unknown := [name for name in agents if name not in named | results.agents.keys()]:
+        raise unknown_name("agent in these results", unknown[0], named)
     if not results.cells:
         raise UsageError(f"no episodes to show in {', '.join(str(path) for path in paths) or 'nothing'}")
     return results

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from agents.models.local.forward.llama_forward import unwrap
-from agents.models.local.loading.load import fast_dtype, pick_device
+from agents.models.local.loading.load import damaged, fast_dtype, pick_device
 from agents.models.local.templates import with_arguments
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
@@ -133,8 +134,15 @@ def load_weights(model: nn.Module, folder: Path) -> None:
     """Put a checkpoint's weights into a model of the same kind, exactly as they were saved.
 
     Raises:
-        ConfigError: the checkpoint is of another model, or has no adapter where the model has one.
+        ConfigError: the checkpoint is of another model, is damaged, or has no adapter where the model has one.
     """
+    try:
+        _load_weights(model, folder)
+    except SafetensorError as error:
+        raise ConfigError(f"{damaged(str(folder), error)}, or resume from another checkpoint") from error
+
+
+def _load_weights(model: nn.Module, folder: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     if hasattr(model, "peft_config"):

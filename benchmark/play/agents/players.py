@@ -3,7 +3,7 @@
 ``"NAME=SPEC" -> AgentSpec -> load_agent -> policy -> card``.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -151,11 +151,15 @@ def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Poli
     Raises:
         UsageError: as :func:`load_policy`, an option that the agent doesn't have, or a scenario that it can't play.
     """
+    from benchmark.play.progress import teller
+
     options = with_agent_folders(replace(options, agents=(text,)))
     agent = AgentSpec.parse(options.agents[0])
     options = with_agent_options(options, {agent.name: agent.spec})
     policy = load_policy(agent.spec, options, agent.name)
     check_plays(text, policy, scenarios)
+    for told in _not_read_by(agent, scenarios):  # as they are asked for long before anything is printed
+        teller(quiet=False)(told)
     return policy, options
 
 
@@ -181,18 +185,18 @@ def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
 
 def not_read(specs: Iterable[AgentSpec], plan: Plan) -> list[str]:
     """A sentence for every agent that can't read some of its games, with what to play them with instead."""
-    sentences = []
-    for spec in specs:
-        inside = [] if is_object(spec.spec) else models_inside(spec.spec)
-        names = [scenario.name for scenario in plan.scenarios_of(spec.name)]
-        for reads in filter(None, (provider.reads(model) for provider, model in inside)):
-            if not (strange := [name for name in names if name not in reads]):
-                continue
-            sentences.append(
+    return [told for spec in specs for told in _not_read_by(spec, plan.scenarios_of(spec.name))]
+
+
+def _not_read_by(spec: AgentSpec, scenarios: Iterable[Scenario]) -> Iterator[str]:
+    inside = [] if is_object(spec.spec) else models_inside(spec.spec)
+    names = [scenario.name for scenario in scenarios]
+    for reads in filter(None, (provider.reads(model) for provider, model in inside)):
+        if strange := [name for name in names if name not in reads]:
+            yield (
                 f"{spec.name} can't read {', '.join(strange)}: it has learnt {', '.join(reads)} alone, and nearly all "
                 f"of its answers elsewhere are invalid; {INSTEAD}"
             )
-    return sentences
 
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:

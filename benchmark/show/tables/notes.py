@@ -70,7 +70,7 @@ PROTOCOL_NOTES = {
     "default": "executes the first legal action",
     "forfeit": "loses the episode",
     "retry": "is given again, up to {more} times, and then loses the episode",
-    LEGAL_ONLY: "can't be written by language models, which are held to legal answers",
+    LEGAL_ONLY: "can't be written by language models where legal moves are listed, to which they are held",
 }
 
 

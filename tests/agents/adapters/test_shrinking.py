@@ -1,6 +1,8 @@
 """Adapters that ship: in half precision, of a lower rank, or of a whole model's difference from its base."""
 
+import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +113,11 @@ def test_the_command_says_the_size_and_what_is_lost(
     assert "% of what was learnt isn't in it" in said
     assert main([str(FOLDER / "tiny"), "--out", str(tmp_path / "whole")]) == 2
     assert "--base smollm2 --rank 16" in capsys.readouterr().err
+
+
+def test_a_missing_package_is_named_with_its_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    assert main(["a", "--out", "b"]) == 2
+    assert re.fullmatch(r"error: adapters need peft: pip install .*\[train\].*\n", capsys.readouterr().err)

@@ -67,3 +67,66 @@ def test_processes_that_cannot_find_each_other_are_refused(textbench, monkeypatc
     assert done.code == 2
     assert "launch with torchrun or accelerate launch, or unset WORLD_SIZE" in done.err
     assert "Traceback" not in done.err
+
+
+GAME_AND_METHOD = """
+import textgames
+from agents.msgrpo.credit.compared import ByReturn as Mine
+from textgames.frozen_lake.game import FrozenLake
+
+textgames.register("TestNearBy-v0", FrozenLake, max_steps=2)
+"""
+
+
+@pytest.mark.parametrize("setting", ["scenarios=near_by_game:TestNearBy-v0", "credit=near_by_method:Mine"])
+def test_what_lies_in_the_working_directory_is_found(textbench, monkeypatch, setting):
+    """The command as it is installed hasn't the working directory on its path, as ``python -m`` has."""
+    for name in ("near_by_game", "near_by_method"):
+        Path(f"{name}.py").write_text(GAME_AND_METHOD)
+    Path("file").write_text("in place of a folder, so that nothing is trained")
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    done = textbench(*arguments(*ONE_ITERATION, setting, "out=file/x"))
+    assert (done.code, done.err.endswith("file: Not a directory\n")) == (2, True), done.err
+    assert setting.partition("=")[2].partition(":")[0] in sys.modules
+    assert str(Path.cwd()) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("tiny-frozen-lake",),
+            "'tiny-frozen-lake' stands where an option is wanted: a file or a recipe is named by --co",
+        ),
+        (("--iterations", "3"), "there is no option '--iterations'; it is a setting: --set iterations=VALUE"),
+        (("--episodes", "3"), "there is no option '--episodes' (see --help)"),
+        (
+            ("--config", "tiny-frozen-lake", "--set", "model=tiny", "--set", "scenarios=nope:Game-v0"),
+            "the game 'nope:Game-v0' can't be imported",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(textbench, words, said):
+    done = textbench("train", *words)
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("command", ["train", "run"])
+def test_weights_that_were_cut_off_are_refused(textbench, command):
+    import shutil
+
+    from agents.models.embedded import FOLDER
+
+    shutil.copytree(FOLDER / "tiny", "cut")
+    os.truncate("cut/model.safetensors", 300)
+    given = {
+        "train": arguments(*ONE_ITERATION, "model=cut"),
+        "run": ["run", "--agent", "hf:cut", "--scenario", "frozen-lake", "--episodes", "1"],
+    }[command]
+    done = textbench(*given)
+    assert done.code == 2
+    assert "the weights in 'cut' are damaged" in done.err
+    assert "Traceback" not in done.err

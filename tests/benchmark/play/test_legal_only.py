@@ -105,3 +105,13 @@ def test_from_python():
         evaluate(policy, scenarios="frozen-lake", episodes=2, quiet=True)
     results = evaluate(policy, scenarios="frozen-lake", episodes=2, legal_only=True, quiet=True)
     assert [row["invalid_rate"]["value"] for row in results.leaderboard().scores] == [0.0]
+
+
+@pytest.mark.slow
+def test_talk_is_free_and_nothing_else_is_claimed(textbench):
+    """In Werewolf some decisions list no moves: an answer there can be unreadable, and the note below allows it."""
+    done = textbench("run", "--legal-only", "--agent", "tiny", "--scenario", "werewolf-5", "--episodes", 1, "--quiet")
+    assert done.code == 0, done.err
+    assert "An unreadable response can't be written by language models where legal moves are" in " ".join(
+        done.out.split()
+    )

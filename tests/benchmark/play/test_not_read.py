@@ -49,3 +49,13 @@ def test_lists_and_doctor_say_what_a_model_reads(name: str) -> None:
     kinds = {kind.spec: kind.text for kind in agent_kinds()}  # what list and doctor print
     assert kinds[name].endswith(f"; reads {', '.join(READS[name])} alone")
     assert "alone" not in kinds["hf:PATH_OR_REPO"]
+
+
+@pytest.mark.parametrize("scenario", ["kuhn-poker", "frozen-lake"])
+def test_commands_of_a_single_agent_say_it_too(textbench, scenario):
+    """They ask for long before they print anything, and what they then print is of answers that can't be read."""
+    pytest.importorskip("torch")
+    command = {"kuhn-poker": "exploitability", "frozen-lake": "inspect"}[scenario]
+    done = textbench(command, "tiny", "--scenario", scenario, "--samples", 1, "--max-tokens", 4)
+    assert done.code == 0, done.err
+    assert ("tiny can't read kuhn-poker: it has learnt frozen-lake, " in done.err) == (scenario == "kuhn-poker")

@@ -268,3 +268,12 @@ def test_the_runs_time_ends_while_requests_hang(textbench):
     records = list(RunFolder.open(Path("r")).records())
     assert len(records) < 20
     assert all(record["error"] is None for record in records)  # what was cancelled isn't a failure of the provider
+
+
+def test_a_server_that_isnt_there_is_said_where_the_run_ends(textbench):
+    """Not only below ``--stats``: it is the first thing that somebody with a server of their own gets wrong."""
+    gone = ("--base-url", "http://127.0.0.1:9/v1", "--max-retries", 0)
+    done = textbench("run", "--agent", "openai:m", *gone, *LAKE[:2], "--episodes", 2, "--out", "r")
+    assert done.code == 1
+    assert "2 episodes are unscored: no connection to http://127.0.0.1:9/v1: " in done.err
+    assert "play them again with: textbench resume r" in done.err

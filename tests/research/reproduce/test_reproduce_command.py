@@ -22,7 +22,8 @@ from research.reproduce.settings import read_experiment
     [
         (["--seeds", "none"], "--seeds must be a whole number of at least 1, got 'none'"),
         (["--jobs", "0"], "--jobs must be a whole number of at least 1, got '0'"),
-        (["--config", "nowhere.toml"], "can't read the recipe 'nowhere.toml'"),
+        (["--config", "nowhere.toml"], "no recipe or TOML file named 'nowhere.toml'; there are: credit, "),
+        (["--config", "improver"], "did you mean 'improvers'?"),
         (["--games", "snak"], "no game in this recipe named 'snak'; did you mean 'snake"),
         (["--arms", "off"], "no arm in this recipe named 'off'"),
         (["--seed", "3"], "there is no option '--seed' (did you mean '--seeds'?)"),

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from agents.models.local.loading.adapters import base_of, put_on
 from agents.models.local.loading.card import LOADED_FROM
@@ -63,14 +64,24 @@ def load_model(
                 "here: connect and try again, or name a folder that has the model, as in hf:./FOLDER"
             ) from None
         raise ValueError(f"can't load a model from {source!r}: {str(error).strip().splitlines()[0]}") from error
+    except SafetensorError as error:
+        raise damaged(base, error) from error
     finally:
         if bars:
             transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
     model.name_or_path = named  # what adapters that are saved later name as their base: no place in a cache
     if adapter is not None:
-        model = put_on(model, adapter)
+        try:
+            model = put_on(model, adapter)
+        except SafetensorError as error:
+            raise damaged(adapter, error) from error
     setattr(model, LOADED_FROM, source if adapter is None else adapter)
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
+
+
+def damaged(folder: str, error: SafetensorError) -> ValueError:
+    """What to say of weights that were cut off, as by a full disk or a copy that was interrupted."""
+    return ValueError(f"the weights in {folder!r} are damaged ({error}): copy or save them again")
 
 
 def _hub_answers() -> bool:

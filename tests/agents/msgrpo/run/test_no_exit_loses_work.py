@@ -348,6 +348,9 @@ def test_other_refusals_of_the_operating_system_are_sentences(
     assert "can't read the config" in capsys.readouterr().err
     run = tmp_path / "run"
     assert main(["--config", tiny_config(iterations="1", preflight_episodes="0"), "--quiet"]) == 0
+    os.truncate(run / "last" / "model.safetensors", 300)
+    assert main(["--resume", str(run), "--quiet"]) == 2
+    assert "are damaged (Error while deserializing header" in capsys.readouterr().err
     (run / "last" / STATE).write_bytes(b"not a state")
     assert main(["--resume", str(run), "--quiet"]) == 2
     assert "can't read the training state" in capsys.readouterr().err
