@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.baselines.scripted_player import ScriptedPlayer
 from agents.common.intervals import Estimate, student
 from agents.turn import Policy, TurnRequest, request_in
 from agents.wrappers.imagine import asked_after
@@ -56,9 +57,11 @@ def world_fidelity(
         seed: of play and predictions.
 
     Raises:
-        ValueError: a game of several players, or whose chances or actions aren't told.
+        ValueError: a game of several players, or whose chances or actions aren't told; a player that plays by rules.
         RuntimeError: a provider's error.
     """
+    if isinstance(world, ScriptedPlayer):
+        raise ValueError(f"{world.name} answers with a move whatever it is asked: name a language model")
     game = scenario.game()
     if len(game.players) > 1 or not game.has_outcomes:
         raise ValueError(f"{scenario.name} can't be asked about: it takes a game of one player that tells its chances")

@@ -31,6 +31,9 @@ IMPROVERS = {
     "library": Improver("benchmark.improve.methods.library:improve", "collect lessons from failures that help"),
     "preferences": Improver("benchmark.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
     "lspo": Improver("benchmark.improve.methods.lspo.improve:improve", "tune what is said in Werewolf (LSPO)"),
+    "world-model": Improver(
+        "benchmark.improve.methods.world_model:improve", "learn what actions lead to, and read it before it answers"
+    ),
     "program": Improver("benchmark.improve.methods.program:improve", "let a language model write a program that plays"),
     "code-model": Improver(
         "benchmark.improve.methods.code_model:improve", "let a language model write the rules that a planner plays by"

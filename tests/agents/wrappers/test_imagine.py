@@ -80,7 +80,7 @@ def test_what_is_measured_of_a_world_model() -> None:
     assert false.possible.high < 0.6
     assert false.attainable == (1.0, 1.0, 1.0)
     assert false.distance.low > 0.4
-    nothing = world_fidelity(load_agent("random"), SCENARIOS["frozen-lake"], starts=3)
+    nothing = world_fidelity(Careful(), SCENARIOS["frozen-lake"], starts=3)  # a move is no prediction
     assert nothing.possible.value == 0
 
 
@@ -99,3 +99,8 @@ def test_the_command_measures_a_world_model(capsys: pytest.CaptureFixture[str]) 
     assert re.search(r"predictions that can come about +1\.000 \[1\.000, 1\.000\]", capsys.readouterr().out)
     assert main([*asked, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["probability"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+
+
+def test_a_player_of_moves_is_no_model_of_the_world() -> None:
+    with pytest.raises(ValueError, match="planner answers with a move whatever it is asked"):
+        world_fidelity(load_agent("planner"), SCENARIOS["frozen-lake"])
