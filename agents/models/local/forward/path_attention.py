@@ -36,15 +36,14 @@ class Blocks(NamedTuple):
     def parts(self, heads: int) -> list["Part"]:
         """The blocks that are computed at a time."""
         parts, start, (count, size) = [], 0, self.queries.shape
+        # few shapes: each one that a product meets takes memory for good
+        widths = [min(-(-length // QUERIES) * QUERIES, self.keys.shape[1]) for length in self.lengths]
         while start < count:
             stop = start + 1
-            while stop < count and (stop + 1 - start) * size * self.lengths[stop] * heads <= _SCORES:
+            while stop < count and (stop + 1 - start) * size * widths[stop] * heads <= _SCORES:
                 stop += 1
-            # few shapes: each one that a product meets takes memory for good
-            width = min(-(-self.lengths[stop - 1] // QUERIES) * QUERIES, self.keys.shape[1])
-            parts.append(
-                Part(self.queries[start:stop], self.keys[start:stop, :width], self.bias[start:stop, :, :width])
-            )
+            part, width = slice(start, stop), widths[stop - 1]
+            parts.append(Part(self.queries[part], self.keys[part, :width], self.bias[part, :, :width]))
             start = stop
         return parts
 
@@ -67,7 +66,7 @@ def tree_blocks(subtree_end: NDArray[np.int64], size: int = QUERIES) -> Blocks:
         found.append((start, np.concatenate([before, np.arange(start, min(start + size, count))])))
     found.sort(key=lambda block: len(block[1]))
     lengths = tuple(len(tokens) for _, tokens in found)
-    keys = np.zeros((len(found), lengths[-1]), np.int64)
+    keys = np.zeros((len(found), -(-lengths[-1] // size) * size), np.int64)
     seen_by = np.zeros(keys.shape, np.int64)  # subtree_end of each key; 0 hides what fills up
     place = np.empty(count, np.int64)
     query = np.array([start for start, _ in found])[:, None] + np.arange(size)
