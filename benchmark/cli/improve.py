@@ -31,7 +31,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     methods = "; ".join(f"{name}: {one.description}" for name, one in IMPROVERS.items())
     parser.add_argument("method", metavar="METHOD", help=methods)
     parser.add_argument("--agent", required=True, metavar="SPEC", help="who: any agent that the method can change")
-    parser.add_argument("--scenario", nargs="+", required=True, metavar="S", help="what it is to play better")
+    parser.add_argument(
+        "--scenario", action="extend", nargs="+", required=True, metavar="S", help="what it is to play better"
+    )
     add_number(parser, "--budget-tokens", None, "tokens that may be spent (default: no limit)", 1)
     add_number(parser, "--budget-calls", None, "answers of models that may be asked for (default: no limit)", 1)
     parser.add_argument(

@@ -40,9 +40,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_number(parser, "--seeds", None, "training runs per game and arm", 1)
     add_number(parser, "--iterations", None, "of MS-GRPO, per run", 1)
-    parser.add_argument("--games", metavar="NAME", nargs="+", help="training scenarios")
-    parser.add_argument("--arms", metavar="NAME", nargs="+", help="only these arms of the recipe")
-    parser.add_argument("--parts", metavar="NAME", nargs="+", help="only these parts of smollm2, and what they need")
+    parser.add_argument("--games", metavar="NAME", action="extend", nargs="+", help="training scenarios")
+    parser.add_argument("--arms", metavar="NAME", action="extend", nargs="+", help="only these arms of the recipe")
+    parser.add_argument(
+        "--parts", metavar="NAME", action="extend", nargs="+", help="only these parts of smollm2, and what they need"
+    )
     parser.add_argument(
         "--agent", metavar="SPEC", action="append", help="another model beside smollm2's, such as gguf:PATH"
     )

@@ -27,7 +27,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--model", default="smollm2", metavar="M", help="smollm2 (default), a folder, a name on the hub, gguf:PATH"
     )
-    parser.add_argument("--scenario", nargs="+", required=True, metavar="S", help="scenarios to learn, in equal parts")
+    parser.add_argument(
+        "--scenario", action="extend", nargs="+", required=True, metavar="S", help="scenarios to learn, in equal parts"
+    )
     parser.add_argument(
         "--teacher",
         nargs="+",

@@ -106,9 +106,12 @@ def transitions(
         seed: of all that is random.
         part: another part plays other training seeds: 0 is what is learnt, 1 what is held out.
     """
-    shares = [range(wanted)[place :: len(scenarios)] for place in range(len(scenarios))]
-    pairs = zip(scenarios, shares, strict=True)
-    return [one for scenario, share in pairs for one in islice(_of_one(scenario, prompts, seed, part), len(share))]
+    each, more = divmod(wanted, len(scenarios))
+    return [
+        transition
+        for place, scenario in enumerate(scenarios)
+        for transition in islice(_of_one(scenario, prompts, seed, part), each + (place < more))
+    ]
 
 
 def _of_one(scenario: Scenario, prompts: PromptMap, seed: int, part: int) -> Iterator[TaughtDecision]:

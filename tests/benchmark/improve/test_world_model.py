@@ -55,6 +55,7 @@ def test_scenarios_share_the_transitions_and_parts_have_other_ones() -> None:
     ("given", "said"),
     [
         (["--scenario", "tic-tac-toe"], "tic-tac-toe has several players"),
+        (["--scenario", "tic-tac-toe", "--scenario", "frozen-lake"], "tic-tac-toe has several players"),
         (["--scenario", "frozen-lake", "--mode", "direct"], "which would hold for its model of the world, too"),
         (["--scenario", "frozen-lake", "--set", "learner=planner"], "the weights of 'planner' can't be trained here"),
     ],
