@@ -139,6 +139,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     from agents.common.approvals import approve
     from agents.msgrpo.configuration.methods import Methods
     from agents.msgrpo.inside import LEARNER, check_around
+    from agents.msgrpo.run.reporting.trackers import check_trackers
     from agents.msgrpo.run.saving.claims import claims_of
     from agents.msgrpo.trainer import MSGRPOTrainer
     from agents.msgrpo.trajectories import games_of, prompts_of
@@ -147,6 +148,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     if config.out and not options.resume:
         approve(Path(config.out), claims_of(config))  # this command has named them, so a resume needn't again
     # what can be wrong without a model is said before one is loaded or made, which may take minutes
+    check_trackers(config)
     Methods.of(config)
     check_around(config)
     games_of("", config)

@@ -46,8 +46,11 @@ def run(args: Namespace) -> int:
         if name is not None and name not in known:
             raise unknown_name(kind, name, known)
     if not picker.count:
-        anything = (args.agent, args.scenario, args.seed, args.failed) == (None, None, None, False)
-        raise UsageError(f"{source} has no {'finished episode' if anything else 'episode like that'}")
+        failed = "failed " if args.failed else ""
+        asked = {"of": args.agent, "in": args.scenario, "with seed": args.seed}
+        told = "".join(f" {word} {value}" for word, value in asked.items() if value is not None)
+        others = "; without these options it shows all that there are" if failed or told else ""
+        raise UsageError(f"{source} has no {failed or 'finished '}episode{told}{others}")
     number = 1 if args.episode is None else args.episode
     if not 1 <= number <= picker.count:
         raise UsageError(f"--episode must be from 1 to {picker.count} here, got {args.episode}")

@@ -177,7 +177,10 @@ def read_manifest(path: Path) -> Manifest:
     except ValidationError as error:
         raise UsageError(f"{file} isn't a manifest that this version of textbench reads: {problem_of(error)}") from None
     except ValueError as error:
-        raise UsageError(f"{file} isn't a manifest: {error}") from None
+        raise UsageError(
+            f"{file} isn't a manifest: {error}; put it back from a copy, or play again into another folder: textbench "
+            "run ... --out DIR"
+        ) from None
 
 
 def is_final(manifest: Manifest) -> bool:

@@ -37,13 +37,16 @@ class Thinking:
     """Whether and for how long a model reasons: its chat template's arguments, and a budget of tokens.
 
     Raises:
-        ValueError: the template doesn't read the arguments, or knows no reasoning that a budget could be of.
+        ValueError: the template can't be used (it ends in its middle, say), doesn't read the arguments, or knows no
+            reasoning that a budget could be of.
     """
 
     def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None, budget: int | None, name: str) -> None:
         self.arguments, self.budget, self._tokenizer = check_thinking(arguments, budget), budget, tokenizer
         self._openings: dict[str, Opening] = {}
         template = _template_of(tokenizer)
+        if template:
+            _check_usable(tokenizer, self.arguments, name)
         if unread := [argument for argument in self.arguments if argument not in template]:
             raise ValueError(
                 f"chat_template_kwargs has {', '.join(unread)}, which the chat template of {name} doesn't read"
@@ -70,11 +73,11 @@ def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> A
     """A tokenizer whose chat template has its arguments set already, for models that are trained and saved with it.
 
     Raises:
-        ValueError: the template doesn't read them, or one isn't plain (true, false, a number or a text).
+        ValueError: the template can't be used, doesn't read them, or one isn't plain (true, false, a number or a text).
     """
+    Thinking(tokenizer, arguments, None, name)
     if not arguments:
         return tokenizer
-    Thinking(tokenizer, arguments, None, name)
     if odd := [key for key, value in arguments.items() if not isinstance(value, bool | int | float | str)]:
         raise ValueError(f"chat_template_kwargs.{odd[0]} is true, false, a number or a text, got {arguments[odd[0]]!r}")
     sets = "".join(f"{{%- set {key} = {json.dumps(value)} -%}}" for key, value in arguments.items())
@@ -97,6 +100,16 @@ def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Ope
     if THOUGHT in inside:
         return "none"
     return "open" if opened else "may"
+
+
+def _check_usable(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> None:
+    """Raise a ``ValueError`` for a template that fails even for the simplest prompt."""
+    from jinja2 import TemplateError
+
+    try:
+        render(tokenizer, (Message("user", _MARK),), arguments)
+    except TemplateError as error:
+        raise ValueError(f"the chat template of {name} can't be used ({error}): put back the published one") from None
 
 
 def _template_of(tokenizer: Any) -> str:

@@ -95,6 +95,7 @@ class AccelerateProcesses(Processes):
     def __init__(self, *, cpu: bool) -> None:
         try:
             from accelerate import Accelerator, DistributedType
+            from accelerate.state import AcceleratorState
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
                 f"training in several processes needs accelerate, which is not installed: {install_command('train')}",
@@ -102,12 +103,16 @@ class AccelerateProcesses(Processes):
             ) from error
 
         super().__init__()
-        self._cpu = cpu
+        self._cpu, before = cpu, set(os.environ)
         try:
             self.accelerator = Accelerator(cpu=cpu)
             if self.accelerator.num_processes != launched_processes():
                 raise ValueError(f"only {self.accelerator.num_processes} joined")
         except ValueError as error:
+            # what it left half made, here and in the environment, would fail the next who asks it
+            AcceleratorState._reset_state(reset_partial_state=True)
+            for name in os.environ.keys() - before:
+                del os.environ[name]
             raise ConfigError(
                 f"WORLD_SIZE says that {launched_processes()} processes train together, but accelerate can't join them "
                 f"({error}): launch with torchrun or accelerate launch, or unset WORLD_SIZE"

@@ -88,7 +88,7 @@ def templated(tokenizer: Any, config: MSGRPOConfig) -> Any:
     """The tokenizer with the arguments that the config has for its chat template.
 
     Raises:
-        ConfigError: the template doesn't read them.
+        ConfigError: the template can't be used, or doesn't read them.
     """
     try:
         return with_arguments(tokenizer, config.chat_template_kwargs, config.model or "the model")

@@ -99,8 +99,7 @@ def demonstrate(
     """
     pairs = [(scenario, teacher) for scenario in scenarios for teacher in teachers]
     decisions: list[TaughtDecision] = []
-    # every other seed of the shuffled ones is held out, so no layout is in both parts, whatever the counts are
-    seeds = np.random.default_rng([_STREAM, seed]).permutation(len(TRAINING_SEEDS))[part::2]
+    seeds = shuffled_seeds(np.random.default_rng([_STREAM, seed]), part)
     for index, (scenario, teacher) in enumerate(pairs):
         # as many as are left, divided by the pairs that are left: no rounding is lost
         wanted = max(1, round((count - len(decisions)) / (len(pairs) - index)))
@@ -108,6 +107,11 @@ def demonstrate(
         own = np.roll(seeds, -index * (len(seeds) // len(pairs)))
         decisions += _of_one(scenario, teacher, wanted, own.tolist(), prompt_map, explore, seed)
     return decisions
+
+
+def shuffled_seeds(rng: np.random.Generator, part: int) -> list[int]:
+    """The training seeds of part 0 or 1: every other one of the shuffled, so no layout is in both."""
+    return [TRAINING_SEEDS[int(place)] for place in rng.permutation(len(TRAINING_SEEDS))[part::2]]
 
 
 def _of_one(
@@ -124,7 +128,7 @@ def _of_one(
     found: list[TaughtDecision] = []
     for first in range(0, len(seeds), 16):
         labelled = _Labelled(teacher, explore, seed)
-        tasks = [EpisodeTask.of(scenario, TRAINING_SEEDS[one]) for one in seeds[first : first + 16]]
+        tasks = [EpisodeTask.of(scenario, one) for one in seeds[first : first + 16]]
         played = {episode.seed: episode for episode in rollout(labelled, tasks, max_concurrency=len(tasks))}
         for task in tasks:  # they end in another order than they began
             shown: set[Prompt] = set()

@@ -127,10 +127,12 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
         UsageError: there is none.
     """
     found: dict[tuple[Any, ...], RecordedEpisode] = {}
+    readable: set[str] = set()
     for folder in folders:
         results = read_columns([folder])
         for decision in Source(results, mode, lenient=True).decisions():
             told = decision.origin
+            readable.add(told["scenario"])
             scenario = results.scenarios[told["scenario"]]
             scored = 0 <= told["seed"] - scenario.first_seed < EVALUATED
             if scored or told["scenario"] not in scenarios:
@@ -139,11 +141,17 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
             episode = RecordedEpisode(told["scenario"], told["seed"], decision.result, [])
             found.setdefault(place, episode).decisions.append(decision)
     if not found:
-        raise UsageError(
-            f"there is nothing to learn from for {', '.join(scenarios)} in {', '.join(map(str, folders))}: the first "
-            f"{EVALUATED} episodes of a scenario are left out, since scores are of them (play others: --seed-offset "
-            f"{EVALUATED}), and so are responses without the reasoning that the mode {mode} may ask for"
-        )
+        if not readable:
+            why = f"no response there is valid in the mode {mode} (begin with a warm start: textbench warmup --help)"
+        elif readable.isdisjoint(scenarios):
+            why = f"what was played there is {', '.join(sorted(readable))}"
+        else:
+            why = (
+                f"the first {EVALUATED} episodes of a scenario are left out, since scores are of them (play others: "
+                f"--seed-offset {EVALUATED})"
+            )
+        where = ", ".join(map(str, folders))
+        raise UsageError(f"there is nothing to learn from for {', '.join(scenarios)} in {where}: {why}")
     return [found[place] for place in sorted(found)]  # folders have them in the order in which they ended
 
 

@@ -13,6 +13,7 @@ from itertools import count, islice
 import numpy as np
 
 from agents.models.base import Decoding
+from agents.msgrpo.warmup.demonstrations import shuffled_seeds
 from agents.msgrpo.warmup.imitation import TaughtDecision
 from agents.prompt import PromptMap
 from agents.turn import request_in
@@ -24,7 +25,6 @@ from benchmark.improve.methods.learning import MODEL, config_of, plays_better, s
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.options import without_spec
 from benchmark.runs.plan import find_scenarios, num_players
-from textgames import TRAINING_SEEDS
 from textgames.rounds import rounds_of_play
 from textgames.scenarios import Scenario
 
@@ -116,10 +116,9 @@ def transitions(
 
 def _of_one(scenario: Scenario, prompts: PromptMap, seed: int, part: int) -> Iterator[TaughtDecision]:
     game, (player, *_) = scenario.game(), scenario.game().players
-    seeds = np.random.default_rng([_STREAM, seed]).permutation(len(TRAINING_SEEDS))[part::2]
+    seeds = shuffled_seeds(np.random.default_rng([_STREAM, seed]), part)
     for number in count():  # through the seeds again and again, played otherwise each time
-        start = TRAINING_SEEDS[int(seeds[number % len(seeds)])]
-        state = game.initial_state(np.random.default_rng(start))
+        state = game.initial_state(np.random.default_rng(seeds[number % len(seeds)]))
         rng = np.random.default_rng([_STREAM, seed, part, number])
         for one in rounds_of_play(game, state, scenario.horizon, rng):
             asked = asked_after(request_in(game, one.state, player), one.joint_action[player])

@@ -143,7 +143,10 @@ def test_mistakes_about_a_run(textbench, small_run):
             "no agent in these results named 'x'",
         ),
         (("replay", small_run, "--episode", "99"), "--episode must be from 1 to 12 here, got 99"),
-        (("replay", small_run, "--seed", "5"), "has no episode like that"),
+        (
+            ("replay", small_run, "--seed", "5"),
+            "has no finished episode with seed 5; without these options it shows",
+        ),
         (("submit", small_run), "choose with --agent random|greedy"),
         (("submit", small_run, "--agent", "greedy"), "an entry needs the first 50 episodes or more of 'frozen-lake'"),
         (("validate", small_run), "is a run, not an entry; make one: textbench submit"),

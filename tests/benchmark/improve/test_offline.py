@@ -78,8 +78,12 @@ def test_scored_episodes_are_never_learnt_from(textbench):
     found = recorded([Path("scored"), Path("free")], ["frozen-lake"], "direct")
     assert [one.seed for one in found] == [first + 1000 + number for number in range(3)]
     assert all(one.decisions for one in found)
-    with pytest.raises(UsageError, match="nothing to learn from for snake"):
+    with pytest.raises(UsageError, match="nothing to learn from for snake in free: what was played there is frozen-l"):
         recorded([Path("free")], ["snake"], "direct")
+    wordless = ("--agent", "tests.benchmark.players_for_tests:Always", "--episodes", 3, "--seed-offset", 1000)
+    assert textbench("run", *wordless, "--scenario", "frozen-lake", "--out", "wordless").code == 0
+    with pytest.raises(UsageError, match="in wordless: no response there is valid in the mode think"):
+        recorded([Path("wordless")], ["frozen-lake"], "think")
 
 
 def improved(textbench, *more):

@@ -306,7 +306,7 @@ def test_mistakes_about_a_replay_or_an_export_are_one_sentence(textbench, small_
     for command, sentence in (
         (("replay", "nothing"), "nothing isn't a textbench run"),
         (("replay", empty), "empty has no finished episode\n"),
-        (("replay", small_run, "--seed", 10**30), "has no episode like that\n"),
+        (("replay", small_run, "--seed", 10**30), f"has no finished episode with seed {10**30}; without"),
         (("replay", small_run, "--episode", 0), "--episode must be from 1 to 12 here, got 0"),
         (("replay", small_run, "--episode", 10**30), "--episode must be from 1 to 12 here, got 1000"),
         (("replay", small_run, "--scenario", "frozen-lak"), "did you mean 'frozen-lake'?"),

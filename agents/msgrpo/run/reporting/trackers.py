@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,24 @@ def wanted(config: MSGRPOConfig) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(["tensorboard"] if config.tensorboard else []), *config.trackers]))
 
 
+def check_trackers(config: MSGRPOConfig) -> None:
+    """Say before a model is loaded that a tracker's package isn't installed.
+
+    Raises:
+        ModuleNotFoundError: the message has the command.
+    """
+    for name in wanted(config):
+        if find_spec(name) is None and not (name == "tensorboard" and find_spec("tensorboardX")):
+            raise _not_installed(name)
+
+
+def _not_installed(name: str) -> ModuleNotFoundError:
+    advice = install_command(EXTRAS[name]) if name in EXTRAS else f"pip install {name}"
+    return ModuleNotFoundError(
+        f"the tracker {name!r} needs the package {name}, which is not installed: {advice}", name=name
+    )
+
+
 def _start(name: str, arguments: dict[str, Any]) -> Any:
     try:
         from accelerate import PartialState
@@ -107,10 +126,7 @@ def _start(name: str, arguments: dict[str, Any]) -> Any:
         # before accelerate 1.9 a tracker was started by being made
         getattr(tracker, "start", lambda: None)()
     except ModuleNotFoundError as error:
-        advice = install_command(EXTRAS[name]) if name in EXTRAS else f"pip install {name}"
-        raise ModuleNotFoundError(
-            f"the tracker {name!r} needs the package {name}, which is not installed: {advice}", name=name
-        ) from error
+        raise _not_installed(name) from error
     except Exception as error:
         offline = "; WANDB_MODE=offline keeps its files in the run's folder" if name == "wandb" else ""
         raise ConfigError(f"the tracker {name!r} can't be started: {error}{offline}") from error

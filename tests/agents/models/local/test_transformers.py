@@ -626,6 +626,13 @@ def test_a_chat_template_goes_on_from_the_prefix(tokenizer: Any) -> None:
     assert len(done.response_ids) <= 5
 
 
+def test_a_template_that_breaks_off_is_named_when_the_model_is_made() -> None:
+    chat = make_tokenizer()
+    chat.chat_template = "{% for m in messages %}{{ m["
+    with pytest.raises(ValueError, match=r"the chat template of torn can't be used \(unexpected 'end of template'"):
+        TransformersModel(make_model("llama", chat), chat, name="torn")
+
+
 def test_a_template_that_leaves_the_prefix_out_is_named() -> None:
     chat = make_tokenizer()
     chat.chat_template = "{% for m in messages if m['role'] == 'user' %}{{ m['content'] }}{% endfor %}"
