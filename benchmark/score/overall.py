@@ -15,6 +15,7 @@ from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparing.comparison import board_family, solo_scenarios
+from benchmark.score.differences import paired_p_value
 from benchmark.score.document import OverallView, SuiteView
 from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.references import References
@@ -268,7 +269,7 @@ class OverallTest:
                     one - float((one - blind).mean()) if low else one for one, low in zip(returns, below, strict=True)
                 ]
                 parts.append((raised[0] - raised[1]) * (weight / (span * len(blind))))
-        p = stats.paired_p_value(np.concatenate(parts)) if highest > 0 else 1.0
+        p = paired_p_value(np.concatenate(parts)) if highest > 0 else 1.0
         return difference, min(1.0, self._family * p)
 
     def _common(self, a: str, b: str, name: str) -> tuple[list[Array], Array, float]:

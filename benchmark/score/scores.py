@@ -13,6 +13,7 @@ from agents.common.intervals import Array, Estimate
 from benchmark.score import statistics as stats
 from benchmark.score.comparing.comparison import board_family, paired_differences, return_range
 from benchmark.score.comparing.ratings import bradley_terry
+from benchmark.score.differences import paired_p_value
 from benchmark.score.document import (
     BlindView,
     EstimateView,
@@ -252,7 +253,7 @@ def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bo
     family = board_family(results)
 
     def told_apart(a: str, b: str) -> bool:
-        return family * stats.paired_p_value(paired_differences(results, a, b, scenario)) < LEVEL
+        return family * paired_p_value(paired_differences(results, a, b, scenario)) < LEVEL
 
     return told_apart
 

@@ -1,4 +1,4 @@
-"""Estimates with intervals, paired tests, and how many episodes it takes to tell two agents apart.
+"""Estimates with intervals: how the figures of an episode table are resampled.
 
 Every figure of an episode table is a smooth function of column means: a mean; a ratio of two means, such as invalid
 responses per response; a normalised score. So one matrix product of resampling weights and columns gives all replicates
@@ -15,22 +15,18 @@ a sample of equal values has no interval at all: a disaster in one of twenty epi
 intervals of 20 episodes, and by one in twelve of 50.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import ceil, isfinite, sqrt
+from math import isfinite
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agents.common.intervals import CONFIDENCE, RESAMPLES, SEED, Array, Estimate, student
+from agents.common.intervals import CONFIDENCE, RESAMPLES, SEED, Array, Estimate
 
 Key = TypeVar("Key")
 
 LEAST_RESAMPLES = 1000  # of tables with many thousand episodes, whose intervals are narrow
-ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
-EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
-GRID = 400  # steps between 0 and the largest difference where differences are no multiples of a common unit
 _SAMPLED, _SPARE = 16, 8  # every how manieth value is in the sample, and how far above its place it is cut
 _SERIAL = 8192  # numbers of a matrix whose product with a vector is done by one thread, in OpenBLAS and in MKL
 _BLOCK = 4_000_000  # resampling weights held at a time; 8 bytes each
@@ -310,108 +306,3 @@ def _draw_weights(rng: np.random.Generator, count: int, rows: int) -> Array:
     weights: Array = rng.standard_exponential((count + 1, rows))
     weights /= weights.sum(axis=0)
     return weights.T  # so that the episodes' part is contiguous, which the matrix product would else copy
-
-
-def paired_p_value(differences: Array) -> float:
-    """Two-sided p-value of "no difference" for differences (pairs,): the sign-flip permutation test of their sum.
-
-    The p-value is exact: by enumeration of the signs where there are few pairs, else by the distribution of the sum on
-    the grid that the differences lie on (those on none are rounded to 1/400 of the largest). Above
-    :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
-    """
-    sizes = np.abs(differences[differences != 0])  # a zero stays zero whatever its sign: it changes no permutation
-    observed = abs(float(differences.sum()))
-    if len(sizes) < 2:  # with one, both signs are as extreme
-        return 1.0
-    if len(sizes) > EXACT_LIMIT:
-        from scipy.special import ndtr
-
-        return float(2 * ndtr(-observed / np.sqrt((sizes**2).sum())))
-    if len(sizes) <= ENUMERATION_LIMIT:
-        sums = np.zeros(1)
-        for size in sizes:
-            sums = np.concatenate([sums + size, sums - size])
-        return float(np.mean(np.abs(sums) >= observed - 1e-9 * sizes.sum()))
-    steps = _on_a_grid(sizes)
-    total = int(steps.sum())
-    reached = abs(int((steps * np.sign(differences[differences != 0])).sum()))
-    chances = np.zeros(total + 1)  # chances[s]: that the positive differences sum to s steps
-    chances[0] = 1.0
-    end = 1  # sums from here on can't be reached yet; with small steps first, most can't for long
-    for step in np.sort(steps).tolist():
-        part = 0.5 * chances[:end]
-        chances[:end] = part
-        chances[step : end + step] += part
-        end += step
-    extreme = np.abs(2 * np.arange(total + 1) - total) >= reached
-    return min(1.0, float(chances[extreme].sum()))
-
-
-def student_p_value(values: Array) -> float:
-    """The two-sided p-value of Student's test that the mean is zero; 1 where nothing varies or there is one value."""
-    if len(values) < 2 or not values.std():
-        return 1.0
-    from scipy.special import stdtr
-
-    t = float(values.mean()) / (float(values.std(ddof=1)) / sqrt(len(values)))
-    return 2 * float(stdtr(len(values) - 1, -abs(t)))
-
-
-def _on_a_grid(sizes: Array) -> NDArray[np.int64]:
-    """Differences as whole numbers of a step: their common unit of at least 0.01, else 1/400 of the largest."""
-    hundredths: NDArray[np.int64] = np.rint(100 * sizes).astype(np.int64)
-    if hundredths.any() and np.allclose(hundredths / 100, sizes, rtol=0, atol=1e-9):
-        steps: NDArray[np.int64] = hundredths // int(np.gcd.reduce(hundredths))
-        if steps.max() <= GRID:
-            return steps
-    return np.rint(sizes * (GRID / float(sizes.max()))).astype(np.int64)
-
-
-def holm(p_values: Mapping[Key, float], family: int | None = None) -> dict[Key, float]:
-    """Holm's step-down correction (Holm 1979): adjusted p-values, in the given order.
-
-    ``family`` says how many comparisons could have been made; by default all of them were. The ones that were not made
-    could only have made the others' adjusted p-values smaller, so leaving them out errs on the safe side.
-    """
-    family = max(family or 0, len(p_values))
-    adjusted, running = dict(p_values), 0.0
-    for place, key in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        running = max(running, min(1.0, (family - place) * p_values[key]))
-        adjusted[key] = running
-    return adjusted
-
-
-def paired(own: Mapping[Key, float], other: Mapping[Key, float]) -> Array:
-    """Values less those of somebody else, (n,), by what both have them for: seeds, runs or games."""
-    return np.array([value - other[key] for key, value in own.items() if key in other])
-
-
-class StudentTest(NamedTuple):
-    """A mean over few independent values with its interval, and whether it is zero."""
-
-    mean: Estimate
-    p_value: float  # two-sided, not corrected
-    p_holm: float  # corrected over all that were tested with it
-
-
-def student_tests(samples: Mapping[Key, Array], references: Collection[Key] = ()) -> dict[Key, StudentTest]:
-    """Samples, (n,) each, tested together; ``references``, less themselves, are none of the tests: their p is 1."""
-    p_values = {key: student_p_value(own) for key, own in samples.items()}
-    adjusted = holm({key: p for key, p in p_values.items() if key not in references})
-    return {key: StudentTest(student(own), p_values[key], adjusted.get(key, 1.0)) for key, own in samples.items()}
-
-
-def episodes_needed(differences: Array) -> int | None:
-    """Pairs of episodes that show a difference as large as the observed one in four of five runs (two-sided z test).
-
-    ``n = ((z_0.975 + z_0.8) * sd / mean)^2``. ``None`` where the observed difference is 0.
-    """
-    if len(differences) < 2:
-        return None
-    mean, deviation = float(differences.mean()), float(differences.std(ddof=1))
-    if mean == 0:
-        return None
-    from scipy.special import ndtri
-
-    z = float(ndtri(0.975) + ndtri(0.8))
-    return max(2, ceil((z * deviation / mean) ** 2))

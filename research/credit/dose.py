@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import Array, Estimate, student
-from benchmark.score.statistics import student_tests
+from benchmark.score.differences import student_tests
 from research.credit.findings import Findings, by_game, value_of
 from research.jobs.report import table
 

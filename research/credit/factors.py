@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.common.intervals import Array, Estimate, student
-from benchmark.score.statistics import student_tests
+from benchmark.score.differences import student_tests
 from research.credit.findings import Findings, Run
 from research.jobs.report import table
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import RESAMPLES, Array, Estimate, percentiles, student
-from benchmark.score.statistics import holm, paired, student_p_value
+from benchmark.score.differences import holm, paired, student_p_value
 from research.credit.games import OnGames
 from research.credit.jobs import StudyFolder, jobs_of
 from research.credit.settings import Study

@@ -8,7 +8,7 @@ import numpy as np
 
 from agents.common.clock import duration
 from agents.common.intervals import Estimate, student_quantile
-from benchmark.score.statistics import holm, student_tests
+from benchmark.score.differences import holm, student_tests
 from research.credit.findings import (
     CONTROLS,
     RANKED,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import Estimate, student
-from benchmark.score.statistics import paired, student_tests
+from benchmark.score.differences import paired, student_tests
 from research.improvers.jobs import ComparedFolder, jobs_of
 from research.improvers.settings import TRAINER, Comparison
 

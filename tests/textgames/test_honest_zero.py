@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmark.score.statistics import holm
+from benchmark.score.differences import holm
 from textgames import SCENARIOS
 from textgames.solving import blind_search
 from textgames.solving.blind import blind_play

@@ -8,6 +8,7 @@ import numpy as np
 from agents.common.intervals import Array, Estimate
 from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
+from benchmark.score.differences import episodes_needed, holm, paired_p_value
 from benchmark.score.document import ComparisonView, EstimateView
 from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.luck.estimate import Corrected
@@ -68,12 +69,12 @@ def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: i
                     pairs=len(differences),
                     difference=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
                     luck_free=is_free,
-                    p_value=stats.paired_p_value(differences),
+                    p_value=paired_p_value(differences),
                     p_holm=1.0,
-                    episodes_needed=stats.episodes_needed(differences),
+                    episodes_needed=episodes_needed(differences),
                 )
             )
-    for index, adjusted in stats.holm({index: row["p_value"] for index, row in enumerate(rows)}, family).items():
+    for index, adjusted in holm({index: row["p_value"] for index, row in enumerate(rows)}, family).items():
         rows[index]["p_holm"] = adjusted
     return rows
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from agents.common.intervals import Array
 from benchmark.runs.replay import Replay
-from benchmark.score import statistics as stats
+from benchmark.score.differences import holm
 from benchmark.score.luck.terms import EpisodeLuck, LuckValues, episode_luck
 from textgames.scenarios import Scenario
 
@@ -102,7 +102,7 @@ class LuckTally:
 
 def luck_problems(checks: Mapping[str, LuckCheck]) -> Iterator[str]:
     """What is wrong with an entry that has more luck than an honest player; Holm's correction is over its scenarios."""
-    adjusted = stats.holm({scenario: check["p"] for scenario, check in checks.items()})
+    adjusted = holm({scenario: check["p"] for scenario, check in checks.items()})
     for scenario, check in checks.items():
         if (p := adjusted[scenario]) < SUSPICIOUS:
             yield (

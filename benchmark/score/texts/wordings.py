@@ -26,10 +26,10 @@ import numpy as np
 from agents.common.intervals import CONFIDENCE, Array, Estimate, student_quantile
 from agents.prompt_texts import wording_of
 from benchmark.score.comparing.comparison import solo_scenarios
+from benchmark.score.differences import holm, paired_p_value
 from benchmark.score.document import EstimateView, WordingFlipView, WordingView
 from benchmark.score.luck.cells import corrected_returns
 from benchmark.score.results import Cell, ResultColumns
-from benchmark.score.statistics import holm, paired_p_value
 from textgames.scenarios import Scenario
 
 MOST_WORDINGS = 10_000  # above which no number of wordings is said to be enough

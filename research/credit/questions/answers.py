@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import Estimate, student, wilson
-from benchmark.score.statistics import paired, student_tests
+from benchmark.score.differences import paired, student_tests
 from research.credit.questions.findings import Asked
 
 COLLAPSED = 0.1

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmark.score import statistics as stats
+from benchmark.score.differences import paired_p_value
 from benchmark.score.overall import OverallTest, game_weights, is_below_blind, overall_rows, suite_rows
 from benchmark.score.references import References
 from benchmark.score.scores import score_rows
@@ -87,7 +88,7 @@ def test_against_a_floored_score_only_what_is_above_0_counts():
     difference, p = OverallTest(results, references, [LAKE, SNAKE]).compare("a", "b")
     assert difference == pytest.approx(overall(results)["a"]["normalized"]["value"])
     assert p > 0.05
-    assert stats.paired_p_value(np.array(lake["a"])) < 0.001  # what the plain returns would have said
+    assert paired_p_value(np.array(lake["a"])) < 0.001  # what the plain returns would have said
 
 
 def test_whoever_reads_in_one_scenario_is_above_blind_play():

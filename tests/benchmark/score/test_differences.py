@@ -1,0 +1,102 @@
+"""Tests of differences, their correction and sample sizes against independent computations and simulation."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from agents.common.intervals import student
+from benchmark.score import differences as stats
+
+
+def test_the_paired_test_is_exact_for_few_pairs():
+    differences = np.array([0.5, 1.0, 1.5, -0.25, 2.0])
+    flips = np.array(list(product([1, -1], repeat=5)))
+    extreme = np.abs((flips * differences).mean(axis=1)) >= abs(differences.mean()) - 1e-12
+    assert stats.paired_p_value(differences) == pytest.approx(extreme.mean())
+
+
+def test_zero_differences_change_no_p_value_and_are_no_evidence():
+    differences = np.array([0.5, 1.0, 1.5, -0.25, 2.0])
+    padded = np.concatenate([differences, np.zeros(20)])
+    assert stats.paired_p_value(padded) == pytest.approx(stats.paired_p_value(differences))
+    assert stats.paired_p_value(np.zeros(20)) == 1.0
+    assert stats.paired_p_value(np.array([0.0, 3.0, 0.0])) == 1.0
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.25, 0.01])
+def test_the_paired_test_is_exact_for_many_pairs_on_a_grid(scale):
+    differences = np.repeat([1.0, -1.0, 0.0], [19, 7, 24])
+    expected = scipy_stats.binomtest(7, 26, 0.5).pvalue  # of equal sizes, the sign-flip test is the sign test
+    assert stats.paired_p_value(scale * differences) == pytest.approx(expected, rel=1e-9)
+    mixed = np.repeat([1.0, -1.0, 2.0, -3.0], [8, 3, 5, 2])  # 18 pairs: 2^18 signs
+    sums = np.zeros(1)
+    for size in mixed:
+        sums = np.concatenate([sums + size, sums - size])
+    assert stats.paired_p_value(scale * mixed) == pytest.approx(np.mean(np.abs(sums) >= abs(mixed.sum())), rel=1e-9)
+
+
+@pytest.mark.slow
+def test_the_paired_test_of_any_differences_agrees_with_scipys():
+    differences = np.random.default_rng(6).normal(0.3, 1, size=60)
+    theirs = scipy_stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=50_000, rng=np.random.default_rng(1)
+    )
+    assert stats.paired_p_value(differences) == pytest.approx(theirs.pvalue, abs=0.004)
+
+
+def test_above_the_limit_the_normal_distribution_takes_over_and_agrees(monkeypatch):
+    differences = np.random.default_rng(6).normal(0.05, 1, size=900)
+    exact = stats.paired_p_value(differences)
+    monkeypatch.setattr(stats, "EXACT_LIMIT", 100)
+    assert stats.paired_p_value(differences) == pytest.approx(exact, abs=0.002)
+
+
+def test_holm_by_hand():
+    assert stats.holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
+    assert stats.holm({"a": 0.5, "b": 0.9}) == {"a": 1.0, "b": 1.0}
+    assert stats.holm({}) == {}
+
+
+def test_samples_are_tested_together_and_what_they_are_less_of_is_no_test():
+    plain = {seed: 0.1 * seed for seed in range(4)}
+    better = {seed: value + 0.2 + 0.01 * seed for seed, value in plain.items() if seed}
+    samples = {name: stats.paired(own, plain) for name, own in {"plain": plain, "better": better}.items()}
+    assert samples["better"] == pytest.approx([0.21, 0.22, 0.23])
+    alone, both = stats.student_tests(samples, ["plain"]), stats.student_tests(samples)
+    raw = scipy_stats.ttest_1samp(samples["better"], 0.0).pvalue
+    assert alone["better"] == (student(samples["better"]), pytest.approx(raw), pytest.approx(raw))
+    assert both["better"].p_holm == pytest.approx(2 * raw)
+    assert alone["plain"] == ((0.0, 0.0, 0.0), 1.0, 1.0)
+
+
+def test_comparisons_that_were_not_made_count_in_the_family():
+    p_values = dict(enumerate([0.001, 0.004, 0.03, 0.5, 0.9]))
+    whole = stats.holm(p_values)
+    some = stats.holm({number: p_values[number] for number in (0, 2)}, family=5)
+    assert some == pytest.approx({0: 5 * 0.001, 2: 4 * 0.03})
+    assert all(some[number] >= whole[number] for number in some)
+
+
+def test_the_number_of_episodes_has_the_power_that_it_promises():
+    rng = np.random.default_rng(8)
+    pilot = rng.normal(size=4000)
+    pilot = (pilot - pilot.mean()) / pilot.std(ddof=1) + 0.4  # mean 0.4, deviation 1
+    needed = stats.episodes_needed(pilot)
+    assert needed == 50  # ((1.95996 + 0.84162) / 0.4)^2 = 49.06, rounded up
+    samples = rng.normal(0.4, 1, size=(4000, needed))
+    p_values = scipy_stats.ttest_1samp(samples, 0.0, axis=1).pvalue
+    assert (p_values < 0.05).mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_no_number_of_episodes_shows_no_difference():
+    assert stats.episodes_needed(np.array([1.0, -1.0])) is None
+    assert stats.episodes_needed(np.array([1.0])) is None
+    assert stats.episodes_needed(np.full(10, 0.5)) == 2
+
+
+def test_the_permutation_test_errs_as_often_as_its_level_says():
+    rng = np.random.default_rng(12)
+    rejected = [stats.paired_p_value(rng.laplace(size=50)) < 0.05 for _ in range(600)]
+    assert 0.03 <= np.mean(rejected) <= 0.075
