@@ -3,7 +3,7 @@
 ``results`` reads records into columns; ``references`` are the two ends of the normalised score's scale, and ``luck``
 takes chance out of a return. ``scores`` makes the rows of one scenario's leaderboard, ``overall`` those over many.
 ``comparing`` sets agents side by side, ``texts`` a game beside itself in other words; ``move_losses`` says what moves
-cost. ``statistics`` has the estimates of all of them, ``differences`` the tests, ``stopping`` when a run has played enough, ``cache``
-keeps what takes long, and ``document`` is the shape in which everything is shown. Begin at
+cost. ``statistics`` has the estimates of all of them and ``differences`` the tests, ``stopping`` when a run has played
+enough, ``cache`` keeps what takes long, and ``document`` is the shape in which everything is shown. Begin at
 :mod:`benchmark.score.scores`.
 """
