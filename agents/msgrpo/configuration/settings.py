@@ -201,7 +201,7 @@ class TrainingSettings:
     gradient."""
     tree_tokens: int = setting("update", 0, ge=0)
     """Longest token tree; longer steps get a tree of their own. Attention within a tree is quadratic, so small
-    models want small trees. 0: four times the model's width, between 256 and 4096."""
+    models want small trees. 0: four times the model's width, between 256 and 4096, on a CPU at most 1024."""
     logprob_chunk_tokens: int = setting("update", 1024, ge=1)
     """Rows of the tokens x vocabulary matrix that exist at once."""
 

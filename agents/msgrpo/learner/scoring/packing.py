@@ -22,7 +22,7 @@ from agents.turn import Allowed, TokenSet
 
 Ints = npt.NDArray[np.int64]
 
-_LEAN_TOKENS = 2048
+_LEAN_TOKENS, _TREE_TOKENS = 1024, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +115,16 @@ class SharedWork:
         packing: ``"tree"`` or ``"rows"``.
         width: of the model's hidden states; attention within a tree costs about as much as the products around it
             where a tree has some times as many tokens.
-        lean: whether micro-batches are small. A CPU is busy with a few thousand tokens, and more only take memory.
+        lean: whether micro-batches and trees are small. A CPU is busy with a thousand tokens, and more only take
+            memory.
     """
 
     def __init__(
         self, config: MSGRPOConfig, processes: Processes, packing: str, width: int, *, lean: bool = False
     ) -> None:
         self.processes, self.packing = processes, packing
-        self._tree_tokens = config.tree_tokens or min(max(256, 4 * width), 4096)
+        largest = _LEAN_TOKENS if lean else _TREE_TOKENS
+        self._tree_tokens = config.tree_tokens or min(max(256, 4 * width), largest)
         most = max(_LEAN_TOKENS, self._tree_tokens) if lean else config.micro_batch_tokens
         self._tokens = min(most, config.micro_batch_tokens)
 

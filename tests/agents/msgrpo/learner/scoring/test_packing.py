@@ -205,4 +205,12 @@ def test_the_lean_forward_takes_a_large_models_place_on_a_cpu(
 def test_a_lean_micro_batch_is_small(make_llama: Any) -> None:
     work = [SharedWork(MSGRPOConfig(), Processes(), "tree", 16, lean=lean) for lean in (False, True)]
     rows = [TokenRow((number, *range(200)), (1, 2)) for number in range(60)]
-    assert [max(batch.input_ids.numel() for batch in each.pack(rows)) for each in work] == [202 * 40, 202 * 10]
+    assert [max(batch.input_ids.numel() for batch in each.pack(rows)) for each in work] == [202 * 40, 202 * 5]
+
+
+def test_lean_trees_are_small_for_a_wide_model() -> None:
+    work = [SharedWork(MSGRPOConfig(), Processes(), "tree", 576, lean=lean) for lean in (False, True)]
+    rows = [TokenRow((*range(100), number), (1, 2)) for number in range(800)]
+    largest = [max(batch.input_ids.shape[1] for batch in each.pack(rows)) for each in work]
+    assert 1024 < largest[0] <= 2304
+    assert 512 < largest[1] <= 1024
