@@ -28,6 +28,7 @@ from agents.loop.live import Policies
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import unwrap
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts, Weights
 from agents.msgrpo.engines.live import LiveEngine, random_model
@@ -36,6 +37,7 @@ from agents.msgrpo.plugins import configured
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Policy, Prompt, Turn
+from textgames.extras import missing_packages
 
 
 @configured
@@ -55,6 +57,11 @@ class Ray:
     """What a worker samples with: its own copy of the model, or vLLM in its process."""
     sampler_options: dict[str, Any] = Field(default_factory=dict)
     """The engine_options of that sampler."""
+
+    def check(self, config: MSGRPOConfig) -> None:
+        """Refuse a cluster where Ray isn't installed."""
+        if (advice := missing_packages("ray", extra="ray")) is not None:
+            raise ModuleNotFoundError(f"engine = 'ray': a cluster needs {advice}", name="ray")
 
     def build(self, parts: EngineParts) -> Engine:
         """The engine, connected to the cluster."""

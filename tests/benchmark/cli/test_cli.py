@@ -29,7 +29,7 @@ def test_the_overviews_name_every_command_once(textbench):
         out = textbench(*arguments, "--help").out
         assert all(f"\n  {name} " in out for name in commands)
         assert not [name for name in others if f"\n  {name} " in out]
-        assert textbench(*arguments).code == 2
+    assert (textbench().code, textbench("lab").code) == (2, 0)  # the pages say that the second lists the commands
     assert len(COMMANDS) <= 12
     assert "textbench lab        lists the commands of research and upkeep" in textbench("--help").out
 
