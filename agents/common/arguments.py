@@ -9,17 +9,19 @@ from collections.abc import Callable, Sequence
 from math import inf, nan
 from typing import Any, NoReturn
 
-from textgames.names import did_you_mean
+NAMES_OF_ONE = frozenset({"--agent", "--scenario", "--game", "--model", "--config", "--season", "--resume"})
+"""Options that some commands take several times. Where one counts, a second name would be lost without a word; of a
+number or a place the last one counts, as everywhere."""
 
 
 class Parser(ArgumentParser):
     """Errors are one sentence with the name that may have been meant, exit code 2; options aren't abbreviated.
 
-    An option that takes one value and is given two different ones is refused, since one of them would be lost.
+    One of :data:`NAMES_OF_ONE` that takes one value and is given two is refused.
     """
 
-    def __init__(self, *args: Any, allow_abbrev: bool = False, **rest: Any):
-        super().__init__(*args, allow_abbrev=allow_abbrev, **rest)
+    def __init__(self, **told: Any):
+        super().__init__(**{"allow_abbrev": False, **told})
         self.given: Sequence[str] = ()
         self._companions: dict[str, tuple[str, ...]] = {}
 
@@ -33,7 +35,7 @@ class Parser(ArgumentParser):
         words = self.given[: self.given.index("--")] if "--" in self.given else self.given
         flags = {word.partition("=")[0] for word in words if word.startswith("--")}
         for action in self._actions:
-            if isinstance(action, Single) and action.option_strings and action.nargs is None:
+            if isinstance(action, Single) and action.nargs is None and NAMES_OF_ONE.intersection(action.option_strings):
                 self._check_single(action.option_strings, words)
         for flag in flags & self._companions.keys():
             if not flags & {*self._companions[flag]}:
@@ -61,6 +63,8 @@ class Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what was wrong, and end with exit code 2."""
+        from textgames.names import did_you_mean  # here, since --help can do without gymnasium
+
         known = [name for action in self._actions for name in action.option_strings]
         strange = [word for word in self.given if word.startswith("--") and word.partition("=")[0] not in known]
         if "invalid choice" in message and strange and self._subparsers is None:

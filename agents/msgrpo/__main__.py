@@ -139,8 +139,8 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     check_packages(config.model, adapter=config.lora_rank > 0)
     from agents.common.approvals import approve
     from agents.msgrpo.configuration.methods import Methods
-    from agents.msgrpo.engines import check_engine
     from agents.msgrpo.inside import LEARNER, check_around
+    from agents.msgrpo.run.engine import check_engine
     from agents.msgrpo.run.health.checks import check_out
     from agents.msgrpo.run.reporting.trackers import check_trackers
     from agents.msgrpo.run.saving.claims import claims_of

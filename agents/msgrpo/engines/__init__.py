@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agents.msgrpo.plugins import Registry
 
 if TYPE_CHECKING:
-    from agents.msgrpo.configuration.config import MSGRPOConfig
     from agents.msgrpo.engines.engine import Engine, EngineParts
 
 
@@ -35,18 +34,5 @@ ENGINES: Registry[EngineOptions] = Registry(
     },
     setting="engine",
 )
-
-
-def check_engine(config: "MSGRPOConfig") -> None:
-    """Say what an engine lacks before a model is made for it: its options, and its ``check(config)`` where it has one.
-
-    Raises:
-        ConfigError: options that it doesn't have.
-        ModuleNotFoundError: its package isn't installed; the message has the command.
-    """
-    options: Any = ENGINES.make(config.engine, config.engine_options)
-    if hasattr(options, "check"):
-        options.check(config)
-
 
 register_engine: Any = ENGINES.register

@@ -28,7 +28,6 @@ from agents.loop.live import Policies
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import unwrap
-from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts, Weights
 from agents.msgrpo.engines.live import LiveEngine, random_model
@@ -58,7 +57,7 @@ class Ray:
     sampler_options: dict[str, Any] = Field(default_factory=dict)
     """The engine_options of that sampler."""
 
-    def check(self, config: MSGRPOConfig) -> None:
+    def check(self, urls: Sequence[str]) -> None:
         """Refuse a cluster where Ray isn't installed."""
         if (advice := missing_packages("ray", extra="ray")) is not None:
             raise ModuleNotFoundError(f"engine = 'ray': a cluster needs {advice}", name="ray")

@@ -38,6 +38,7 @@ def parser() -> Parser:
     made.add_argument("what", nargs="?", choices=("suites", "agents"))
     made.add_argument("--out", metavar="DIR")
     made.add_argument("--plot", metavar="FILE")
+    made.add_argument("--config", metavar="FILE")
     made.add_argument("--keep", choices=("all", "best"), default="all")
     made.add_argument("--agent", action="append", default=[])
     either = made.add_mutually_exclusive_group()
@@ -53,8 +54,8 @@ def parser() -> Parser:
         ("agens", "there is no 'agens' (did you mean 'agents'?); accepted: suites, agents"),
         ("--out a --keep bst", "--keep can't be 'bst' (did you mean 'best'?); accepted: all, best"),
         ("--keep best", "--keep changes nothing without --out or --plot"),
-        ("--out a --out b", "--out takes one value and was given 'a' and 'b': name one"),
-        ("--out=a --plot c --out b", "--out takes one value and was given 'a' and 'b': name one"),
+        ("--config a --config b", "--config takes one value and was given 'a' and 'b': name one"),
+        ("--config=a --plot c --config b", "--config takes one value and was given 'a' and 'b': name one"),
         ("--out", "--out takes a value, and none is given"),
         ("--rank 4 --full", "--rank and --full exclude each other"),
         ("--outt a", "there is no option '--outt' (did you mean '--out'?)"),
@@ -68,6 +69,6 @@ def test_what_is_wrong_is_one_sentence(words: str, sentence: str, capsys: pytest
 
 
 def test_what_loses_nothing_is_accepted() -> None:
-    read = parser().parse_args(["agents", "--out", "a", "--keep", "best", "--agent", "x", "--agent", "y", "--out=a"])
-    assert (read.what, read.out, read.keep, read.agent) == ("agents", "a", "best", ["x", "y"])
+    read = parser().parse_args(["agents", "--out", "a", "--keep", "best", "--agent", "x", "--agent", "y", "--out=b"])
+    assert (read.what, read.out, read.keep, read.agent) == ("agents", "b", "best", ["x", "y"])
     assert parser().parse_args(["--plot", "p", "--", "suites"]).keep == "all"

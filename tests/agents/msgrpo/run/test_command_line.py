@@ -7,10 +7,12 @@ from typing import Any, cast
 import pytest
 
 from agents import load_agent
+from agents.common.locking import FolderLock
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.health.checks import check_out
+from agents.msgrpo.run.reporting.progress import RunLog
 
 
 @pytest.fixture
@@ -122,6 +124,20 @@ def test_a_folder_that_holds_a_run_is_refused_before_a_model_is_made(
     assert main(["--config", "tiny-frozen-lake", "--set", f"out={tmp_path}"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "already holds a run: go on with --resume" in line
+
+
+def test_a_second_process_leaves_a_run_alone(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n{"iteration": 2}\n')
+    lock = FolderLock(tmp_path)  # as another process holds it while it trains
+    resumed = RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True)
+    with pytest.raises(ConfigError, match="is in use by another textbench process"), resumed:
+        pass
+    assert (tmp_path / "metrics.jsonl").read_text().count("\n") == 2  # the other's second iteration
+    lock.release()
+    with RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True):
+        assert (tmp_path / "metrics.jsonl").read_text().count("\n") == 1
+    with RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True):  # the folder was let go
+        pass
 
 
 def test_divergence_is_exit_code_1(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
