@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from math import inf, nan
 from typing import Any, NoReturn
 
-NAMES_OF_ONE = frozenset({"--agent", "--scenario", "--game", "--model", "--config", "--season", "--resume"})
-"""Options that some commands take several times. Where one counts, a second name would be lost without a word; of a
+NAMES_OF_ONE = frozenset({"--agent", "--scenario", "--config"})
+"""Options of which one might think that several count, as some commands take several. Where one counts, a second name would be lost without a word; of a
 number or a place the last one counts, as everywhere."""
 
 
