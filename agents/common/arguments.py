@@ -10,8 +10,8 @@ from math import inf, nan
 from typing import Any, NoReturn
 
 NAMES_OF_ONE = frozenset({"--agent", "--scenario", "--config"})
-"""Options of which one might think that several count, as some commands take several. Where one counts, a second name would be lost without a word; of a
-number or a place the last one counts, as everywhere."""
+"""Options of which one might think that several count, as some commands take several: a second name would be lost
+without a word. Of other options the last one counts, as everywhere."""
 
 
 class Parser(ArgumentParser):
