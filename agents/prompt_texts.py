@@ -234,8 +234,9 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, ValueError) as error:
         ships = ", ".join(packaged_prompts())
         near = did_you_mean(str(path), packaged_prompts())
+        reason = (isinstance(error, OSError) and error.strerror) or error  # not "[Errno 2] ...: 'path'", a second time
         raise ValueError(
-            f"can't read the prompt file {str(path)!r}{near}: {error}; by name there are {ships}"
+            f"can't read the prompt file {str(path)!r}{near}: {reason}; by name there are {ships}"
         ) from None
 
 

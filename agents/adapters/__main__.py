@@ -3,19 +3,21 @@
 Exit codes: 0 done, 2 something that can't be used.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 
+from agents.common.arguments import Parser, whole_number
 from textgames.extras import missing_packages
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m agents.adapters", description="Make an adapter that can ship.")
+    parser = Parser(prog="python -m agents.adapters", description="Make an adapter that can ship.")
     parser.add_argument("source", metavar="SOURCE", help="a folder with an adapter, or with whole weights")
     parser.add_argument("--out", metavar="DIR", required=True, help="the adapter's folder; replaced if it is there")
-    parser.add_argument("--rank", type=int, default=0, metavar="R", help="lower the rank to this (default: as it is)")
+    parser.add_argument(
+        "--rank", type=whole_number(0), default=0, metavar="R", help="lower the rank to this (default: as it is)"
+    )
     parser.add_argument("--dtype", default="float16", help="of the weights: float16 (default), bfloat16, float32")
     parser.add_argument("--base", default="", metavar="MODEL", help="the base to name; of whole weights the one before")
     parser.add_argument("--scenario", action="append", default=[], metavar="NAME", help="what it was trained on")

@@ -71,6 +71,8 @@ def shrink(
             weights outside of what the dtype can hold.
     """
     source, kind = Path(source).expanduser(), _dtype(dtype)
+    if not source.is_dir():
+        raise ValueError(f"there is no folder {str(source)!r}: SOURCE is one with an adapter, or with whole weights")
     below = base_of(source)
     if rank < 0:
         raise ValueError(f"rank is 1 or more, or 0 for that of the adapter there, got {rank}")

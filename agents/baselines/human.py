@@ -38,6 +38,8 @@ class HumanPlayer:
     """The loop plays one episode after the other: nobody wants 64 boards in turn."""
 
     def __init__(self, stdin: IO[str] | None = None, console: Console | None = None) -> None:
+        if stdin is None and sys.stdin is None:
+            raise ValueError("a person answers at standard input, and that is closed: start it at a terminal")
         self._stdin = stdin or sys.stdin
         self._keyboard = Keyboard() if stdin is None and sys.stdin.isatty() else None
         self._console = console or Console(stderr=True, highlight=False)

@@ -29,10 +29,10 @@ def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[s
     """The name and the value (:func:`read_value`) of a ``--set NAME=VALUE``, of every command that has one.
 
     Raises:
-        ValueError: or what ``refusal`` makes: there is no ``=`` in it; says that the flag takes ``form``.
+        ValueError: or what ``refusal`` makes: there is no ``=`` in it, or no name; says that the flag takes ``form``.
     """
     name, equals, value = text.partition("=")
-    if not equals:
+    if not equals or not name.strip():
         raise refusal(f"--set takes {form}, got {text!r}")
     return name.strip(), read_value(value.strip())
 

@@ -17,7 +17,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.common.files import check_writable, refusal, replacing_folder
+from agents.common.arguments import Parser
+from agents.common.files import refusal, replacing_folder
 from agents.models.provider import find_model
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
@@ -32,7 +33,7 @@ _CONFIG_HELP = "settings in TOML: a file, or one of the recipes that ship by its
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m agents.msgrpo", description="Fine-tune a language model on a text game with MS-GRPO."
     )
     parser.add_argument("--config", metavar="FILE", help=_CONFIG_HELP)
@@ -139,6 +140,8 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     from agents.common.approvals import approve
     from agents.msgrpo.configuration.methods import Methods
     from agents.msgrpo.inside import LEARNER, check_around
+    from agents.msgrpo.run.engine import check_engine
+    from agents.msgrpo.run.health.checks import check_out
     from agents.msgrpo.run.reporting.trackers import check_trackers
     from agents.msgrpo.run.saving.claims import claims_of
     from agents.msgrpo.trainer import MSGRPOTrainer
@@ -153,8 +156,9 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     check_around(config)
     games_of("", config)
     prompts_of(config)
-    if config.out:
-        check_writable(Path(config.out))
+    check_engine(config)
+    if config.out and int(os.environ.get("RANK", "0")) == 0:
+        check_out(Path(config.out), resumed=bool(options.resume))
     from transformers.utils import logging
 
     if options.quiet:

@@ -5,11 +5,9 @@ interrupted. Only what a command needs is imported, and only when it runs: ``--h
 """
 
 import os
-import re
 import signal
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from argparse import _AppendAction as Repeated
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -54,39 +52,6 @@ PASSED_ON = ("train",)  # commands that read their own arguments, ``--help`` inc
 INTERRUPTED = 130
 
 
-class Parser(ArgumentParser):
-    """Errors are one sentence with the name that may have been meant, exit code 2."""
-
-    given: Sequence[str] = ()
-    """The arguments that are read."""
-
-    def _option_before(self, word: str) -> str | None:
-        """The option that may be repeated, after whose value a word stands that no option takes: ``--agent a WORD``."""
-        if word.startswith("-") or word not in self.given:
-            return None
-        before = [one.partition("=")[0] for one in self.given[: self.given.index(word)] if one.startswith("--")]
-        lists = [action for action in self._actions if isinstance(action, Repeated)]
-        several = [name for action in lists for name in action.option_strings]
-        return before[-1] if before and before[-1] in several else None
-
-    def error(self, message: str) -> NoReturn:
-        if message.startswith("unrecognized arguments: "):
-            from textgames.names import did_you_mean
-
-            flag = message.split(": ", 1)[1].split()[0]
-            known = [name for action in self._actions for name in action.option_strings]
-            message = f"there is no option {flag!r}{did_you_mean(flag.partition('=')[0], known)}"
-            if not flag.startswith("-"):
-                message = f"{flag!r} stands where an option is wanted"
-                takers = [name for name in ("--agent", "--scenario") if name in known]
-                message += f": write {' or '.join(f'{name} {flag}' for name in takers)}" if takers else ""
-            if (option := self._option_before(flag)) is not None:
-                message = f"{option} takes one value, and {flag!r} is another; repeat it: {option} ... {option} {flag}"
-        # "argument --samples: must be a whole number", as all other sentences begin
-        message = re.sub(r"^argument (\S+): must ", r"\1 must ", message)
-        self.exit(2, f"textbench: {message} (see {self.prog} --help)\n")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -129,7 +94,7 @@ def _dispatch(arguments: list[str]) -> int:
     name, *rest = arguments[in_lab:] or [""]
     if name in ("", "-h", "--help", "help"):
         print(_overview(in_lab))
-        return 0 if name else 2
+        return 0 if name or in_lab else 2  # "textbench lab" lists, as the overview says
     if name == "--version":
         from benchmark.runs.provenance import code_version
 
@@ -145,6 +110,8 @@ def _dispatch(arguments: list[str]) -> int:
     if (wrong := foreign_agents()) is not None:  # else the command dies in an import
         print(f"textbench: {wrong}", file=sys.stderr)  # not by _say(), which imports agents
         return 2
+    from agents.common.arguments import Parser
+
     command = import_module(f"benchmark.cli.{name}")
     if name in PASSED_ON:
         from argparse import Namespace
@@ -157,10 +124,8 @@ def _dispatch(arguments: list[str]) -> int:
         if name in LAB
         else None,
         formatter_class=RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     command.add_arguments(parser)
-    parser.given = rest
     try:
         args = parser.parse_args(rest)
     except SystemExit as stop:  # --help, or a usage error that has been printed

@@ -1,13 +1,14 @@
 """What several commands take: numbers, how the result is told, whose results; and which, when nobody says."""
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from argparse import _ActionsContainer as Container
-from collections.abc import Callable, Sequence
-from math import inf, nan
+from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.common.arguments import whole_number
 from benchmark.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -56,34 +57,6 @@ def add_number(
     """An option that is a whole number from ``least`` to ``most``; its line of help ends with the default."""
     told = text if default is None else f"{text} (default {default})"
     parser.add_argument(flag, type=whole_number(least, most), default=default, metavar=metavar, help=told)
-
-
-def whole_number(least: int, most: float = inf) -> Callable[[str], int]:
-    """The ``type`` of an argument that is a whole number from ``least`` to ``most``."""
-    accepted = f"of at least {least}" if most == inf else f"from {least} to {most}"
-
-    def number(text: str) -> int:
-        if not (text.isdecimal() and least <= int(text) <= most):
-            raise ArgumentTypeError(f"must be a whole number {accepted}, got {text!r}")
-        return int(text)
-
-    return number
-
-
-def real_number(least: float, most: float = inf) -> Callable[[str], float]:
-    """The ``type`` of an argument that is a finite number from ``least`` to ``most``."""
-    accepted = f"of at least {least:g}" if most == inf else f"from {least:g} to {most:g}"
-
-    def number(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = nan
-        if not least <= value <= most or value == inf:
-            raise ArgumentTypeError(f"must be a number {accepted}, got {text!r}")
-        return value
-
-    return number
 
 
 def check_file_place(file: str) -> None:

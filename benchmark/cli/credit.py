@@ -19,7 +19,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from benchmark.cli.arguments import add_number, add_output_options, real_number, whole_number
+from agents.common.arguments import real_number, whole_number
+from benchmark.cli.arguments import add_number, add_output_options
 from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
 if TYPE_CHECKING:

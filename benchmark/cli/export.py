@@ -60,6 +60,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     public.add_argument("--every-eval-ever", metavar="DIR", help="a JSON file for every model, by that schema")
     public.add_argument("--organization", metavar="NAME", help="with --every-eval-ever: who provides the results")
     add_import_option(parser)
+    parser.only_with(["--csv", "--parquet"], "--steps")
+    parser.only_with(["--plot"], "--measure")
+    parser.only_with(["--sft"], "--keep")
+    parser.only_with(["--sft", "--preferences"], "--text", "--mode")
+    parser.only_with(["--eval-results"], "--benchmark")
+    parser.only_with(["--every-eval-ever"], "--organization")
 
 
 def run(args: Namespace) -> int:

@@ -14,7 +14,8 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from benchmark.cli.arguments import add_number, add_output_options, real_number
+from agents.common.arguments import real_number
+from benchmark.cli.arguments import add_number, add_output_options
 from benchmark.improve import IMPROVERS
 from benchmark.play.options import OF_ONE_AGENT, add_options, read_options, without_spec
 

@@ -31,13 +31,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--scenario", default="frozen-lake", metavar="NAME", help="default frozen-lake")
     add_number(parser, "--episode", 0, "number of the episode", metavar="K")
     add_number(parser, "--seed", None, "the episode's seed, in place of its number")
-    add_number(parser, "--samples", 32, "fresh responses per step")
+    add_number(parser, "--samples", 32, "fresh responses per step", 1)
     parser.add_argument(
         "--world-model",
         action="store_true",
         help="ask it what every action leads to, and compare with the true chances",
     )
     add_number(parser, "--starts", 20, "with --world-model: episodes whose positions it is asked about", 2)
+    parser.only_with(["--world-model"], "--starts")
     add_options(parser, OF_ONE_AGENT)
     add_output_options(parser, "json")
 

@@ -108,7 +108,8 @@ def _reveal(season: "Season", secret: Path) -> int:
     try:
         text = secret.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
-        raise UsageError(f"the secret can't be read ({error}); say where it is: --secret FILE") from None
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise UsageError(f"the secret {secret} can't be read: {reason}; say where it is: --secret FILE") from None
     season = reveal(season, text)
     many = "1 agent" if len(season.agents) == 1 else f"{len(season.agents)} agents"
     print(f"{season.path} is closed with {many}; its first episode is {season.seed_offset:,}.")

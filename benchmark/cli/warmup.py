@@ -15,7 +15,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmark.cli.arguments import add_number, add_output_options, real_number
+from agents.common.arguments import real_number
+from benchmark.cli.arguments import add_number, add_output_options
 
 if TYPE_CHECKING:
     from agents.msgrpo.configuration.config import MSGRPOConfig

@@ -310,6 +310,9 @@ def read_options(
             values[name], origins[name] = text.split(",") if takes_many(name) else text, variable
         if name in values and takes_many(name) and isinstance(values[name], str):
             values[name] = [values[name]]
+    for name in CLUSTER:  # a variable may stand there for other runs, but who writes a flag wants something of it
+        if getattr(args, name, None) is not None and "ray" not in values:
+            raise UsageError(f"{flag_of(name)} is of a cluster, and this run is on none: add --ray")
     return RunOptions(**checked_options(values, origins), given=frozenset(values))
 
 

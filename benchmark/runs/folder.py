@@ -19,10 +19,10 @@ from pathlib import Path
 from shlex import quote
 
 from agents.common.files import replacing
+from agents.common.locking import LOCK_NAME, NO_LINKS, FolderLock
 from agents.common.redaction import Redactor
 from agents.common.refusals import shown
 from benchmark.errors import StorageError, UsageError
-from benchmark.runs.locking import LOCK_NAME, NO_LINKS, FolderLock
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
 from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, sealed_line, to_line
 
@@ -74,7 +74,7 @@ class RunFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             _refuse_strangers(path, files)  # before the lock is made: a folder that isn't ours stays as it is
-            folder._lock = FolderLock(path)
+            folder._lock = FolderLock(path, StorageError)
             _refuse_strangers(path, files)  # and again: another process may have made its run here just now
             for name, content in files.items():
                 with replacing(path / name, "wb") as stream:
@@ -114,7 +114,7 @@ class RunFolder:
         if manifest["kind"] != RUN_KIND:
             raise UsageError(f"{path} is a leaderboard entry, not a run; only runs can be resumed")
         folder = cls(path, manifest, redactor)
-        folder._lock = FolderLock(path)
+        folder._lock = FolderLock(path, StorageError)
         try:
             folder._open_file()
             folder._cut_unfinished_line()

@@ -13,8 +13,8 @@ from typing import Any
 
 from agents.common.clock import duration
 from agents.common.interrupt import kills_interrupt
-from benchmark.errors import UsageError
-from benchmark.runs.locking import FolderLock
+from agents.common.locking import FolderLock
+from benchmark.errors import StorageError, UsageError
 from research.jobs.display import ProgressDisplay
 from research.jobs.folder import AnyJob, Folder
 from research.jobs.schedule import run_jobs
@@ -67,7 +67,7 @@ def carry_out(undertaking: Undertaking, options: Options) -> int:
         _say_plan(timetable, options, undertaking.called)
         return 0
     folder.claim(undertaking.experiment)
-    lock = FolderLock(options.out)
+    lock = FolderLock(options.out, StorageError)
     try:
         if not options.report_only:
             _work_on(undertaking, timetable, options)

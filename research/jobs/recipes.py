@@ -51,7 +51,9 @@ def is_recipe_of(kind: str, source: str | Path, shipped: Sequence[str]) -> bool:
     """Whether a recipe, by name or as a file, is of an experiment whose recipes say ``kind``."""
     file = Path(source)
     named = file.suffix == ".toml" and file.is_file()
-    return str(source) in shipped or (named and read_toml(file, "it", UsageError).get("kind") == kind)
+    return str(source) in shipped or (
+        named and read_toml(file, f"the recipe {str(source)!r}", UsageError).get("kind") == kind
+    )
 
 
 def checked_recipe(model: type[Model], data: Mapping[str, Any], source: str | Path, called: str) -> Model:

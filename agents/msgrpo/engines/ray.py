@@ -36,6 +36,7 @@ from agents.msgrpo.plugins import configured
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Policy, Prompt, Turn
+from textgames.extras import missing_packages
 
 
 @configured
@@ -55,6 +56,11 @@ class Ray:
     """What a worker samples with: its own copy of the model, or vLLM in its process."""
     sampler_options: dict[str, Any] = Field(default_factory=dict)
     """The engine_options of that sampler."""
+
+    def check(self, urls: Sequence[str]) -> None:
+        """Refuse a cluster where Ray isn't installed."""
+        if (advice := missing_packages("ray", extra="ray")) is not None:
+            raise ModuleNotFoundError(f"engine = 'ray': a cluster needs {advice}", name="ray")
 
     def build(self, parts: EngineParts) -> Engine:
         """The engine, connected to the cluster."""

@@ -44,6 +44,18 @@ def make_engine(
     return ENGINES.make(config.engine, config.engine_options).build(parts)
 
 
+def check_engine(config: MSGRPOConfig) -> None:
+    """Say what an engine lacks before a model is made for it: options, and by its ``check(urls)``, if any, its package.
+
+    Raises:
+        ConfigError: options that it doesn't have.
+        ModuleNotFoundError: its package isn't installed; the message has the command.
+    """
+    options: Any = ENGINES.make(config.engine, config.engine_options)
+    if hasattr(options, "check"):
+        options.check(config.engine_urls)
+
+
 def policy_of(
     config: MSGRPOConfig, games: Sequence[Game], engine: Engine, prompt_map: PromptMap, decoding: Decoding
 ) -> LanguageAgentPolicy:

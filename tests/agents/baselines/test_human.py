@@ -160,3 +160,9 @@ def test_a_listed_action_gets_its_tag_in_a_game_that_wants_one():
         "<action>player_2</action>",
         "<action>hello</action>",
     ]
+
+
+def test_where_standard_input_is_closed_nobody_can_answer(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)  # textbench play SCENARIO <&-
+    with pytest.raises(ValueError, match="standard input, and that is closed"):
+        HumanPlayer()

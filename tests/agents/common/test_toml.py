@@ -36,5 +36,6 @@ def test_a_value_is_toml_or_json_or_a_text(text, value):
 
 def test_a_setting_without_a_value_is_refused():
     assert read_setting(" name = a=b ", "NAME=VALUE") == ("name", "a=b")
-    with pytest.raises(ValueError, match="--set takes NAME=VALUE, got 'name'"):
-        read_setting("name", "NAME=VALUE")
+    for text in ("name", "=3"):
+        with pytest.raises(ValueError, match=f"--set takes NAME=VALUE, got '{text}'"):
+            read_setting(text, "NAME=VALUE")

@@ -35,7 +35,7 @@ def test_an_option_of_the_agent_is_that_of_the_command(capsys: pytest.CaptureFix
         (["planer"], "did you mean 'planner'"),
         (["planner", "--scenario", "snak"], "no scenario named 'snak'; did you mean 'snake'?"),
         (["planner", "--episode", "first"], "--episode must be a whole number of at least 0, got 'first'"),
-        (["planner", "--samples", "0"], "samples is a whole number of at least 1"),
+        (["planner", "--samples", "0"], "--samples must be a whole number of at least 1"),
         (["planner", "--temperature", "hot"], "--temperature must be a number"),
         (["t=tiny", "--set", "t.temprature=1"], "named 'temprature'; did you mean 'temperature'?"),
         (["t=tiny", "--set", "tiny.temperature=1"], "where NAME is an agent of the run: t"),

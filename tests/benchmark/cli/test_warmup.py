@@ -52,7 +52,7 @@ def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothin
         (("--mode", "aloud"), "response_mode = 'aloud' can't be used; accepted: one of think, direct"),
         (("--set", "learning_rat=1"), "learning_rat is not a setting"),
         (("--model", "./nowhere"), "no folder './nowhere'"),
-        (("--rank", "4", "--full"), "not allowed with argument"),
+        (("--rank", "4", "--full"), "--rank and --full exclude each other"),
     ],
 )
 def test_what_can_not_be_used_is_one_sentence(workplace, capsys, more, said):

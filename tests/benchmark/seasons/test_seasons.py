@@ -257,7 +257,7 @@ def test_a_season_of_foreign_agents_says_that_they_are_to_be_named(tmp_path, cap
         (["new", "{new}", "--scenario", "frozen-lake", "--secret", "{new}/s"], "which is published"),
         (["new", "{new}", "--scenario", "frozen-lake", "--protocol", "luck"], "luck"),
         (["commit", "{new}", "--agent", "planner"], "make one: textbench season new DIR"),
-        (["reveal", "{season}"], "the secret can't be read"),
+        (["reveal", "{season}"], "secret can't be read: No such file or directory"),
         (["reveal", "{season}", "--secret", "{season}/season.json"], "revealed already"),
     ],
 )

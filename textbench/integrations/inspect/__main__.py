@@ -1,15 +1,15 @@
 """``python -m textbench.integrations.inspect LOG --out DIR``: a log of Inspect becomes a run folder."""
 
-import argparse
 import sys
 
+from agents.common.arguments import Parser
 from benchmark.errors import BenchmarkError
 from textgames.extras import missing_packages
 
 
 def main() -> int:
     """Import the log that the command names, and print the leaderboard of its run."""
-    parser = argparse.ArgumentParser(prog="python -m textbench.integrations.inspect", description=__doc__)
+    parser = Parser(prog="python -m textbench.integrations.inspect", description=__doc__)
     parser.add_argument("log", metavar="LOG", help="a log of inspect eval textbench/SCENARIO, .eval or .json")
     parser.add_argument("--out", metavar="DIR", required=True, help="the run folder")
     options = parser.parse_args()

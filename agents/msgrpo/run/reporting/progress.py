@@ -14,8 +14,10 @@ from rich.live import Live
 from rich.table import Table
 
 from agents.common.clock import duration
+from agents.common.locking import FolderLock
 from agents.episode import Episode
 from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.evaluating.evaluation import EvaluationResult
 from agents.msgrpo.run.evaluating.scale import NAMES
 from agents.msgrpo.run.reporting.trackers import Trackers, open_trackers
@@ -57,14 +59,20 @@ class RunLog:
         self._live: Live | None = None
         self._file: TextIO | None = None
         self._trackers: Trackers | None = None
+        self._lock: FolderLock | None = None
         self._started = perf_counter()
 
     def __enter__(self) -> "RunLog":
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
-            # first, since a folder with metrics is a run, and one whose trackers can't be opened hasn't begun
-            self._trackers = open_trackers(self.config, self.out, self.first, self.say, quiet=self.console.quiet)
-            self._file = _open_metrics(self.out / "metrics.jsonl", self.first)
+            self._lock = FolderLock(self.out, ConfigError)  # a second writer would cut off what this one has done
+            try:
+                # first, since a folder with metrics is a run, and one whose trackers can't be opened hasn't begun
+                self._trackers = open_trackers(self.config, self.out, self.first, self.say, quiet=self.console.quiet)
+                self._file = _open_metrics(self.out / "metrics.jsonl", self.first)
+            except BaseException:
+                self._lock.release()
+                raise
         if self.console.is_terminal:
             self._live = Live(self._table(), console=self.console, refresh_per_second=4)
             self._live.start()
@@ -76,13 +84,14 @@ class RunLog:
             self._live and self._live.stop,
             self._file and self._file.close,
             self._trackers and self._trackers.close,
+            self._lock and self._lock.release,
         ):
             if stop:
                 with suppress(OSError):  # a full disk has been told of where it was met
                     stop()
         if isinstance(error, KeyboardInterrupt):
             self.say(". ".join(["interrupted", *getattr(error, "__notes__", ())]))
-        self._live = self._file = self._trackers = None
+        self._live = self._file = self._trackers = self._lock = None
 
     def iteration(self, metrics: dict[str, Any]) -> None:
         """Record one iteration; ``metrics["iteration"]`` counts from 1."""

@@ -1,15 +1,18 @@
 """``python -m agents.msgrpo``: from a file to a trained model, and sentences instead of tracebacks."""
 
+import importlib.util
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from agents import load_agent
+from agents.common.locking import FolderLock
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.health.checks import check_out
+from agents.msgrpo.run.reporting.progress import RunLog
 
 
 @pytest.fixture
@@ -62,6 +65,13 @@ def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert MSGRPOConfig.from_toml(tmp_path / "printed.toml") == MSGRPOConfig(groups=7)
 
 
+def ended(arguments: list[str]) -> int:
+    try:
+        return main(arguments)
+    except SystemExit as stop:  # what the parser of the command line says
+        return cast(int, stop.code)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -78,16 +88,56 @@ def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--config", "{config}", "--set", "model=nowhere", "--set", "credit=missing_module:Mine"], "missing_module"),
         (["--config", "{config}", "--set", "model=nowhere", "--set", "credit.gigpo.step_wieght=1"], "step_weight"),
         (["--config", "{config}", "--set", "device=cuda:9"], "device"),
+        (["--config", "{config}", "--config", "tiny-frozen-lake"], "--config takes one value and was given"),
         (["--config", "{config}", "--set", "max_response_tokens=4096"], "leaves no room for a prompt"),
     ],
 )
 def test_bad_input_is_a_sentence_and_exit_code_2(
     arguments: list[str], words: str, config_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([argument.format(config=config_file) for argument in arguments]) == 2
+    assert ended([argument.format(config=config_file) for argument in arguments]) == 2
     error = capsys.readouterr().err
     assert words in error
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("engine", ["vllm", "ray"])
+def test_what_an_engine_lacks_is_said_before_a_model_is_made(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = importlib.util.find_spec
+    for module in ("textgames.extras", "agents.msgrpo.engines.vllm"):
+        monkeypatch.setattr(f"{module}.find_spec", lambda name: None if name == engine else found(name))
+    arguments = ["--config", "tiny-frozen-lake", "--set", f"engine={engine}", "--set", f"out={tmp_path / 'run'}"]
+    assert main(arguments) == 2  # its base would take a minute
+    said = capsys.readouterr().err
+    assert f"engine = '{engine}'" in said
+    assert f'".[{engine}]"' in said
+    assert "making the base model" not in said
+
+
+def test_a_folder_that_holds_a_run_is_refused_before_a_model_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    (tmp_path / "last").mkdir()
+    assert main(["--config", "tiny-frozen-lake", "--set", f"out={tmp_path}"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "already holds a run: go on with --resume" in line
+
+
+def test_a_second_process_leaves_a_run_alone(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n{"iteration": 2}\n')
+    lock = FolderLock(tmp_path)  # as another process holds it while it trains
+    resumed = RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True)
+    with pytest.raises(ConfigError, match="is in use by another textbench process"), resumed:
+        pass
+    assert (tmp_path / "metrics.jsonl").read_text().count("\n") == 2  # the other's second iteration
+    lock.release()
+    with RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True):
+        assert (tmp_path / "metrics.jsonl").read_text().count("\n") == 1
+    with RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True):  # the folder was let go
+        pass
 
 
 def test_divergence_is_exit_code_1(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,10 @@
-"""One writer per run folder: an operating-system lock, which a killed process can't leave behind."""
+"""One writer per folder: an operating-system lock, which a killed process can't leave behind."""
 
 import os
 import sys
 from pathlib import Path
 
-from benchmark.errors import StorageError
+from agents.common.toml import Refusal
 
 LOCK_NAME = ".lock"
 
@@ -17,21 +17,21 @@ class FolderLock:
     """Holds ``folder/.lock`` exclusively until :meth:`release` or the end of the process, however it ends.
 
     Raises:
-        StorageError: another process holds it, or the folder can't be written.
+        OSError: or what ``refusal`` makes of one sentence: another process holds it, or the folder can't be written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, refusal: Refusal = OSError) -> None:
         path = folder / LOCK_NAME
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o644)
         except OSError as error:
-            raise StorageError(f"can't write in {folder}: {error.strerror}") from None
+            raise refusal(f"can't write in {folder}: {error.strerror}") from None
         try:
             _lock(self._file)
         except OSError:
             os.close(self._file)
-            raise StorageError(
-                f"{folder} is in use by another textbench process; wait for it, or choose another --out"
+            raise refusal(
+                f"{folder} is in use by another textbench process; wait for it, or choose another folder"
             ) from None
 
     def release(self) -> None:

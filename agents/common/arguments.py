@@ -1,0 +1,120 @@
+"""What the command lines of all packages take: a parser whose errors are one sentence, and numbers with their ends."""
+
+import re
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import _AppendAction as Repeated
+from argparse import _StoreAction as Single
+from collections.abc import Callable, Sequence
+from math import inf, nan
+from typing import Any, NoReturn
+
+NAMES_OF_ONE = frozenset({"--agent", "--scenario", "--config"})
+"""Options of which one might think that several count, as some commands take several: a second name would be lost
+without a word. Of other options the last one counts, as everywhere."""
+
+
+class Parser(ArgumentParser):
+    """Errors are one sentence with the name that may have been meant, exit code 2; options aren't abbreviated.
+
+    One of :data:`NAMES_OF_ONE` that takes one value and is given two is refused.
+    """
+
+    def __init__(self, **told: Any):
+        super().__init__(**{"allow_abbrev": False, **told})
+        self.given: Sequence[str] = ()
+        self._companions: dict[str, tuple[str, ...]] = {}
+
+    def only_with(self, others: Sequence[str], *flags: str) -> None:
+        """Refuse each of ``flags`` where none of ``others`` is given, as it would change nothing."""
+        self._companions |= dict.fromkeys(flags, tuple(others))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Namespace, list[str]]:  # type: ignore[override]
+        """As argparse does it, once what was given has been looked through."""
+        self.given = [*(sys.argv[1:] if args is None else args)]
+        words = self.given[: self.given.index("--")] if "--" in self.given else self.given
+        flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+        for action in self._actions:
+            if isinstance(action, Single) and action.nargs is None and NAMES_OF_ONE.intersection(action.option_strings):
+                self._check_single(action.option_strings, words)
+        for flag in flags & self._companions.keys():
+            if not flags & {*self._companions[flag]}:
+                self.error(f"{flag} changes nothing without {' or '.join(self._companions[flag])}")
+        return super().parse_known_args(self.given, namespace)
+
+    def _check_single(self, names: Sequence[str], words: Sequence[str]) -> None:
+        values = [
+            value if equals else next(iter(words[place + 1 : place + 2]), "")
+            for place, word in enumerate(words)
+            for name, equals, value in [word.partition("=")]
+            if name in names
+        ]
+        if len(different := [*dict.fromkeys(values)]) > 1:
+            self.error(f"{names[0]} takes one value and was given {' and '.join(map(repr, different))}: name one")
+
+    def _option_before(self, word: str) -> str | None:
+        """The option that may be repeated, after whose value a word stands that no option takes: ``--agent a WORD``."""
+        if word.startswith("-") or word not in self.given:
+            return None
+        before = [one.partition("=")[0] for one in self.given[: self.given.index(word)] if one.startswith("--")]
+        lists = [action for action in self._actions if isinstance(action, Repeated)]
+        several = [name for action in lists for name in action.option_strings]
+        return before[-1] if before and before[-1] in several else None
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong, and end with exit code 2."""
+        from textgames.names import did_you_mean  # here, since --help can do without gymnasium
+
+        known = [name for action in self._actions for name in action.option_strings]
+        strange = [word for word in self.given if word.startswith("--") and word.partition("=")[0] not in known]
+        if "invalid choice" in message and strange and self._subparsers is None:
+            message = f"unrecognized arguments: {strange[0]}"  # the value of an option that isn't one was no choice
+        if message.startswith("unrecognized arguments: "):
+            flag = message.split(": ", 1)[1].split()[0]
+            message = f"there is no option {flag!r}{did_you_mean(flag.partition('=')[0], known)}"
+            if not flag.startswith("-"):
+                message = f"{flag!r} stands where an option is wanted"
+                takers = [name for name in ("--agent", "--scenario") if name in known]
+                message += f": write {' or '.join(f'{name} {flag}' for name in takers)}" if takers else ""
+            if (option := self._option_before(flag)) is not None:
+                message = f"{option} takes one value, and {flag!r} is another; repeat it: {option} ... {option} {flag}"
+        elif wrong := re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message):
+            names = wrong[3].replace("'", "")
+            near = did_you_mean(wrong[2], names.split(", "))
+            subject = f"{wrong[1]} can't be {wrong[2]!r}" if wrong[1].startswith("-") else f"there is no {wrong[2]!r}"
+            message = f"{subject}{near}; accepted: {names}"
+        message = re.sub(r"^argument (\S+): not allowed with argument (\S+)$", r"\2 and \1 exclude each other", message)
+        # "argument --samples: must be a whole number", as all other sentences begin
+        message = re.sub(r"^argument (\S+): must ", r"\1 must ", message)
+        message = re.sub(r"^argument (\S+): expected one argument$", r"\1 takes a value, and none is given", message)
+        name = "textbench" if self.prog.startswith("textbench") else "error"
+        self.exit(2, f"{name}: {message} (see {self.prog} --help)\n")
+
+
+def whole_number(least: int, most: float = inf) -> Callable[[str], int]:
+    """The ``type`` of an argument that is a whole number from ``least`` to ``most``."""
+    accepted = f"of at least {least}" if most == inf else f"from {least} to {most}"
+
+    def number(text: str) -> int:
+        if not (text.isdecimal() and least <= int(text) <= most):
+            raise ArgumentTypeError(f"must be a whole number {accepted}, got {text!r}")
+        return int(text)
+
+    return number
+
+
+def real_number(least: float, most: float = inf, *, above: bool = False) -> Callable[[str], float]:
+    """The ``type`` of an argument that is a finite number from ``least`` to ``most``, or any ``above`` ``least``."""
+    accepted = f"from {least:g} to {most:g}" if most != inf else f"of at least {least:g}"
+    accepted = f"above {least:g}" if above else accepted
+
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = nan
+        if not least <= value <= most or value == inf or (above and value == least):
+            raise ArgumentTypeError(f"must be a number {accepted}, got {text!r}")
+        return value
+
+    return number
