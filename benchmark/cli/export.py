@@ -9,9 +9,10 @@ examples:
   textbench export runs/a --eval-results repos --benchmark OWNER/NAME
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from agents.common.arguments import Parser
 from benchmark.cli.arguments import add_import_option
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ KEEPS = ("all", "best", "value")
 WRITTEN = ("csv", "parquet", "plot", "sft", "preferences", "eval_results", "every_eval_ever")
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Declare the runs that are exported, and the files that are written."""
     parser.add_argument("sources", nargs="*", metavar="DIR", help="runs or entries (default: the newest run)")
     parser.add_argument("--csv", metavar="FILE", help="one row per episode and player; - for stdout")

@@ -13,9 +13,10 @@ examples:
   textbench inspect rules:examples/programs/frozen_lake_rules.py
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
+from agents.common.arguments import Parser
 from benchmark.cli.arguments import add_number, add_output_options
 from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from textgames.scenarios import Scenario
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Declare the agent that is inspected, and the episode that it plays."""
     parser.add_argument("agent", nargs="?", default="tiny", metavar="SPEC", help="the agent (default tiny)")
     parser.add_argument("--scenario", default="frozen-lake", metavar="NAME", help="default frozen-lake")
