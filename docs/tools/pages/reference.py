@@ -5,12 +5,13 @@ of what ``--help`` and the schemas say. All else on these pages is written by ha
 """
 
 import re
-from argparse import Action, ArgumentParser
+from argparse import Action
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from agents.common.arguments import Parser
 from benchmark.cli import COMMANDS, LAB, PASSED_ON
 from benchmark.cli.schema import NAMES, schema_of, schema_text
 from benchmark.play.options import OPTIONS, VARIABLES, flag_of
@@ -129,7 +130,7 @@ def commands() -> str:
         if name in PASSED_ON:
             parts.append("Its options are those of `python -m agents.msgrpo`: see `textbench train --help`.")
             continue
-        parser = ArgumentParser(prog=f"textbench {name}", add_help=False)
+        parser = Parser(prog=f"textbench {name}", add_help=False)
         command.add_arguments(parser)
         arguments = [(f"`{called(action)}`", plain(action.help or "")) for action in parser._actions]
         parts.append(table(["argument", "meaning"], [list(one) for one in arguments if one not in told]))
