@@ -22,7 +22,9 @@ class Parser(ArgumentParser):
 
     def __init__(self, **told: Any):
         super().__init__(**{"allow_abbrev": False, **told})
+        self.register("action", None, _Named)  # None is what argparse calls an option that says no action
         self.given: Sequence[str] = ()
+        self.named: dict[str, Any] = {}
         self._companions: dict[str, tuple[str, ...]] = {}
 
     def only_with(self, others: Sequence[str], *flags: str) -> None:
@@ -31,26 +33,13 @@ class Parser(ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Namespace, list[str]]:  # type: ignore[override]
         """As argparse does it, once what was given has been looked through."""
-        self.given = [*(sys.argv[1:] if args is None else args)]
+        self.given, self.named = [*(sys.argv[1:] if args is None else args)], {}
         words = self.given[: self.given.index("--")] if "--" in self.given else self.given
         flags = {word.partition("=")[0] for word in words if word.startswith("--")}
-        for action in self._actions:
-            if isinstance(action, Single) and action.nargs is None and NAMES_OF_ONE.intersection(action.option_strings):
-                self._check_single(action.option_strings, words)
         for flag in flags & self._companions.keys():
             if not flags & {*self._companions[flag]}:
                 self.error(f"{flag} changes nothing without {' or '.join(self._companions[flag])}")
         return super().parse_known_args(self.given, namespace)
-
-    def _check_single(self, names: Sequence[str], words: Sequence[str]) -> None:
-        values = [
-            value if equals else next(iter(words[place + 1 : place + 2]), "")
-            for place, word in enumerate(words)
-            for name, equals, value in [word.partition("=")]
-            if name in names
-        ]
-        if len(different := [*dict.fromkeys(values)]) > 1:
-            self.error(f"{names[0]} takes one value and was given {' and '.join(map(repr, different))}: name one")
 
     def _option_before(self, word: str) -> str | None:
         """The option that may be repeated, after whose value a word stands that no option takes: ``--agent a WORD``."""
@@ -89,6 +78,17 @@ class Parser(ArgumentParser):
         message = re.sub(r"^argument (\S+): expected one argument$", r"\1 takes a value, and none is given", message)
         name = "textbench" if self.prog.startswith("textbench") else "error"
         self.exit(2, f"{name}: {message} (see {self.prog} --help)\n")
+
+
+class _Named(Single):
+    """Keeps a value, and refuses another one for one of :data:`NAMES_OF_ONE`."""
+
+    def __call__(self, parser: Any, namespace: Namespace, values: Any, option_string: str | None = None) -> None:
+        if not NAMES_OF_ONE.isdisjoint(self.option_strings):
+            first = parser.named.setdefault(self.dest, values)
+            if values != first:
+                parser.error(f"{option_string} takes one value and was given {first!r} and {values!r}: name one")
+        super().__call__(parser, namespace, values, option_string)
 
 
 def whole_number(least: int, most: float = inf) -> Callable[[str], int]:
