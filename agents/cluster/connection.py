@@ -16,6 +16,14 @@ class ClusterError(RuntimeError):
     """The cluster can't be reached or can't do what is asked of it; one sentence for a person."""
 
 
+def lacking_packages() -> str:
+    """What a cluster needs that isn't installed, with the command; empty where nothing is missing."""
+    from textgames.extras import missing_packages  # here, since textbench --help can do without gymnasium
+
+    advice = missing_packages("ray", extra="ray")
+    return f"a cluster needs {advice}" if advice else ""
+
+
 @contextmanager
 def connected(address: str = ANY) -> Iterator[None]:
     """Be connected to a cluster, and leave it at the end, unless this process was connected before.
@@ -27,10 +35,8 @@ def connected(address: str = ANY) -> Iterator[None]:
     Raises:
         ClusterError: Ray isn't installed, or there is no such cluster.
     """
-    from textgames.extras import missing_packages  # here, since textbench --help can do without gymnasium
-
-    if advice := missing_packages("ray", extra="ray"):
-        raise ClusterError(f"a cluster needs {advice}")
+    if lacking := lacking_packages():
+        raise ClusterError(lacking)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that is started here reports to nobody
     import ray
 

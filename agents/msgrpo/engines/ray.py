@@ -20,7 +20,7 @@ from pydantic import Field
 from torch import Tensor
 
 from agents.cluster.cluster import Cluster
-from agents.cluster.connection import ANY, ClusterError
+from agents.cluster.connection import ANY, ClusterError, lacking_packages
 from agents.cluster.rollout import Pace
 from agents.cluster.worker import PlayError
 from agents.episode import Episode, EpisodeTask, Step
@@ -36,7 +36,6 @@ from agents.msgrpo.plugins import configured
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Policy, Prompt, Turn
-from textgames.extras import missing_packages
 
 
 @configured
@@ -59,8 +58,8 @@ class Ray:
 
     def check(self, urls: Sequence[str]) -> None:
         """Refuse a cluster where Ray isn't installed."""
-        if (advice := missing_packages("ray", extra="ray")) is not None:
-            raise ModuleNotFoundError(f"engine = 'ray': a cluster needs {advice}", name="ray")
+        if lacking := lacking_packages():
+            raise ModuleNotFoundError(f"engine = 'ray': {lacking}", name="ray")
 
     def build(self, parts: EngineParts) -> Engine:
         """The engine, connected to the cluster."""
