@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.learner.scoring.packing import longest_tree
 from textgames import SCENARIOS
 
 
@@ -117,7 +118,7 @@ def activation_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
     tokens, size = config.micro_batch_tokens, BYTES[config.dtype]
     inside = tokens * (8 * shape.hidden + 4 * shape.intermediate) * size
     kept = tokens * shape.hidden * BYTES[config.param_dtype] * shape.layers + inside
-    tree = config.tree_tokens or min(max(256, 4 * shape.hidden), 4096)
+    tree = longest_tree(config, shape.hidden)
     dense = config.packing == "tree" and config.attention in ("sdpa", "eager")
     return {
         "activations": float(kept if config.gradient_checkpointing else inside * shape.layers),

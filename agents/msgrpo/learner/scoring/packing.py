@@ -106,6 +106,11 @@ def deal(rows: Sequence[TokenRow], count: int) -> list[list[int]]:
     return [part.tolist() for part in np.array_split(np.array(order), count)]
 
 
+def longest_tree(config: MSGRPOConfig, width: int, *, lean: bool = False) -> int:
+    """The most nodes of a tree: as the settings say, or by the width of the model's hidden states."""
+    return config.tree_tokens or min(max(256, 4 * width), _LEAN_TOKENS if lean else _TREE_TOKENS)
+
+
 class SharedWork:
     """Deals the rows of a pass to processes and packs each one's share; policy and critic work through theirs alike.
 
@@ -123,8 +128,7 @@ class SharedWork:
         self, config: MSGRPOConfig, processes: Processes, packing: str, width: int, *, lean: bool = False
     ) -> None:
         self.processes, self.packing = processes, packing
-        largest = _LEAN_TOKENS if lean else _TREE_TOKENS
-        self._tree_tokens = config.tree_tokens or min(max(256, 4 * width), largest)
+        self._tree_tokens = longest_tree(config, width, lean=lean)
         most = max(_LEAN_TOKENS, self._tree_tokens) if lean else config.micro_batch_tokens
         self._tokens = min(most, config.micro_batch_tokens)
 
