@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from agents.common.files import reason_of
 from textgames.names import did_you_mean
 
 PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory", "reason")
@@ -234,9 +235,8 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, ValueError) as error:
         ships = ", ".join(packaged_prompts())
         near = did_you_mean(str(path), packaged_prompts())
-        reason = (isinstance(error, OSError) and error.strerror) or error  # not "[Errno 2] ...: 'path'", a second time
         raise ValueError(
-            f"can't read the prompt file {str(path)!r}{near}: {reason}; by name there are {ships}"
+            f"can't read the prompt file {str(path)!r}{near}: {reason_of(error)}; by name there are {ships}"
         ) from None
 
 

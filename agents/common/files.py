@@ -99,6 +99,11 @@ def _is_there(path: Path) -> bool:
     return True
 
 
+def reason_of(error: Exception) -> str:
+    """Why a file can't be used, without its name: the sentence around it has that."""
+    return str(getattr(error, "strerror", None) or error)
+
+
 def refusal(error: OSError) -> str:
     """What the operating system refused, as a sentence: the file, and why."""
     if error.strerror is None:

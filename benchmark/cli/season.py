@@ -102,14 +102,15 @@ def _commit(season: "Season", args: Namespace) -> int:
 
 
 def _reveal(season: "Season", secret: Path) -> int:
+    from agents.common.files import reason_of
     from benchmark.errors import UsageError
     from benchmark.seasons.season import reveal
 
     try:
         text = secret.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
-        reason = (isinstance(error, OSError) and error.strerror) or error
-        raise UsageError(f"the secret {secret} can't be read: {reason}; say where it is: --secret FILE") from None
+        why = reason_of(error)
+        raise UsageError(f"the secret {secret} can't be read: {why}; say where it is: --secret FILE") from None
     season = reveal(season, text)
     many = "1 agent" if len(season.agents) == 1 else f"{len(season.agents)} agents"
     print(f"{season.path} is closed with {many}; its first episode is {season.seed_offset:,}.")
