@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from agents.protocol import check_moves, read_protocol
 from agents.turn import Refused, Turn
-from textgames.names import did_you_mean
 
 if TYPE_CHECKING:
     from textgames.scenarios import Scenario
@@ -80,9 +79,8 @@ class EpisodeTask:
             scenario = textgames.known_scenario(scenario) or scenario
         if isinstance(scenario, str):
             if ":" not in scenario and scenario not in textgames.registered_ids():
-                known = (*textgames.SCENARIOS, *textgames.registered_ids())
                 raise ValueError(
-                    f"unknown scenario {scenario!r}{did_you_mean(scenario, known)}; there are {', '.join(known)}"
+                    f"unknown scenario {scenario!r}; {textgames.why_unknown(scenario, textgames.registered_ids())}"
                 )
             name, env_id, kwargs = scenario, scenario, {}
         else:

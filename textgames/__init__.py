@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from textgames.ladders import register_ladder
 from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
-from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario, known_scenario
+from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario, known_scenario, why_unknown
 from textgames.texts.actions import Unreadable, UnreadableReason, parse_action
 from textgames.tsmg import TSMG
 from textgames.twins import has_twins, register_vocabulary, twin_of
@@ -47,6 +47,7 @@ __all__ = [
     "registered_ids",
     "settings_of",
     "twin_of",
+    "why_unknown",
 ]
 
 

@@ -10,7 +10,7 @@ registered under its id, with its yardstick where ``yardstick`` names one, with 
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +19,7 @@ import gymnasium
 
 from textgames.environments.rules import TWIN, game_settings, load_game
 from textgames.ladders import Ladder, Level, ladder_of, register_ladder
+from textgames.names import nearest_or_all
 from textgames.registry import game_of, parallel_env, register, settings_of, shared_game
 from textgames.tsmg import TSMG
 from textgames.twins import Twin, has_twins, register_vocabulary, vocabulary_digest
@@ -93,10 +94,16 @@ class Scenario(NamedTuple):
         return has_twins(game_of(self.env_id, **{**self.kwargs, TWIN: 0}))
 
     def twin(self, number: int) -> "Scenario":
-        """The scenario with a twin of its game, of the same seeds: ``frozen-lake-twin-3``. 0 is the game itself."""
+        """The scenario with a twin of its game, of the same seeds: ``frozen-lake-twin-3``. 0 is the game itself.
+
+        Raises:
+            ValueError: its game has no twins.
+        """
         name, kwargs = self.plain_name, {key: value for key, value in self.kwargs.items() if key != TWIN}
         if number == 0:
             return self._replace(name=name, kwargs=MappingProxyType(kwargs), vocabulary="")
+        if not self.has_twins:
+            raise ValueError(f"{name} has no twins")
         told = MappingProxyType({**kwargs, TWIN: number})
         words = vocabulary_digest(shared_game(self.env_id, kwargs), number)
         return self._replace(name=f"{name}{_TWIN_SUFFIX}{number}", kwargs=told, vocabulary=words)
@@ -195,15 +202,34 @@ def known_scenario(name: str) -> Scenario | None:
     Levels and twins are among them: ``"frozen-lake-level-3"``, ``"frozen-lake-twin-3"``,
     ``"frozen-lake-level-3-twin-3"``.
     """
+    try:
+        return _scenario(name)
+    except ValueError:
+        return None
+
+
+def _scenario(name: str) -> Scenario | None:
     parts = _NAME.fullmatch(name)
     plain, level, twin = parts.groups() if parts else (name, None, None)
     scenario = SCENARIOS.get(plain)
     if scenario is not None and level:
-        levels = scenario.ladder.levels if scenario.ladder else ()
-        scenario = scenario.level(int(level)) if int(level) <= len(levels) else None
+        scenario = scenario.level(int(level))
     if scenario is not None and twin:
-        scenario = scenario.twin(int(twin)) if scenario.has_twins else None
+        scenario = scenario.twin(int(twin))
     return scenario
+
+
+def why_unknown(name: str, also: Iterable[str] = ()) -> str:
+    """Why there is no scenario of a name, as the second half of a sentence.
+
+    It tells the levels that there are, or that there are no twins, or else what may have been meant: a scenario, or one
+    of the names in ``also``.
+    """
+    try:
+        _scenario(name)
+    except ValueError as error:
+        return str(error)
+    return nearest_or_all(name, sorted({*SCENARIOS, *also}))
 
 
 LITTLE_HEADROOM: frozenset[str] = frozenset(

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Self
 
 from agents.common.toml import Refusal
 
@@ -33,6 +34,12 @@ class FolderLock:
             raise refusal(
                 f"{folder} is in use by another textbench process; wait for it, or choose another folder"
             ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """Let others in. The file stays: removing it would let two processes lock two different files."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from agents.common.files import check_writable, replacing
 from agents.common.interrupt import kills_interrupt
+from agents.common.locking import LOCK_NAME, FolderLock
 from benchmark.errors import UsageError
 from benchmark.improve import find_improver
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter
@@ -50,8 +51,14 @@ class Improvement:
         Raises:
             UsageError: the folder is another improvement's or holds something else, or what the improver refuses.
         """
-        asked = self._asked()
         check_writable(self.out)
+        self._refuse_strangers()
+        self.out.mkdir(parents=True, exist_ok=True)
+        with FolderLock(self.out, UsageError):  # two processes would spend the budget twice, and write the same files
+            self._make(say, quiet)
+
+    def _make(self, say: Callable[[str], None], quiet: bool) -> None:
+        asked = self._asked()
         self._take(asked)
         approve_agent_folder(self.out, self.agent)  # this command has named them
         if (self.out / AGENT_NAME).exists():
@@ -66,7 +73,8 @@ class Improvement:
             say(str(spent))
             made = self.agent
         except UsageError:
-            if [path.name for path in self.out.iterdir()] == [ABOUT]:  # nothing was begun: the folder stays free
+            if {path.name for path in self.out.iterdir()} == {ABOUT, LOCK_NAME}:
+                # nothing was begun: the folder stays free
                 (self.out / ABOUT).unlink()
             raise
         self._write({"improvement": asked, "spent": asdict(meter.spent), "changed": made != self.agent})
@@ -87,13 +95,17 @@ class Improvement:
         plain: dict[str, Any] = json.loads(json.dumps(settings))
         return {name: value for name, value in plain.items() if name != "out"}
 
+    def _refuse_strangers(self) -> None:
+        """Let nothing be written among files of others."""
+        if not self.out.exists() or (self.out / ABOUT).exists():
+            return
+        ours = f".{ABOUT}.", LOCK_NAME  # the draft of a process that was killed while it wrote
+        if strangers := sorted(path.name for path in self.out.iterdir() if not path.name.startswith(ours)):
+            raise UsageError(f"{self.out} isn't empty (it holds {strangers[0]!r}): choose another --out")
+
     def _take(self, asked: Mapping[str, Any]) -> None:
-        """Make the folder, or find it as a call with equal settings left it."""
-        file = self.out / ABOUT
-        if not file.exists():
-            self.out.mkdir(parents=True, exist_ok=True)
-            if strangers := sorted(path.name for path in self.out.iterdir() if not path.name.startswith(f".{ABOUT}.")):
-                raise UsageError(f"{self.out} isn't empty (it holds {strangers[0]!r}): choose another --out")
+        """Begin the folder, or find it as a call with equal settings left it."""
+        if not (self.out / ABOUT).exists():
             self._write({"improvement": asked})
             return
         before = self._about()["improvement"]

@@ -19,7 +19,7 @@ from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
 from textgames.importing import from_here
 from textgames.registry import registered_ids
-from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario
+from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario, why_unknown
 
 PAPER_SCENARIOS = SUITES["paper"]
 """The scenarios of the paper's evaluation; the default of a run, and what a leaderboard entry must have."""
@@ -192,7 +192,7 @@ def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
         elif name in registered_ids():
             raise UsageError(f"{name!r} is a game, not a scenario of it; {_scenarios_of_game(name)}")
         else:
-            raise unknown_name("scenario", name, [*SCENARIOS, "all", "paper"])
+            raise UsageError(f"no scenario named {name!r}; {why_unknown(name, ('all', 'paper'))}")
     return {name: scenario for name, scenario in SCENARIOS.items() if name in wanted} | others
 
 

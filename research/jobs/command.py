@@ -67,13 +67,10 @@ def carry_out(undertaking: Undertaking, options: Options) -> int:
         _say_plan(timetable, options, undertaking.called)
         return 0
     folder.claim(undertaking.experiment)
-    lock = FolderLock(options.out, StorageError)
-    try:
+    with FolderLock(options.out, StorageError):
         if not options.report_only:
             _work_on(undertaking, timetable, options)
         return undertaking.report()
-    finally:
-        lock.release()
 
 
 def _work_on(undertaking: Undertaking, timetable: Timetable, options: Options) -> None:

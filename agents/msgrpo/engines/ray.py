@@ -57,14 +57,15 @@ class Ray:
     """The engine_options of that sampler."""
 
     def check(self, urls: Sequence[str]) -> None:
-        """Refuse a cluster where Ray isn't installed."""
+        """Refuse servers, and a cluster where Ray isn't installed."""
+        if urls:
+            raise ConfigError("engine_urls with engine = 'ray': its workers sample themselves; use engine = 'vllm'")
         if lacking := lacking_packages():
             raise ModuleNotFoundError(f"engine = 'ray': {lacking}", name="ray")
 
     def build(self, parts: EngineParts) -> Engine:
         """The engine, connected to the cluster."""
-        if parts.config.engine_urls:
-            raise ConfigError("engine_urls with engine = 'ray': its workers sample themselves; use engine = 'vllm'")
+        self.check(parts.config.engine_urls)
         try:
             return RayEngine(parts, self)
         except ClusterError as error:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from agents.common.files import replacing
 from agents.common.interrupt import kills_interrupt
+from agents.common.locking import LOCK_NAME, FolderLock
 from agents.models.local.loading.card import card_of
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
@@ -111,16 +112,27 @@ def taught(
         DivergenceError: a loss or gradient that isn't finite.
         OSError: the folder can't be written.
     """
-    from transformers.utils.logging import disable_progress_bar
-
-    from agents.msgrpo.__main__ import load
-
     out = Path(config.out)
     asked = {"settings": json.loads(json.dumps(_settings(config))), **json.loads(json.dumps(source))}
     if (made := _made(out, asked)) is not None:
         say(f"{out} holds this warm start already")
         return made
     out.mkdir(parents=True, exist_ok=True)
+    with FolderLock(out, ConfigError):  # a second process would write over the first one's checkpoint
+        return _made(out, asked) or _make(config, asked, demonstrations, say)
+
+
+def _make(
+    config: MSGRPOConfig,
+    asked: Mapping[str, Any],
+    demonstrations: Callable[[PromptMap], Demonstrations],
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    from transformers.utils.logging import disable_progress_bar
+
+    from agents.msgrpo.__main__ import load
+
+    out = Path(config.out)
     model, tokenizer = load(config)
     disable_progress_bar()  # type: ignore[no-untyped-call]  # its bars would run through what is told here
     prompt_map = prompts_taught(config, model)
@@ -200,8 +212,8 @@ def _refuse_strangers(out: Path) -> None:
     """Let nothing be written among files of others, but go on among what a stopped warm start left."""
     if not out.exists() or (out / CHECKPOINT).exists():
         return
-    draft = f".{CHECKPOINT}."  # of a process that was killed while it wrote its first one
-    if strangers := sorted(entry.name for entry in out.iterdir() if not entry.name.startswith(draft)):
+    ours = f".{CHECKPOINT}.", LOCK_NAME  # the draft of a process that was killed while it wrote its first one
+    if strangers := sorted(entry.name for entry in out.iterdir() if not entry.name.startswith(ours)):
         raise ConfigError(
             f"out = {str(out)!r} isn't empty (it holds {strangers[0]!r}) and is no warm start: choose another folder"
         )

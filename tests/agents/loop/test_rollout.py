@@ -412,7 +412,7 @@ def test_bad_arguments(policies, options, error, said):
 
 
 def test_bad_tasks():
-    with pytest.raises(ValueError, match=r"unknown scenario 'snaek' \(did you mean 'snake'\?\)"):
+    with pytest.raises(ValueError, match=r"unknown scenario 'snaek'; did you mean 'snake'\?"):
         EpisodeTask.of("snaek", 1)
     with pytest.raises(TypeError, match="has no setting 'sise'"):
         list(rollout(local_policy(), [EpisodeTask.of("frozen-lake", 1, sise=4)]))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.common.locking import LOCK_NAME, FolderLock
 from benchmark.errors import UsageError
 from benchmark.improve import IMPROVERS, checked
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
@@ -129,6 +130,15 @@ def test_a_folder_of_another_improvement_or_of_somebody_else_is_left_alone(textb
     Path("mine").mkdir()
     Path("mine/diary.txt").write_text("dear diary")
     assert "mine isn't empty (it holds 'diary.txt')" in textbench(*LIBRARY, "--out", "mine").err
+    assert [path.name for path in Path("mine").iterdir()] == ["diary.txt"]
+
+
+def test_a_folder_in_which_another_process_works_is_left_alone(textbench, workplace):
+    Path("o").mkdir()
+    with FolderLock(Path("o")):  # as another process holds it
+        done = textbench("improve", "library", "--agent", "random", "--scenario", "frozen-lake", "--out", "o")
+    assert (done.code, [path.name for path in Path("o").iterdir()]) == (2, [LOCK_NAME])
+    assert "o is in use by another textbench process; wait for it, or choose another folder" in done.err
 
 
 def files(out: Path) -> dict[str, bytes]:

@@ -116,6 +116,14 @@ def test_what_an_engine_lacks_is_said_before_a_model_is_made(
     assert "making the base model" not in said
 
 
+def test_servers_for_ray_are_refused_before_a_model_is_made(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["engine=ray", 'engine_urls=["http://localhost:8000"]']
+    assert main(["--config", "tiny-frozen-lake", *(part for one in given for part in ("--set", one))]) == 2
+    said = capsys.readouterr().err
+    assert "engine_urls with engine = 'ray': its workers sample themselves" in said
+    assert "making the base model" not in said
+
+
 def test_a_folder_that_holds_a_run_is_refused_before_a_model_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agents import load_agent
+from agents.common.locking import LOCK_NAME, FolderLock
 from agents.models.local.loading.card import Card, read_card
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.__main__ import main
@@ -103,6 +104,15 @@ def test_a_folder_that_holds_something_else_is_left_alone(
         made()
     assert (folder / name).read_bytes() == b"somebody's"
     assert len(list(folder.iterdir())) == 2
+
+
+def test_a_folder_in_which_another_process_works_is_left_alone(
+    made: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "made").mkdir()
+    with FolderLock(tmp_path / "made"), pytest.raises(ConfigError, match="is in use by another textbench process"):
+        made()
+    assert [path.name for path in (tmp_path / "made").iterdir()] == [LOCK_NAME]
 
 
 @pytest.mark.slow
