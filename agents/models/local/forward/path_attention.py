@@ -100,7 +100,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
 
 def attend_to(q: Tensor, keys: Tensor, values: Tensor, blocks: Blocks) -> Tensor:
     """Attention without a gradient, on keys and values that are kept heads first: ``(K, T', D)``."""
-    queries = _heads_first(q, keys.shape[0])
+    queries = _heads_first(q * q.shape[2] ** -0.5, keys.shape[0])
     parts = []
     for part in blocks.parts(q.shape[1]):
         share, _, _ = _shares(queries, keys, part)
@@ -123,19 +123,23 @@ class _PathAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
-        ctx.save_for_backward(q, k, v)
+        out = attend_to(q, _keys_first(k), _keys_first(v), blocks)
+        ctx.save_for_backward(q, k, v, out)
         ctx.blocks = blocks
-        return attend_to(q, _keys_first(k), _keys_first(v), blocks)
+        return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        (q, k, v), blocks = ctx.saved_tensors, ctx.blocks
-        queries, keys, values = _heads_first(q, k.shape[1]), _keys_first(k), _keys_first(v)
-        slope = _heads_first(grads[0].to(q.dtype).view(q.shape), k.shape[1])
-        scale = q.shape[2] ** -0.5
-        grad_q = []
+        (q, k, v, out), blocks = ctx.saved_tensors, ctx.blocks
+        scale, kv_heads = q.shape[2] ** -0.5, k.shape[1]
+        queries, keys, values = _heads_first(q * scale, kv_heads), _keys_first(k), _keys_first(v)
+        slope = grads[0].to(q.dtype).view(q.shape)
         # many blocks add to one key: in single precision at least
         wide = torch.promote_types(q.dtype, torch.float32)
+        # a query's sum of share * moved, which is that of its output * slope: made of rows and not of whole matrices
+        sums = _heads_first((out.view(q.shape).to(wide) * slope).sum(-1, keepdim=True), kv_heads)
+        slope = _heads_first(slope, kv_heads)
+        grad_q = []
         grad_k = torch.zeros(keys.shape, dtype=wide, device=k.device)
         grad_v = torch.zeros_like(grad_k)
         for part in blocks.parts(q.shape[1]):
@@ -145,12 +149,11 @@ class _PathAttention(torch.autograd.Function):
             low = share.to(v.dtype)
             grad_v.index_add_(1, index, (low.transpose(1, 2) @ above).view(len(keys), -1, v.shape[2]).to(wide))
             moved = (above @ _gather(values, part.keys).transpose(1, 2)).to(wide)
-            # d softmax: share * (moved - sum of share * moved), and the scale of the scores
-            moved.sub_((moved * share).sum(-1, keepdim=True)).mul_(share).mul_(scale)
-            moved = moved.to(q.dtype)
+            # d softmax: share * (moved - sum of share * moved)
+            moved = moved.sub_(_gather_queries(sums, part.queries)).mul_(share).to(q.dtype)
             grad_q.append(_unfold(moved @ seen, queries, part))
             grad_k.index_add_(1, index, (moved.transpose(1, 2) @ mine).view(len(keys), -1, k.shape[2]).to(wide))
-        grad_queries = _in_order(grad_q, blocks).view(q.shape)
+        grad_queries = _in_order(grad_q, blocks).view(q.shape).mul_(scale)
         return grad_queries, grad_k.transpose(0, 1).to(k.dtype), grad_v.transpose(0, 1).to(v.dtype), None
 
 
@@ -176,11 +179,11 @@ def _gather_queries(queries: Tensor, index: Tensor) -> Tensor:
 
 
 def _shares(queries: Tensor, keys: Tensor, part: Part) -> tuple[Tensor, Tensor, Tensor]:
-    """Attention ``(K * n, Q * G, S')`` of some blocks, in float32 at least, and their queries and keys."""
-    kv_heads, _, groups, dim = queries.shape
+    """Attention ``(K * n, Q * G, S')`` of some blocks, in float32 at least, and their queries, scaled, and keys."""
+    kv_heads, _, groups, _ = queries.shape
     count, size = part.queries.shape
     mine, seen = _gather_queries(queries, part.queries), _gather(keys, part.keys)
-    scores = (mine @ seen.transpose(1, 2)).to(torch.promote_types(mine.dtype, torch.float32)).mul_(dim**-0.5)
+    scores = (mine @ seen.transpose(1, 2)).to(torch.promote_types(mine.dtype, torch.float32))
     scores.view(kv_heads, count, size, groups, -1).add_(part.bias[:, :, None])
     return scores.softmax(-1), mine, seen
 
