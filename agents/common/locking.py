@@ -14,6 +14,12 @@ NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 """For files of a folder that are written: a link in a folder from elsewhere mustn't lead to a file of the user's."""
 
 
+def strangers(folder: Path, file: str) -> list[str]:
+    """The names in a folder, sorted, of what is neither its lock nor a draft of ``file`` that a killed process left."""
+    names = (path.name for path in folder.iterdir())
+    return sorted(name for name in names if name != LOCK_NAME and not name.startswith(f".{file}."))
+
+
 class FolderLock:
     """Holds ``folder/.lock`` exclusively until :meth:`release` or the end of the process, however it ends.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from agents.common.files import check_writable, replacing
 from agents.common.interrupt import kills_interrupt
-from agents.common.locking import LOCK_NAME, FolderLock
+from agents.common.locking import LOCK_NAME, FolderLock, strangers
 from benchmark.errors import UsageError
 from benchmark.improve import find_improver
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter
@@ -99,9 +99,8 @@ class Improvement:
         """Let nothing be written among files of others."""
         if not self.out.exists() or (self.out / ABOUT).exists():
             return
-        ours = f".{ABOUT}.", LOCK_NAME  # the draft of a process that was killed while it wrote
-        if strangers := sorted(path.name for path in self.out.iterdir() if not path.name.startswith(ours)):
-            raise UsageError(f"{self.out} isn't empty (it holds {strangers[0]!r}): choose another --out")
+        if others := strangers(self.out, ABOUT):
+            raise UsageError(f"{self.out} isn't empty (it holds {others[0]!r}): choose another --out")
 
     def _take(self, asked: Mapping[str, Any]) -> None:
         """Begin the folder, or find it as a call with equal settings left it."""

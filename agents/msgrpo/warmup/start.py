@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agents.common.files import replacing
 from agents.common.interrupt import kills_interrupt
-from agents.common.locking import LOCK_NAME, FolderLock
+from agents.common.locking import FolderLock, strangers
 from agents.models.local.loading.card import card_of
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
@@ -212,8 +212,7 @@ def _refuse_strangers(out: Path) -> None:
     """Let nothing be written among files of others, but go on among what a stopped warm start left."""
     if not out.exists() or (out / CHECKPOINT).exists():
         return
-    ours = f".{CHECKPOINT}.", LOCK_NAME  # the draft of a process that was killed while it wrote its first one
-    if strangers := sorted(entry.name for entry in out.iterdir() if not entry.name.startswith(ours)):
+    if others := strangers(out, CHECKPOINT):
         raise ConfigError(
-            f"out = {str(out)!r} isn't empty (it holds {strangers[0]!r}) and is no warm start: choose another folder"
+            f"out = {str(out)!r} isn't empty (it holds {others[0]!r}) and is no warm start: choose another folder"
         )
