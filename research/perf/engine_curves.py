@@ -24,6 +24,7 @@ from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.trajectories import prompts_of
 from agents.policy import LanguageAgentPolicy
 from benchmark.credit.exact.truth import Truth
+from research.jobs.report import compact
 from research.reproduce.plots import COLOURS, figure_of, save, style
 from textgames import SCENARIOS
 from textgames.environments.rules import layout_generator
@@ -148,7 +149,7 @@ def main() -> None:
         plot(arms, options.svg)
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(arms, indent=1) + "\n")
+        options.json.write_text(compact(arms))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ that it downloads, and its Sokoban draws every room anew for some milliseconds; 
 """
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Callable, Mapping
@@ -31,6 +30,7 @@ from environments import Steps, measure
 from rich.console import Console
 from rich.table import Table
 
+from research.jobs.report import compact
 from textgames import SCENARIOS, TSMG
 
 DRAWN = 1000
@@ -273,7 +273,7 @@ def main() -> None:
     Console().print(table)
     if options.json:
         with open(options.json, "w") as file:
-            file.write(json.dumps(figures, indent=1) + "\n")
+            file.write(compact(figures))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ import numpy as np
 from agents import EpisodeTask, Policy, Turn, load_agent
 from agents.loop.rollout import rollout
 from benchmark.score.references import References
+from research.jobs.report import compact
 from textgames import SCENARIOS, Scenario
 from textgames.solving.blind import blind_play
 from textgames.solving.blind_search import (
@@ -152,7 +153,7 @@ def main() -> int:
         print(line(name, rows[name]), flush=True)
         if given.json:
             ordered = {each: rows[each] for each in alone if each in rows}
-            given.json.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+            given.json.write_text(compact(ordered), encoding="utf-8")
     return 0
 
 
