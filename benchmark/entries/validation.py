@@ -60,11 +60,6 @@ class Verdict:
     power: Mapping[str, LuckPower] = field(default_factory=dict)
 
 
-def validate(path: Path) -> list[str]:
-    """What is wrong with an entry; see :func:`check_entry`."""
-    return check_entry(path).problems
-
-
 def check_entry(path: Path, terms: Terms | None = None) -> Verdict:
     """Check an entry.
 

@@ -4,8 +4,8 @@
 :mod:`research.jobs`: every job's result is on disk, and the same command goes on where it was stopped.
 
 * :mod:`settings` reads a recipe (``recipes/*.toml``), :mod:`jobs` says what has to be done and what waits for what;
-* :mod:`work` does one job: :mod:`training` trains at a budget of tokens, :mod:`measuring` puts methods and draw rules
-  under the instrument of :mod:`benchmark.credit`, and :mod:`clipping` asks what the clip does to several steps;
+* :mod:`work` does one job: :mod:`training` trains at a budget of tokens, and :mod:`measuring` puts methods and draw
+  rules under the instrument of :mod:`benchmark.credit`;
 * :mod:`dosed` is credit of a known quality, by intervention, and :mod:`dose` reads what it taught;
 * :mod:`questions` asks what else an exact gradient decides, in an experiment of its own on the :mod:`games` of this;
 * :mod:`findings` reads what is on disk and computes the figures from it, :mod:`report` and :mod:`plots` write them

@@ -65,11 +65,6 @@ def check(think_text: str, observation: str) -> Truth:
     return Truth(verdicts.count(True), verdicts.count(False), verdicts.count(None))
 
 
-def is_true(think_text: str, observation: str) -> float:
-    """The share of a reasoning's statements that are true of the board: in [0, 1], ``nan`` if it states nothing."""
-    return check(think_text, observation).share
-
-
 def _holds(statement: str, sight: Sight) -> bool | None:
     """Whether one statement holds; ``None`` if it isn't one."""
     beside = _NEXT.fullmatch(statement)

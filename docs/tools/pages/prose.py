@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Collection
-from textwrap import dedent, indent
+from textwrap import dedent
 from typing import Any
 
 _SECTIONS = ("Args", "Raises", "Returns", "Attributes")
@@ -67,8 +67,3 @@ def fenced(text: str) -> str:
     """A text as it is, in a block."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"
-
-
-def quoted(text: str) -> str:
-    """A text as a quotation."""
-    return indent(text, "> ", lambda line: True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.entries.entry import folder_name
-from benchmark.entries.validation import validate
+from benchmark.entries.validation import check_entry
 from benchmark.runs.folder import RunFolder
 
 EPISODES = 4
@@ -57,7 +57,7 @@ def change_manifest(entry, change):
 
 
 def test_a_true_entry_is_accepted(true_entry, textbench):
-    assert validate(true_entry) == []
+    assert check_entry(true_entry).problems == []
     done = textbench("validate", true_entry.parent)
     assert done.code == 0
     assert "valid, 16 episodes replayed" in done.out
@@ -201,7 +201,7 @@ def test_a_forged_episode_is_refused_with_its_place(entry, forge, place):
     records = lines_of(entry)
     forge(records)
     write_lines(entry, records)
-    problems = validate(entry)
+    problems = check_entry(entry).problems
     assert any(place in problem for problem in problems), problems
     assert all("episodes.jsonl" in problem for problem in problems)
     if "must be" in place or "unknown here" in place:  # isn't even the shape of an episode
@@ -224,7 +224,7 @@ def test_responses_that_are_as_good_but_arent_the_agents_are_refused(entry):
     step = records[won(records)]["steps"][0]
     step["response"] = f"<action>{step['action']}</action>"
     write_lines(entry, records)
-    (problem,) = validate(entry)
+    (problem,) = check_entry(entry).problems
     assert "step 0: the response is" in problem
     assert "the agent 'greedy' answers" in problem
 
@@ -290,7 +290,7 @@ def offset(manifest):
 )
 def test_a_forged_manifest_is_refused_with_its_place(entry, forge, place):
     change_manifest(entry, forge)
-    problems = validate(entry)
+    problems = check_entry(entry).problems
     assert any(problem == f"manifest.json: {place}" or problem.endswith(place) for problem in problems), problems
 
 
@@ -373,7 +373,7 @@ def test_an_impossible_figure_is_refused_with_its_line(entry, textbench, forge, 
 def test_a_key_that_stands_twice_in_a_line_is_refused(entry):
     first, rest = (entry / "episodes.jsonl").read_text().split("\n", 1)
     (entry / "episodes.jsonl").write_text(first.replace('"error"', '"seed":10000,"error"') + "\n" + rest)
-    assert "episodes.jsonl line 1 isn't an episode: the key 'seed' stands twice" in validate(entry)
+    assert "episodes.jsonl line 1 isn't an episode: the key 'seed' stands twice" in check_entry(entry).problems
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ def test_a_key_that_stands_twice_in_a_line_is_refused(entry):
 def test_a_line_of_garbage_is_refused(entry, content):
     with (entry / "episodes.jsonl").open("ab") as file:
         file.write(content.encode("utf-8", "surrogatepass") + b"\n")
-    (problem,) = validate(entry)
+    (problem,) = check_entry(entry).problems
     assert problem.startswith("episodes.jsonl line 17 isn't an episode: ")
     assert len(problem) < 300
 
@@ -529,7 +529,7 @@ def test_an_impossible_manifest_is_refused_with_its_place(entry, textbench, forg
 def test_a_models_entry_is_accepted(entry):
     change_manifest(entry, of_a_model(stop=["</action>"], mode="think", history_turns=0))
     write_lines(entry, [{**record, "agents": {"player_0": "model"}} for record in lines_of(entry)])
-    assert validate(entry) == []
+    assert check_entry(entry).problems == []
 
 
 TOKENS = {
@@ -553,7 +553,7 @@ def test_tokens_that_no_tokenizer_has_are_refused(entry, count, place):
             if tokens := count(step):
                 step["tokens"] = tokens
     write_lines(entry, records)
-    problems = validate(entry)
+    problems = check_entry(entry).problems
     assert bool(problems) == bool(place), problems
     assert all(place in problem for problem in problems)
 
@@ -609,13 +609,13 @@ def test_a_malformed_manifest_is_refused_without_a_traceback(entry, textbench, f
 @pytest.mark.parametrize("garbage", [b"", b"garbage\n", b'{"schema_version": 1}\n'])
 def test_a_malformed_episode_file_is_refused(entry, garbage):
     (entry / "episodes.jsonl").write_bytes(garbage)
-    assert validate(entry)
+    assert check_entry(entry).problems
 
 
 def test_an_unfinished_last_line_is_refused(entry):
     content = (entry / "episodes.jsonl").read_bytes()
     (entry / "episodes.jsonl").write_bytes(content[:-1])
-    assert validate(entry) == ["episodes.jsonl: the last line isn't finished"]
+    assert check_entry(entry).problems == ["episodes.jsonl: the last line isn't finished"]
 
 
 @pytest.mark.parametrize("name", ["..", "-rf", "CON", "x" * 101])

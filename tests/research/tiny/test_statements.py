@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from research.tiny.statements import check, is_true
+from research.tiny.statements import check
 from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
 from textgames.snake import Snake
 from textgames.snake.rules import SnakeState
@@ -39,7 +39,7 @@ LAKE = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFH
     ],
 )
 def test_statements_about_a_lake(statement: str, true: bool) -> None:
-    assert is_true(statement, LAKE) == float(true)
+    assert check(statement, LAKE).share == float(true)
 
 
 # 5 x 4 board; own snake (1, 1) head, body (0, 1); enemy head (1, 3), body (2, 3); apples (3, 1) and (1, 2); fire (2, 0)
@@ -78,15 +78,15 @@ SNAKE = SNAKE_GAME.observe(SnakeState(((6, 5), (16, 17)), (8, 11), (), (2,)), "p
     ],
 )
 def test_statements_about_snakes(statement: str, true: bool) -> None:
-    assert is_true(statement, SNAKE) == float(true)
+    assert check(statement, SNAKE).share == float(true)
 
 
 def test_a_reasoning_is_counted_part_by_part() -> None:
     response = "<think>goal is right and down; right is ice, I like ice</think><plan>up</plan><action>up</action>"
     assert check(response, LAKE) == (1, 1, 1)
     assert check("<think>apple (3, 1) is right; up is apple, down is wall</think>", SNAKE) == (2, 1, 0)
-    assert is_true(response, LAKE) == pytest.approx(1 / 3)
-    assert math.isnan(is_true("<action>up</action>", LAKE))
-    assert math.isnan(is_true("", LAKE))
+    assert check(response, LAKE).share == pytest.approx(1 / 3)
+    assert math.isnan(check("<action>up</action>", LAKE).share)
+    assert math.isnan(check("", LAKE).share)
     with pytest.raises(ValueError, match="grid=True"):
         check("right is ice", FrozenLake(grid=False).observe(FrozenLakeState(Lake.from_desc(["SF", "FG"]), 0), ""))
