@@ -1,6 +1,8 @@
 """What goes wrong in a way that a person can do something about: one sentence each, never a traceback."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class BenchmarkError(Exception):
@@ -19,6 +21,22 @@ class StorageError(BenchmarkError):
     """The disk said no (full, unwritable, locked by another run). Finished episodes are kept."""
 
     exit_code = 2
+
+
+@contextmanager
+def storing(file: str | Path) -> Iterator[None]:
+    """Write a file in this block.
+
+    Raises:
+        StorageError: the disk refuses.
+        BrokenPipeError: whoever reads from us has gone (``textbench export ... | head``).
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageError(f"can't write {file}: {error.strerror}") from None
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -139,14 +139,12 @@ def _draw(instrument: "Instrument", file: str) -> None:
 
     from benchmark.credit.instrument import ORACLE
     from benchmark.credit.show.pictures import board_picture
-    from benchmark.errors import StorageError
+    from benchmark.errors import storing
 
     names = [name for name in instrument.credited if name != ORACLE]
     picture = board_picture(instrument, names)
-    try:
+    with storing(file):
         Path(file).write_text(picture, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
 
 
 def _policy(args: Namespace, scenario: "Scenario") -> "Policy":

@@ -51,14 +51,12 @@ def run(args: Namespace) -> int:
 
 
 def _write_page(args: Namespace, results: "Results", output: "Output") -> int:
-    from benchmark.errors import StorageError
+    from benchmark.errors import storing
     from benchmark.show.page import write_page
 
     document = results.document(title=args.title, max_episodes=args.max_episodes)
-    try:
+    with storing(args.html):
         size = write_page(document, args.html)
-    except OSError as error:
-        raise StorageError(f"can't write {args.html}: {error.strerror}") from None
     count = f"{len(document['episodes'])} of {document['episodes_total']} episodes"
     output.say(f"{args.html}: {size / 1000:.0f} kB, {count}")
     return 0

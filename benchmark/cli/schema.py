@@ -21,7 +21,7 @@ def run(args: Namespace) -> int:
     """Print one schema, or write one or all."""
     from pathlib import Path
 
-    from benchmark.errors import StorageError, UsageError
+    from benchmark.errors import UsageError, storing
 
     if args.name is None and args.out is None:
         raise UsageError(f"say which schema to print, {', '.join(NAMES)}, or --out DIR for all of them")
@@ -30,11 +30,10 @@ def run(args: Namespace) -> int:
         if args.out is None:
             print(text, end="")
             continue
-        try:
-            Path(args.out).mkdir(parents=True, exist_ok=True)
-            (Path(args.out) / f"{name}.json").write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise StorageError(f"can't write into {args.out}: {error.strerror}") from None
+        file = Path(args.out) / f"{name}.json"
+        with storing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
     return 0
 
 

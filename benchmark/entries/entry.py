@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from agents.common.files import replacing
 from agents.common.redaction import Redactor
 from agents.common.refusals import shown
-from benchmark.errors import StorageError, UsageError, unknown_name
+from benchmark.errors import UsageError, storing, unknown_name
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, folder_name, resume_command, write_atomically
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME
 from benchmark.runs.plan import PAPER_SCENARIOS, Matchup, Plan
@@ -83,18 +83,13 @@ def submit(
     }
     entry = out / folder_name(name)
     redactor = redactor or Redactor.from_environment()
-    try:
+    with storing(entry):
         entry.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"can't make {entry}: {error.strerror}") from None
     order = sorted((key, offset) for key, (offset, _) in folder.index().items() if name in key.agents)
     file = entry / EPISODES_NAME
-    try:
-        with replacing(file, "wb") as target:
-            for _, offset in order:  # one record at a time in memory
-                target.write(sealed_line(redactor.scrub_bytes(to_line(folder.record_at(offset)))))
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
+    with storing(file), replacing(file, "wb") as target:
+        for _, offset in order:  # one record at a time in memory
+            target.write(sealed_line(redactor.scrub_bytes(to_line(folder.record_at(offset)))))
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
     write_atomically(entry / MANIFEST_NAME, redactor.scrub(text))
     return entry

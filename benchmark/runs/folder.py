@@ -22,7 +22,7 @@ from agents.common.files import replacing
 from agents.common.locking import LOCK_NAME, NO_LINKS, FolderLock
 from agents.common.redaction import Redactor
 from agents.common.refusals import shown
-from benchmark.errors import StorageError, UsageError
+from benchmark.errors import StorageError, UsageError, storing
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
 from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, sealed_line, to_line
 
@@ -344,8 +344,5 @@ def write_atomically(file: Path, text: str) -> None:
     Raises:
         StorageError: the disk is full or the folder can't be written.
     """
-    try:
-        with replacing(file) as stream:
-            stream.write(text)
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
+    with storing(file), replacing(file) as stream:
+        stream.write(text)

@@ -25,12 +25,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from agents.common.files import replacing
 from agents.common.refusals import problem_of, shown
 from benchmark.entries.authors import differing_claims
 from benchmark.entries.entry import Terms
 from benchmark.errors import StorageError, UsageError
-from benchmark.runs.folder import folder_name
+from benchmark.runs.folder import folder_name, write_atomically
 from benchmark.runs.manifest import CardShape, strict_json
 from benchmark.runs.plan import find_scenarios, num_players
 from benchmark.runs.provenance import code_version, now
@@ -283,11 +282,7 @@ def _digest(file: Path) -> str:
 
 
 def _write(file: Path, data: Mapping[str, Any]) -> None:
-    try:
-        with replacing(file) as stream:
-            stream.write(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
+    write_atomically(file, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 def _read(file: Path, shape: Any, advice: str = "") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import Any, TextIO
 
-from benchmark.errors import StorageError, UsageError
+from benchmark.errors import UsageError, storing
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import MEASURED, Record
 from benchmark.runs.replay import replay_if_unchanged
@@ -99,13 +99,11 @@ def text_output(file: str) -> Iterator[TextIO]:
     Raises:
         StorageError: the disk refuses.
     """
-    try:
-        with nullcontext(sys.stdout) if file == "-" else open(file, "w", encoding="utf-8", newline="") as stream:
-            yield stream
-    except BrokenPipeError:  # textbench export ... | head
-        raise
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
+    with (
+        storing(file),
+        nullcontext(sys.stdout) if file == "-" else open(file, "w", encoding="utf-8", newline="") as stream,
+    ):
+        yield stream
 
 
 def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int:
@@ -141,14 +139,11 @@ def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) ->
     types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     schema = pa.schema([(name, types[kind]) for name, kind in fields.items()])
     count = 0
-    try:
-        with pq.ParquetWriter(file, schema) as writer:
-            while batch := list(islice(rows, _BATCH)):
-                columns = {name: [_plain(row[name]) for row in batch] for name in fields}
-                writer.write_table(pa.table(columns, schema=schema))
-                count += len(batch)
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
+    with storing(file), pq.ParquetWriter(file, schema) as writer:
+        while batch := list(islice(rows, _BATCH)):
+            columns = {name: [_plain(row[name]) for row in batch] for name in fields}
+            writer.write_table(pa.table(columns, schema=schema))
+            count += len(batch)
     return count
 
 
@@ -181,11 +176,9 @@ def write_plot(rows: Sequence[ScoreView], file: str, measure: str = "normalized"
         panel.set_xlabel(measure.replace("_", " "))
     panels[0].set_yticks(range(len(agents)), [agent.replace("$", r"\$") for agent in agents])  # $ means mathematics
     panels[0].invert_yaxis()
-    try:
+    with storing(file):
         # without a date and with fixed ids the same results give the same file
         figure.savefig(file, dpi=150, metadata={"Date": None} if file.lower().endswith((".svg", ".pdf")) else None)
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
 
 
 def _draw_panel(panel: Any, estimates: Sequence[tuple[int, Any]]) -> None:

@@ -16,7 +16,7 @@ from agents.models.fingerprint import weights_fingerprint
 from agents.models.provider import model_folder
 from benchmark.cli import main
 from benchmark.entries.authors import is_larger, is_shipped
-from benchmark.entries.validation import validate
+from benchmark.entries.validation import check_entry
 from tests.agents.adapters.made import make_adapter, settings_in
 
 NAME = "smollm2-test"
@@ -127,7 +127,7 @@ def test_a_true_entry_is_accepted(entry: Path) -> None:
     assert is_shipped(NAME)
     assert is_larger(NAME)
     assert not any(map(is_larger, ("tiny", "tiny-msgrpo", "random", "hf:x", "human")))
-    assert validate(entry) == []
+    assert check_entry(entry).problems == []
 
 
 def test_an_entry_of_other_responses_is_refused(entry: Path, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_an_entry_of_other_responses_is_refused(entry: Path, tmp_path: Path) -> 
         for step in record["steps"]:
             step["response"] = "Up. " + step["response"]
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    problems = validate(folder)
+    problems = check_entry(folder).problems
     assert any("responses are those of the agent 'smollm2-test', at least 80% should be" in each for each in problems)
 
 
@@ -148,5 +148,5 @@ def test_an_entry_of_another_adapter_is_refused(entry: Path, shelf: Path, tmp_pa
         shutil.copytree(shelf / "weights", tmp_path / "weights")
         shrink(shelf / "trained", tmp_path / "weights" / NAME, rank=1)
         patch.setitem(provider._PROVIDERS, "adapters", adapters.provider_of(tmp_path / "weights"))
-        problems = validate(entry)
+        problems = check_entry(entry).problems
     assert any("model_adapter_weights" in each for each in problems)

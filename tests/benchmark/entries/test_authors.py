@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.entries.authors import is_shipped
-from benchmark.entries.validation import validate
+from benchmark.entries.validation import check_entry
 
 EPISODES = 2
 
@@ -60,7 +60,7 @@ def change_manifest(folder, change):
 
 @pytest.mark.parametrize("name", ["tiny", "planner", "random"])
 def test_true_entries_are_accepted(entries, name):
-    assert validate(entries / name) == []
+    assert check_entry(entries / name).problems == []
 
 
 @pytest.mark.parametrize("spec", ["tiny", "tiny-msgrpo-snake"])
@@ -78,7 +78,7 @@ def test_the_planners_responses_dont_pass_as_a_models(entry, spec):
 
     change_manifest(model, pose)
     write_lines(model, [{**record, "agents": {"player_0": spec}} for record in lines_of(planner)])
-    problems = validate(model)
+    problems = check_entry(model).problems
     assert any(f"the agent {spec!r} answers" in problem for problem in problems)
     assert spec == "tiny" or any("the card's model_weights is" in problem for problem in problems)
 
@@ -109,7 +109,7 @@ def test_one_changed_step_of_a_model_is_seen(entry, forge, place):
     records = lines_of(folder)
     forge(records)
     write_lines(folder, records)
-    (problem,) = validate(folder)
+    (problem,) = check_entry(folder).problems
     assert place in problem
 
 
@@ -124,7 +124,7 @@ def test_one_changed_step_of_a_model_is_seen(entry, forge, place):
 def test_a_card_that_isnt_the_models_is_refused(entry, change, place):
     folder = entry("tiny")
     change_manifest(folder, lambda m: m["agents"][0]["settings"].update(change))
-    assert any(place in problem for problem in validate(folder))
+    assert any(place in problem for problem in check_entry(folder).problems)
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,14 @@ def test_a_card_that_isnt_the_models_is_refused(entry, change, place):
 def test_options_that_would_make_it_another_player_are_refused(entry, name, options):
     folder = entry(name)
     change_manifest(folder, lambda m: m["settings"].update(agent_options={name: options}))
-    (problem,) = validate(folder)
+    (problem,) = check_entry(folder).problems
     assert f"the agent {name!r} has the option {next(iter(options))!r}" in problem
 
 
 def test_the_seed_of_a_random_player_is_its_own(entry):
     folder = entry("random")
     change_manifest(folder, lambda m: m["settings"].update(agent_options={"random": {"seed": 6}}))
-    assert any("the agent 'random' answers" in problem for problem in validate(folder))
+    assert any("the agent 'random' answers" in problem for problem in check_entry(folder).problems)
 
 
 def test_who_ships():

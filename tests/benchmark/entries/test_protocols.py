@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.entries.validation import validate
+from benchmark.entries.validation import check_entry
 from benchmark.runs.record import parse_line, to_line
 
 EPISODES = 4
@@ -36,7 +36,7 @@ def submitted(textbench, *options):
 )
 def test_an_entry_of_every_protocol_is_accepted(textbench, options):
     entry = submitted(textbench, *options)
-    assert validate(entry) == []
+    assert check_entry(entry).problems == []
     scores = json.loads(textbench("leaderboard", "entries", "--json").out)["scores"]
     assert {row["protocol"] for row in scores} == {options[1] if options else "random"}
 
@@ -48,7 +48,7 @@ def test_an_entry_can_not_claim_another_protocol(textbench):
     for protocol in ("default", "forfeit", "retry"):
         manifest["settings"]["protocol"] = protocol
         (entry / "manifest.json").write_text(json.dumps(manifest))
-        assert validate(entry)
+        assert check_entry(entry).problems
 
 
 def test_forged_retries_are_refused(textbench):
@@ -62,7 +62,7 @@ def test_forged_retries_are_refused(textbench):
         change(forged[record]["steps"][number])
         copy = Path(shutil.copytree(entry, "forged", dirs_exist_ok=True))
         (copy / "episodes.jsonl").write_bytes(b"".join(map(to_line, forged)))
-        return " ".join(validate(copy))
+        return " ".join(check_entry(copy).problems)
 
     assert not problems(lambda step: None)
     assert "may give 3" in problems(lambda step: step.update(refused=step["refused"] * 4))
