@@ -51,6 +51,7 @@ def test_play_and_rollouts_and_updates_count_a_decision_alike(base: dict[str, An
     assert engine.tokens == count_tokens(ended, weights(base)) - len(ended)
 
 
+@pytest.mark.slow
 def test_imitation_reads_what_was_counted_and_fits_its_budget(base: dict[str, Any], tmp_path: Path) -> None:
     from research.improvers.learning import Costs, learn, task_of
 
