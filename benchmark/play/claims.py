@@ -6,6 +6,7 @@ with its folder. A run that is gone on with has them from a file, which may be a
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from benchmark.play.agents.objects import AgentSpec, is_object
 from benchmark.play.agents.options import read_sets
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import resume_command
-from benchmark.runs.plan import unknown_module
 
 HARMLESS = (
     *("temperature", "top_p", "max_tokens", "stop", "mode", "history", "prompts", "system", "seed", "send_seed"),
@@ -38,7 +38,7 @@ def claims_of(options: RunOptions, env_ids: Iterable[str]) -> list[Claim]:
     claims = [Claim("--allow", spec.spec, f"the code {spec.spec}") for spec in specs if names_code(spec.spec)]
     # some of LiteLLM's models are named by their address
     claims += [Claim("--allow", spec.spec, f"the server in {spec.spec}") for spec in specs if "://" in spec.spec]
-    modules = dict.fromkeys(filter(None, map(unknown_module, env_ids)))
+    modules = dict.fromkeys(filter(None, (env_id.rpartition(":")[0] for env_id in env_ids)))
     claims += [Claim("--import", module, f"the module {module}") for module in modules]
     if options.base_url is not None and public_url(options.base_url) not in _servers_of_environment():
         url = public_url(options.base_url)
@@ -112,6 +112,7 @@ def check_claims(
         said += _own(name, values)
     said += claims_of(RunOptions(base_url=given.base_url, cache=given.cache), ())
     claims = claims_of(options, env_ids)
+    said += [claim for claim in claims if claim.flag == "--import" and claim.value in sys.modules]
     missing = open_claims(folder, claims, said)
     if missing and not ask(f"{folder} names {', '.join(claim.meaning for claim in missing)}. Do you trust it?"):
         raise UsageError(refusal(folder, missing, resume_command(folder)))

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -111,6 +112,15 @@ def test_agents_may_have_options_of_their_own(workplace):
     for record in RunFolder.open(Path("r")).records():
         played.setdefault(record["agents"]["player_0"], []).append([step["action"] for step in record["steps"]])
     assert played["first"] != played["second"]
+
+
+def test_settings_that_json_does_not_have_are_kept_as_text(workplace):
+    strange = Always("right")
+    strange.settings |= {"patience": math.inf, "moves": {"up", "down", "left", "right"}}
+    assert benchmark.evaluate({"mine": strange}, episodes=2, out="r", **LAKE).complete
+    (card,) = RunFolder.open(Path("r")).manifest["agents"]
+    assert card["settings"]["patience"] == "inf"
+    assert card["settings"]["moves"] == ["down", "left", "right", "up"]  # in whatever order a process has the set
 
 
 def test_a_policy_that_is_somebody_else_is_noticed(workplace, textbench):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agents.load import check_spec
 from agents.policy import why_not_legal_only
+from agents.protocol import read_protocol
 from agents.turn import Policy
 from agents.wrappers import models_inside
 from benchmark.errors import UsageError
@@ -21,6 +22,7 @@ from benchmark.play.options import RunOptions
 from benchmark.play.until import first_plan
 from benchmark.runs.plan import Plan, find_scenarios, find_suite, played_by
 from benchmark.score.stopping import MOST
+from textgames.environments.rules import EpisodeRules
 from textgames.scenarios import SCENARIOS, SUITES, Scenario
 
 
@@ -63,12 +65,22 @@ def plan_run(
     options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
     told = {"protocol": options.protocol, "moves": options.moves}  # which options of the agents may have decided
     choice = choice._replace(scenarios=played_by(told, choice.scenarios))
+    for scenario in choice.scenarios.values():
+        _check_protocol(scenario, options.protocol)
     players = Players(specs, options, policies)
     without = left_out(players, choice, named="agents" in options.given, say=say)
     plan = Plan.of(tuple(players.specs), choice.scenarios, options.episodes, options.seed_offset, without)
     if options.grows:
         plan = first_plan(plan, options)
     return PlannedRun(options, players, plan)
+
+
+def _check_protocol(scenario: Scenario, protocol: str) -> None:
+    """Refuse a game that doesn't say what a forfeit costs where unreadable answers forfeit."""
+    try:
+        EpisodeRules.checked(scenario.game(), scenario.horizon, 0.0, read_protocol(protocol).invalid_action)
+    except ValueError as error:
+        raise UsageError(f"{scenario.name} can't be played with --protocol {protocol}: {error}") from None
 
 
 class Choice(NamedTuple):

@@ -3,6 +3,7 @@
 ``"NAME=SPEC" -> AgentSpec -> load_agent -> policy -> card``.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any, TypeVar
@@ -231,8 +232,12 @@ def _plain(value: Any) -> Any:
         value = asdict(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, set | frozenset):  # whose order is another one in every process
+        return sorted(map(_plain, value), key=repr)
+    if isinstance(value, float) and not math.isfinite(value):  # which JSON doesn't have
+        return str(value)
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 

@@ -51,6 +51,7 @@ def test_an_own_game_is_played_resumed_replayed_and_shown(textbench, game):
     assert row["success_rate"]["value"] > 0
     lines = Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True)
     Path("r/episodes.jsonl").write_bytes(b"".join(lines[:2]))
+    sys.modules.pop("countdown_game")  # as in a process of its own: the run has named it, so the resume needn't
     assert textbench("resume", "r", "--quiet").code == 0
     assert "You are at" in textbench("replay", "r", "--plain").out
     assert textbench("leaderboard", "r", "--html", "page.html").code == 0
@@ -63,6 +64,14 @@ def test_mistakes_about_own_games(textbench, game):
     done = textbench("run", "--scenario", "countdown_game:Countdwn-v0", "--agent", "random")
     assert done.code == 2
     assert "did you mean 'Countdown-v0'?" in done.err
+
+
+@pytest.mark.parametrize("protocol", ["--protocol=forfeit", "--protocols=random,retry"])
+def test_a_game_that_states_no_loss_is_refused_before_anything_is_played(textbench, game, protocol):
+    done = textbench("run", "--agent", "random", "--scenario", game, "--out", "r", protocol)
+    assert (done.code, Path("r").exists()) == (2, False)
+    assert f"{game} can't be played with --protocol" in done.err
+    assert "invalid_action='forfeit' can't be used" in done.err
 
 
 def test_a_strangers_entry_imports_nothing(textbench, game):

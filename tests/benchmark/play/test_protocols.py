@@ -1,5 +1,6 @@
 """What an unreadable response leads to in a run, and whether prompts list the moves: from the command to the boards."""
 
+import csv
 import json
 import shutil
 from collections import Counter
@@ -143,6 +144,11 @@ def test_a_retry_tells_what_was_wrong_and_counts_every_token(textbench):
         share = answers[row["scenario"], "invalid"] / answers[row["scenario"], "all"]
         assert row["invalid_rate"]["value"] == pytest.approx(share)
         assert set(row["invalid_reasons"]) <= {"empty", "unknown_name", "no_tag"}
+    for more in ((), ("--steps",)):
+        rows = list(csv.DictReader(textbench("export", "r", "--csv", "-", *more).out.splitlines()))
+        assert sum(int(row["prompt_tokens"]) + int(row["completion_tokens"]) for row in rows) == tokens.total()
+    rows = list(csv.DictReader(textbench("export", "r", "--csv", "-").out.splitlines()))
+    assert sum(int(row["invalid"]) for row in rows) == answers["frozen-lake", "invalid"] + answers["snake", "invalid"]
 
 
 def test_a_replay_refuses_retries_that_cannot_have_been(textbench):
