@@ -110,8 +110,12 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
         every = (item for folder in folders for item in folder.manifest["settings"].get(name, []))
         settings[name] = list(dict.fromkeys(every))
     prices = {name: price for folder in folders for name, price in folder.manifest.get("prices", {}).items()}
+    looked = {limit for folder in folders for limit in folder.manifest.get("extended", ())}
+    if settings.get("until") is not None:  # a run that may play fewer ends with a look that the others haven't
+        looked |= {folder.manifest["settings"]["episodes"] for folder in folders} - {settings["episodes"]}
     return {
         **first,
+        **({"extended": sorted(looked)} if looked else {}),
         "kind": RUN_KIND,
         "settings": settings,
         "operation": first.get("operation", {}),
@@ -127,7 +131,7 @@ def _spread(folders: Sequence[RunFolder], plan: Plan) -> dict[str, int]:
     """``episodes`` and ``seed_offset`` as one run of the whole plan would have them; nothing where no run could."""
     settings = folders[0].manifest["settings"]
     if settings.get("until") is not None or settings.get("levels") is not None:  # the most that each may play
-        return {"episodes": max(folder.manifest["settings"].get("episodes", 0) for folder in folders)}
+        return {"episodes": max(folder.manifest["settings"]["episodes"] for folder in folders)}
     matchup, seeds = next(((matchup, seeds) for matchup, seeds in plan.seeds.items() if seeds), (None, ()))
     if matchup is None:
         return {}
