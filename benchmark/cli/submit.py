@@ -21,21 +21,36 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Write the entry and check it."""
+    """Make the entry and check it; only a good one takes the place of an older one."""
+    import sys
     from pathlib import Path
+    from shutil import copyfileobj
+    from tempfile import TemporaryDirectory
 
+    from agents.common.files import replacing
     from agents.common.redaction import Redactor
+    from benchmark.cli.validate import say_problems
     from benchmark.entries.entry import submit
+    from benchmark.errors import storing
     from benchmark.seasons.check import check_in, season_of
 
     season = season_of(args.season)
     about = (args.agent, args.author, args.note, Redactor.from_environment())
-    entry = submit(Path(args.run), Path(args.out), *about, None if season is None else season.terms)
-    problems = check_in(season, entry).problems
+    with TemporaryDirectory() as aside:
+        made = submit(Path(args.run), Path(aside), *about, None if season is None else season.terms)
+        entry = Path(args.out) / made.name
+        problems = check_in(season, made).problems
+        if problems and entry.exists():
+            say_problems(entry, problems)
+            print(f"{entry} stays as it was", file=sys.stderr)
+            return 1
+        with storing(entry):  # a refused one, too: its author may want to look into it
+            entry.mkdir(parents=True, exist_ok=True)
+            for file in made.iterdir():
+                with file.open("rb") as source, replacing(entry / file.name, "wb") as target:
+                    copyfileobj(source, target)
     print(entry)
     if problems:
-        from benchmark.cli.validate import say_problems
-
         say_problems(entry, problems)
         return 1
     return 0

@@ -109,7 +109,7 @@ def manifest_problems(manifest: Manifest, plan: Plan, terms: Terms | None = None
         *_card_problems(card),
         *_settings_problems(manifest["settings"], card, plan, terms),
         *_scenario_problems(manifest["scenarios"], terms),
-        *_seed_problems(plan, card["name"], manifest["settings"], terms),
+        *_seed_problems(plan, card["name"], manifest, terms),
     ):
         yield f"{MANIFEST_NAME}: {problem}"
     if (claimed := manifest.get("season")) != terms.mark:
@@ -205,10 +205,11 @@ def _scenario_problems(claimed: dict[str, Any], terms: Terms) -> Iterator[str]:
             yield f"scenarios.{path} is {shown(theirs)}, the scenario's is {ours!r}"
 
 
-def _seed_problems(plan: Plan, agent: str, settings: dict[str, Any], terms: Terms) -> Iterator[str]:
-    episodes = settings.get("episodes")
+def _seed_problems(plan: Plan, agent: str, manifest: Manifest, terms: Terms) -> Iterator[str]:
+    episodes, until = (manifest["settings"].get(name) for name in ("episodes", "until"))
     # a run that went on until its intervals were narrow stopped at one of its planned looks
-    counts = looks(episodes) if settings.get("until") is not None and isinstance(episodes, int) else [episodes]
+    grown = until is not None and isinstance(episodes, int)
+    counts = looks(episodes, manifest.get("extended", ())) if grown else [episodes]
     for matchup, seeds in plan.seeds.items():
         name = matchup.scenario
         known = known_scenario(name)

@@ -105,8 +105,11 @@ def _extend(path: Path, old: Manifest, new: Manifest) -> None:
             f"{path} has {before} episodes of every scenario, and {after} would drop some of them; "
             f"ask for more, choose another --out, or go on: {resume_command(path)}"
         )
+    if "season" in old:
+        name = old["season"]["name"]
+        raise UsageError(f"{path} is of the season {name!r}, which has {before} episodes; play more into another --out")
     if old["settings"].get("until") is not None:  # the plan grows while the run goes on
-        old["settings"]["episodes"] = after
+        old["settings"]["episodes"], old["extended"] = after, [*old.get("extended", []), before]
         return
     kept, planned = Plan.from_manifest(old).seeds, Plan.from_manifest(new).seeds
     if kept.keys() != planned.keys() or any(not set(kept[matchup]) <= set(planned[matchup]) for matchup in kept):

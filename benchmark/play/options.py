@@ -112,7 +112,8 @@ class RunOptions:
     until: float | None = option(
         None,
         "W",
-        "add episodes, at most --episodes (then 1600 by default), until every score is known to this half-width",
+        "add episodes, at most --episodes (then 1600 by default), until every score is known to this half-width "
+        "(below 0 it counts as 0)",
         counts=True,
         gt=0,
         le=1000,

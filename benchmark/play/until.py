@@ -93,6 +93,7 @@ class UntilNarrow(Growth):
 
     def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
         references, found = References(results), {}
+        planned = looks(self._options.episodes, self._folder.manifest.get("extended", ()))
         for matchup in matchups:
             (agent,), played = matchup.agents, len(plan.seeds[matchup])
             cell = results.cells[agent, matchup.scenario]
@@ -101,7 +102,7 @@ class UntilNarrow(Growth):
             width = half_width(score_row(agent, plan.scenarios[matchup.scenario], cell, references, None))
             if width <= (self._options.until or 0):
                 continue
-            more = next((look for look in looks(self._options.episodes) if look > played), None)
+            more = next((look for look in planned if look > played), None)
             if more is None:
                 self.too_wide[f"{agent} in {matchup.scenario}"] = width
             else:

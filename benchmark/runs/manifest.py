@@ -131,6 +131,12 @@ class ManifestShape(TypedDict):
     prices: NotRequired[Annotated[dict[str, PriceShape], Field(description="Of the agents whose tokens cost any.")]]
     scenarios: Annotated[dict[str, ScenarioShape], Field(description="What is played.")]
     matchups: Annotated[list[MatchupShape], Field(description="The plan: every episode follows from it.")]
+    extended: NotRequired[
+        Annotated[
+            list[Annotated[int, Field(ge=1)]],
+            Field(max_length=1000, description="What settings.episodes was before a run with until was extended."),
+        ]
+    ]
     season: NotRequired[Annotated[PlayedSeasonShape, Field(description="Where it was played in one.")]]
     sessions: NotRequired[Annotated[list[SessionShape], Field(description="The processes that played, in order.")]]
     merged_from: NotRequired[Annotated[list[str], Field(description="The runs that textbench merge put together.")]]

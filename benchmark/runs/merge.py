@@ -81,7 +81,9 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
                 f"{folder.path} was made with textbench {manifest['textbench']['version']}, {folders[0].path} with "
                 f"{first['textbench']['version']}: they can't be one run; show them side by side: textbench leaderboard"
             )
-        for name in (*OLD_PROTOCOL, "resample", "season"):
+        # looks are planned for one row of seeds: two rows that stopped by themselves are together at none of them
+        looking = ("seed_offset",) if first["settings"].get("until") is not None else ()
+        for name in (*OLD_PROTOCOL, "resample", "season", "until", *looking):
             ours, theirs = (one["settings"].get(name) or one.get(name, "none") for one in (manifest, first))
             if ours != theirs:
                 raise UsageError(
@@ -99,7 +101,7 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
     plan = Plan.from_manifest({"kind": RUN_KIND, "settings": first["settings"], "scenarios": scenarios, "matchups": []})
     plan = Plan(plan.scenarios, {matchup: sorted(found) for matchup, found in seeds.items()})
     sessions = [session for folder in folders for session in folder.manifest.get("sessions", [])]
-    settings = dict(first["settings"])
+    settings = {**first["settings"], **_spread(folders, plan)}
     tables = [folder.manifest["settings"].get("agent_options") or {} for folder in folders]
     own = {name: options for table in tables for name, options in table.items()}
     if own:
@@ -108,8 +110,12 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
         every = (item for folder in folders for item in folder.manifest["settings"].get(name, []))
         settings[name] = list(dict.fromkeys(every))
     prices = {name: price for folder in folders for name, price in folder.manifest.get("prices", {}).items()}
+    looked = {limit for folder in folders for limit in folder.manifest.get("extended", ())}
+    if settings.get("until") is not None:  # a run that may play fewer ends with a look that the others haven't
+        looked |= {folder.manifest["settings"]["episodes"] for folder in folders} - {settings["episodes"]}
     return {
         **first,
+        **({"extended": sorted(looked)} if looked else {}),
         "kind": RUN_KIND,
         "settings": settings,
         "operation": first.get("operation", {}),
@@ -119,3 +125,17 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
         **plan.to_json(),
         "sessions": sorted(sessions, key=lambda session: str(session.get("started"))),
     }
+
+
+def _spread(folders: Sequence[RunFolder], plan: Plan) -> dict[str, int]:
+    """``episodes`` and ``seed_offset`` as one run of the whole plan would have them; nothing where no run could."""
+    settings = folders[0].manifest["settings"]
+    if settings.get("until") is not None or settings.get("levels") is not None:  # the most that each may play
+        return {"episodes": max(folder.manifest["settings"]["episodes"] for folder in folders)}
+    matchup, seeds = next(((matchup, seeds) for matchup, seeds in plan.seeds.items() if seeds), (None, ()))
+    if matchup is None:
+        return {}
+    episodes, offset = len(seeds), seeds[0] - plan.scenarios[matchup.scenario].first_seed
+    whole = plan.with_episodes(episodes, offset).seeds
+    same = all(list(seeds) == list(whole[matchup]) for matchup, seeds in plan.seeds.items())
+    return {"episodes": episodes, "seed_offset": offset} if same else {}

@@ -14,7 +14,7 @@ SCHEMA_VERSION = 2
 
 
 class EstimateView(TypedDict):
-    """A :class:`benchmark.score.statistics.Estimate` as JSON: a figure with its 95% interval.
+    """A :class:`benchmark.score.statistics.Estimate` as JSON: a figure with its interval, of 95% but for ``--until``.
 
     ``low <= value <= high``. Both ends are ``None`` where there are fewer than two episodes, where all of them are
     equal and nobody knows what else was possible (say, the tokens of a player without a model), and where the figure is
@@ -134,6 +134,7 @@ class ScoreView(TypedDict):
     level: int  # which level of its game's ladder it is (``textgames.ladders``); 0 for none
     episodes: int  # scored episodes
     planned: int
+    confidence: float  # the level of its intervals; above 0.95 where ``--until`` looked several times
     unscored: int
     """Episodes that ended in an error: neither won nor lost. With any, the scenario isn't ranked for the agent."""
     errors: dict[str, int]  # ``{reason: episodes}`` of the unscored ones

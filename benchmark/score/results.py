@@ -263,7 +263,7 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str])
             if agent in wanted:
                 cell = results.cell(renamed[agent], matchup.scenario)
                 cell.planned += len(seeds)
-                cell.confidence = confidence_of(folder.manifest["settings"])
+                cell.confidence = confidence_of(folder.manifest["settings"], folder.manifest.get("extended", ()))
                 if len(matchup.agents) == 1:
                     cell.ask_luck = luck.lookup(agent, plan.scenarios[matchup.scenario])
     results.names.append({name: renamed[name] for name in renamed if name in wanted})

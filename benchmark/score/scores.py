@@ -86,6 +86,7 @@ def score_row(
         level=scenario.level_number,
         episodes=cell.episodes,
         planned=cell.planned,
+        confidence=cell.confidence,
         unscored=cell.unscored,
         errors=dict(cell.errors.most_common()),
         served_by=dict(cell.served_by.most_common()),
@@ -328,5 +329,7 @@ def metric_means(cell: Cell) -> dict[str, Estimate]:
 def _over_seeds(cell: Cell, rows: dict[str, Array], possible: Sequence[float] = ()) -> dict[str, Estimate]:
     _, *means = columns_per_seed({"seed": cell.columns["seed"], **rows})
     return {
-        name: stats.mean_estimate(values, possible) for name, values in zip(rows, means, strict=True) if len(values)
+        name: stats.mean_estimate(values, possible, cell.confidence)
+        for name, values in zip(rows, means, strict=True)
+        if len(values)
     }

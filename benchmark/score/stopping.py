@@ -9,7 +9,7 @@ time, whatever the rule by which one of them is chosen. (A group-sequential desi
 counting on the looks' correlation, for which returns would have to be normal.)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agents.common.intervals import CONFIDENCE
@@ -19,21 +19,24 @@ FIRST_LOOK = 50  # episodes; what an entry of the leaderboard has at least
 MOST = 1600  # episodes of each agent and scenario, where nobody says
 
 
-def looks(most: int) -> list[int]:
-    """The numbers of episodes after which a run of at most so many looks at its intervals, in order."""
-    numbers = []
+def looks(most: int, before: Iterable[int] = ()) -> list[int]:
+    """The numbers of episodes after which a run of at most so many looks at its intervals, in order.
+
+    ``before`` has the most of each time before it was extended: it has looked there, too.
+    """
+    numbers = {most, *before}
     count = FIRST_LOOK
     while count < most:
-        numbers.append(count)
+        numbers.add(count)
         count *= 2
-    return [*numbers, most]
+    return sorted(numbers)
 
 
-def confidence_of(settings: Mapping[str, Any]) -> float:
+def confidence_of(settings: Mapping[str, Any], before: Iterable[int] = ()) -> float:
     """The level of the intervals of a run with these settings, so that all looks together have 95%."""
     if settings.get("until") is None:
         return CONFIDENCE
-    return 1 - (1 - CONFIDENCE) / len(looks(settings["episodes"]))
+    return 1 - (1 - CONFIDENCE) / len(looks(settings["episodes"], before))
 
 
 def half_width(row: ScoreView) -> float:

@@ -56,7 +56,9 @@ def _entry(document: Mapping[str, Any], agent: AgentView, row: ScoreView, benchm
     score = row["normalized"]
     assert score is not None
     notes = ["normalised score: 0 is blind play, 1 the reference"]
-    notes += [f"95% interval {interval}"] if (interval := estimate_figure(score).interval) else []
+    notes += (
+        [f"{100 * row['confidence']:.4g}% interval {interval}"] if (interval := estimate_figure(score).interval) else []
+    )
     notes += [f"{row['episodes']} episodes", f"{row['normalized_by'].replace('_', '-')} returns"]
     notes += [protocol_note(row)] if (row["protocol"], row["moves"]) != tuple(STANDARD.values()) else []
     notes.append(f"textbench {document['sources'][agent['source']]['textbench_version']}")
@@ -130,7 +132,7 @@ def _result(agent: AgentView, row: ScoreView, played: str) -> dict[str, Any]:
     scale = {"0": row["blind"]["policy"] or "blind play", "1": row["reference"]["source"] or "the reference"}
     uncertainty: dict[str, Any] = {"num_samples": row["episodes"]}
     if score["low"] is not None:
-        ends = {"lower": score["low"], "upper": score["high"], "confidence_level": 0.95}
+        ends = {"lower": score["low"], "upper": score["high"], "confidence_level": row["confidence"]}
         uncertainty["confidence_interval"] = {**ends, "method": "Bayesian bootstrap over episodes"}
     means = {name: row[name] for name in ("mean_return", "success_rate", "invalid_rate")}
     rules = {"protocol": row["protocol"], "moves": row["moves"], "mode": str(settings.get("mode", ""))}

@@ -148,7 +148,8 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
     scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
     many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
     of = f" of {scenarios[0]}" if len(scenarios) == 1 else ""
-    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with 95% {OVER}."
+    levels = " to ".join(f"{100 * level:.4g}%" for level in sorted({row["confidence"] for row in scores}))
+    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with {levels} {OVER}."
 
 
 def _marked(rows: Sequence[Row]) -> str:

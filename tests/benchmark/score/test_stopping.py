@@ -22,6 +22,13 @@ def test_the_looks_double_up_to_the_most():
     assert looks(FIRST_LOOK) == [FIRST_LOOK]
 
 
+def test_a_run_that_was_extended_has_looked_at_its_old_ends_too():
+    assert looks(240, [120]) == [50, 100, 120, 200, 240]
+    assert looks(400, [100, 200]) == looks(400)
+    assert confidence_of({"until": 0.05, "episodes": 240}, [120]) == pytest.approx(1 - 0.05 / 5)
+    assert confidence_of({"until": None, "episodes": 240}, [120]) == 0.95
+
+
 def test_all_looks_together_have_the_level():
     for most in (30, 50, 400, MOST):
         confidence = confidence_of({"until": 0.05, "episodes": most})

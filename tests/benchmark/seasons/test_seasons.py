@@ -190,6 +190,28 @@ def test_cheat_6_a_run_of_other_terms(season, tmp_path, capsys, played_otherwise
     assert refused in capsys.readouterr().err
 
 
+def test_a_run_of_a_season_doesnt_grow(played, tmp_path, capsys):
+    run = shutil.copytree(played.parent / "run", tmp_path / "run")
+    before = (run / "manifest.json").read_bytes()
+    assert main(["resume", str(run), "--episodes", "6", "--quiet"]) == 2
+    assert f"{run} is of the season 'autumn', which has 4 episodes" in capsys.readouterr().err
+    assert (run / "manifest.json").read_bytes() == before
+    assert main(["resume", str(run), "--quiet"]) == 0
+
+
+def test_a_refused_entry_leaves_the_older_one(season, capsys):
+    run, entry = season.parent / "run", season / "entries" / "planner"
+    shutil.copytree(entry, run)
+    change(run / "manifest.json", kind="textbench-run", note="another", python="3\u200b")
+    before = {file.name: file.read_bytes() for file in entry.iterdir()}
+    assert main(["submit", str(run), "--season", str(season), "--out", str(season / "entries")]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{entry}: refused" in err
+    assert f"{entry} stays as it was" in err
+    assert {file.name: file.read_bytes() for file in entry.iterdir()} == before
+
+
 def test_cheat_7_better_episodes_are_written_by_hand(season):
     """Every episode is played again from its seed, and a player that ships is asked again."""
     file = season / "entries" / "planner" / "episodes.jsonl"

@@ -77,6 +77,24 @@ def test_every_eval_evers_schema_takes_it(textbench: Any, played: dict[tuple[str
     assert [one.read_bytes() for one in Path("eee").rglob("*.json")] == [before]  # the same results, the same file
 
 
+def test_the_level_of_the_intervals_of_a_run_that_looked_twice(textbench: Any, workplace: Path) -> None:
+    about: dict[str, Any] = {"scenarios": ["bandit"], "quiet": True}
+    looked = benchmark.evaluate({"down": policy()}, episodes=60, until=0.9, out="u", **about)
+    (row,) = looked.leaderboard().scores
+    assert (row["episodes"], row["confidence"]) == (50, 0.975)  # stopped at the first of two looks
+    (plain,) = benchmark.evaluate({"down": policy()}, episodes=50, out="p", **about).leaderboard().scores
+    assert row["metrics"]
+    for wide, narrow in ((row, plain), (row["metrics"], plain["metrics"])):
+        for name in {"mean_return", *row["metrics"]} & wide.keys():
+            assert wide[name]["high"] - wide[name]["low"] > narrow[name]["high"] - narrow[name]["low"]
+    assert "with 97.5% intervals" in textbench("leaderboard", "u").out
+    assert textbench("export", "u", *PUBLISH).code == 0
+    (file,) = Path("eee").rglob("*.json")
+    (result,) = json.loads(file.read_text(encoding="utf-8"))["evaluation_results"]
+    assert result["score_details"]["uncertainty"]["confidence_interval"]["confidence_level"] == 0.975
+    assert "97.5% interval [" in next(Path("hub").rglob("*.yaml")).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("spec", "name"),
     [

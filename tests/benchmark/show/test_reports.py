@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmark.entries.entry import Terms, submit
+from benchmark.entries.validation import manifest_problems
 from benchmark.runs.folder import RunFolder
+from benchmark.runs.plan import Plan
 from benchmark.runs.record import canonical_line, observations_digest, parse_line
 from benchmark.score.results import read_columns
 from benchmark.show.document_of import results_document
@@ -103,6 +106,41 @@ def test_a_merge_prefers_scored_episodes_and_tells_conflicts(textbench, small_ru
     assert counted("m1") == counted(small_run)
     assert "1 of them played differently" in textbench("merge", small_run, "different", "--out", "m2").err
     assert counted("m2") == counted(small_run)
+
+
+@pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
+def test_machines_that_share_the_seeds_have_an_entry_together(textbench, order):
+    command = ("run", "--agent", "random", "--scenario", "frozen-lake", "--quiet", "--episodes", 2)
+    assert textbench(*command, "--out", "first").code == 0
+    assert textbench(*command, "--out", "second", "--seed-offset", 2).code == 0
+    assert textbench("merge", *order, "--out", "both").code == 0
+    terms = Terms(("frozen-lake",), 4)
+    manifest = RunFolder.open(submit(Path("both"), Path("entries"), terms=terms)).manifest
+    assert (manifest["settings"]["episodes"], manifest["settings"]["seed_offset"]) == (4, 0)
+    assert list(manifest_problems(manifest, Plan.from_manifest(manifest), terms)) == []
+    assert textbench("resume", "both", "--episodes", 5, "--quiet").code == 0
+
+
+def test_runs_that_looked_otherwise_arent_merged(textbench):
+    """The intervals of one would be at the level of the other's looks."""
+    command = ("run", "--scenario", "frozen-lake", "--episodes", 4, "--quiet", "--agent")
+    assert textbench(*command, "random", "--out", "plain").code == 0
+    assert textbench(*command, "greedy", "--until", 0.9, "--out", "until").code == 0
+    assert textbench(*command, "planner", "--until", 0.9, "--seed-offset", 4, "--out", "later").code == 0
+    for other, sentence in (
+        ("plain", "with until none, until with 0.9"),
+        ("later", "with seed_offset 4, until with none"),
+    ):
+        done = textbench("merge", "until", other, "--out", "m")
+        assert done.code == 2
+        assert sentence in done.err
+        assert "show them side by side: textbench leaderboard" in done.err
+    assert textbench(*command, "blind", "--until", 0.9, "--episodes", 60, "--out", "more").code == 0
+    assert textbench("merge", "until", "more", "--out", "m").code == 0
+    results = read_columns([Path("m")])
+    assert results.sources[0][1]["settings"]["episodes"] == 60
+    for agent in ("greedy", "blind"):  # after 4, 50 or 60 episodes
+        assert results.cells[agent, "frozen-lake"].confidence == pytest.approx(1 - 0.05 / 3)
 
 
 def test_what_doesnt_belong_together_isnt_merged(textbench, small_run):

@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmark.entries.entry import Terms
+from benchmark.entries.validation import manifest_problems
 from benchmark.runs.folder import RunFolder
+from benchmark.runs.plan import Matchup, Plan
 from benchmark.score import results as results_module
 from benchmark.score.comparing.comparison import compare, paired_differences
 from benchmark.score.luck import folder as luck_folder
@@ -198,6 +201,22 @@ def test_until_says_when_the_most_episodes_were_not_enough(textbench):
     more = textbench("resume", "few", "--episodes", 100, "--quiet", "--json")
     assert more.code == 1
     assert json.loads(more.out)["scores"][0]["episodes"] == 100
+
+
+def test_every_look_of_an_extended_run_is_paid_for_and_allowed(textbench):
+    """One agent stops at the old end, another goes on: an entry may have either count."""
+    command = ("run", "--scenario", ICE, "--agent", "planner", "--agent", "greedy", "--until", 0.12, "--quiet")
+    assert textbench(*command, "--episodes", 4, "--out", "u").code == 1
+    assert textbench("resume", "u", "--episodes", 8, "--quiet").code == 1
+    results = read_columns([Path("u")])
+    manifest = results.sources[0][1]
+    assert manifest["extended"] == [4]
+    assert {cell.confidence for cell in results.cells.values()} == {1 - 0.05 / 2}  # after 4 and after 8
+    for count, wrong in ((4, 0), (8, 0), (6, 1)):
+        plan = Plan.from_manifest(manifest).with_episodes(count)
+        plan = Plan(plan.scenarios, {Matchup(ICE, ("greedy",)): plan.seeds[ICE, ("greedy",)]})
+        told = {**manifest, "agent": "greedy", "agents": [results.agents["greedy"]], "prices": {}}
+        assert len(list(manifest_problems(told, plan, Terms((ICE,), 4)))) == wrong
 
 
 @pytest.mark.slow
