@@ -50,7 +50,8 @@ def agent_prices(
         price = price_of(table, own) or (inside if named else prices.get(name) or inside)
         if price is not None:
             prices[name] = price
-        elif options.max_cost is not None and (paid := [inner for by, inner in models_inside(spec) if by.paid]):
+        elif options.max_cost is not None and is_paid(spec):
+            paid = [inner for provider, inner in models_inside(spec) if provider.paid]
             several = f", one for {', '.join(paid)}: their tokens are counted together" if len(set(paid)) > 1 else ""
             raise UsageError(
                 f"--max-cost needs a price for {name!r}{several}; give --prices FILE with "
@@ -79,6 +80,11 @@ def price_inside(table: Mapping[str, Price], name: str, spec: str, options: RunO
     if not prices or prices[0] is None or any(price != prices[0] for price in prices):
         return None
     return dict(prices[0])
+
+
+def is_paid(spec: str) -> bool:
+    """Whether the tokens of an agent may cost money."""
+    return any(provider.paid for provider, _ in models_inside(spec))
 
 
 def read_prices(file: str | Path) -> dict[str, Price]:
