@@ -181,6 +181,7 @@ class Episode:
         error: why the episode isn't complete (a provider's error), or ``None``. Then it is unscored.
         seconds: wall-clock time from reset to end.
         end_state: the game's state after the last round; there as :attr:`Step.state` is.
+        unplayed: the answers of a round that a provider's error kept from being played, each with its player.
     """
 
     scenario: str
@@ -196,6 +197,7 @@ class Episode:
     seconds: float = 0.0
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     end_state: Any = None
+    unplayed: tuple[tuple[str, Turn], ...] = ()
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.player == player)

@@ -4,7 +4,7 @@
 these two types, and they are all that a policy and the loop that plays it know of each other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
@@ -133,6 +133,18 @@ class Usage(NamedTuple):
 NO_USAGE = Usage()
 
 
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """The tokens of several answers together; cached where all are that have any: a scripted player's have none."""
+    counted = [usage for usage in usages if usage[:2] != (0, 0)]
+    return Usage(
+        prompt_tokens=sum(one.prompt_tokens for one in counted),
+        completion_tokens=sum(one.completion_tokens for one in counted),
+        cached=bool(counted) and all(one.cached for one in counted),
+        reasoning_tokens=sum(one.reasoning_tokens for one in counted),
+        cached_prompt_tokens=sum(one.cached_prompt_tokens for one in counted),
+    )
+
+
 class WeightsSpan(NamedTuple):
     """Which weights made the tokens ``start`` to ``stop`` (exclusive) of a response.
 
@@ -192,6 +204,7 @@ class Turn:
         reasoning: the text of the model's reasoning, where a server gives it apart from the response.
         left_out: parameters of the decoding that weren't sent, since the server refuses them.
         allowed: the tokens that might stand at each of ``response_ids``, where answers were constrained; else ``None``.
+        discarded: tokens of answers that a server gave before, or in place of, the response and that weren't taken.
     """
 
     response: str
@@ -208,6 +221,12 @@ class Turn:
     reasoning: str = ""
     left_out: tuple[str, ...] = ()
     allowed: Allowed | None = None
+    discarded: Usage = NO_USAGE
+
+    @property
+    def paid(self) -> Usage:
+        """All tokens that were paid for: nothing of the response cache, but what was discarded."""
+        return self.discarded if self.usage.cached else total_usage((self.usage, self.discarded))
 
 
 @runtime_checkable

@@ -97,6 +97,7 @@ class LiveEpisode:
         self._successes = dict.fromkeys(players, False)
         self._truncated = False
         self._error: str | None = None
+        self._unplayed: list[tuple[str, Turn]] = []
         self._round = 0
         self._accepted: dict[str, Turn] = {}  # of this round; the others are still asked
         self._refused: dict[str, tuple[Refused, ...]] = {}
@@ -184,6 +185,8 @@ class LiveEpisode:
         for player, turn in turns.items():
             if turn.error is not None:
                 self._error = f"round {self._round}, {player} ({self.policies[player].name}): {turn.error}"
+                refused = [(who, each.turn) for who, those in self._refused.items() for each in those]
+                self._unplayed = [*refused, *self._accepted.items(), *turns.items()]
                 return ()
         if self.task.retries and not self._all_accepted(turns):
             return ()
@@ -256,6 +259,7 @@ class LiveEpisode:
             seconds=perf_counter() - self._started,
             metrics=metrics,
             end_state=self._env.state(),
+            unplayed=tuple(self._unplayed),
         )
 
 

@@ -5,6 +5,7 @@ By default only deterministic decoding (temperature 0) is answered from it: with
 to be a second draw.
 """
 
+import asyncio
 import hashlib
 import json
 import os
@@ -29,6 +30,7 @@ from agents.models.base import (
     why_unconstrained,
 )
 from agents.models.served.answers import writable
+from agents.models.served.loops import PerLoop
 from agents.turn import MOST_TOKENS, FinishReason, Prompt, Turn, Usage, WeightsSpan
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ FORMAT = 1
 _APPLICATION_ID = 0x74627263  # "tbrc", so that a foreign database is recognised
 _BUSY_SECONDS = 60.0
 _KEPT_AS = {"response": "text", "response_ids": "token_ids"}  # names of the file's own, which older versions wrote
-_NOT_KEPT = ("allowed", "prompt")
+_NOT_KEPT = ("allowed", "discarded", "prompt")
 
 
 class ResponseCacheError(ValueError):
@@ -64,6 +66,7 @@ class ResponseCache:
         self.path = Path(path)
         self.sampled = sampled
         self._redactor = Redactor.from_environment()
+        self.asking: PerLoop[dict[str, asyncio.Event]] = PerLoop()  # by key, set when an answer is there or failed
         self._lock = threading.Lock()
         self._connections: dict[int, sqlite3.Connection] = {}
         self._run("SELECT count(*) FROM responses")
@@ -274,7 +277,7 @@ class CachedModel(_Kept[LanguageModel]):
 
 
 class AsyncCachedModel(_Kept[AsyncLanguageModel]):
-    """A model behind a server whose answers are kept. Equal prompts that are in flight together are all asked."""
+    """A model behind a server whose answers are kept. Of equal prompts that are in flight together one is asked."""
 
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], *answers: LegalAnswers | None
@@ -283,12 +286,23 @@ class AsyncCachedModel(_Kept[AsyncLanguageModel]):
         if not self.cache.accepts(decoding):
             return await generate(prompt, decoding, seed, *answers)  # type: ignore[no-any-return]
         key = self.cache.key(self.model, prompt, decoding, seed, *answers)
+        asking: dict[str, asyncio.Event] = self.cache.asking.get(dict)
         completion = self.cache.get(key)
-        if completion is None:
+        if completion is None and key in asking:
+            await asking[key].wait()
+            completion = self.cache.get(key)
+        if completion is not None:
+            return completion
+        # Where the first one has failed, all who waited ask at once: from a server that is down they would else wait
+        # for one failure after the other.
+        answered = asking.setdefault(key, asyncio.Event())
+        try:
             fresh: Turn = await generate(prompt, decoding, seed, *answers)
             self.cache.put(key, fresh)
             return fresh
-        return completion
+        finally:
+            asking.pop(key, None)
+            answered.set()
 
     async def unknown_name(self) -> str | None:
         unknown = getattr(self.model, "unknown_name", None)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from agents.policy import as_request, as_requests
-from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest, Usage, check_game, is_served
+from agents.turn import AsyncPolicy, Policy, Turn, TurnRequest, check_game, is_served, total_usage
 from textgames.texts.actions import ActionNames, Unreadable, action_content, parse_action
 from textgames.tsmg import TSMG
 
@@ -141,19 +141,9 @@ class Decision:
             turn = failed[0]
         except StopIteration as stopped:
             turn = stopped.value
-        self.turn = replace(turn, usage=_sum([turn for _, turn in self.asked]), seconds=self._seconds)
-
-
-def _sum(turns: Sequence[Turn]) -> Usage:
-    """All tokens that were read and written for one decision."""
-    usages = [turn.usage for turn in turns]
-    return Usage(
-        prompt_tokens=sum(one.prompt_tokens for one in usages),
-        completion_tokens=sum(one.completion_tokens for one in usages),
-        cached=all(one.cached for one in usages),
-        reasoning_tokens=sum(one.reasoning_tokens for one in usages),
-        cached_prompt_tokens=sum(one.cached_prompt_tokens for one in usages),
-    )
+        answers = [answer for _, answer in self.asked]
+        usage, discarded = (total_usage(one.usage for one in answers), total_usage(one.discarded for one in answers))
+        self.turn = replace(turn, usage=usage, discarded=discarded, seconds=self._seconds)
 
 
 def check_reads_below(player: Policy) -> None:

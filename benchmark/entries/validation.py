@@ -276,6 +276,12 @@ def _measure_problems(record: Record) -> Iterator[str]:
     cached = record[MEASURED].get("cached_tokens", [0, 0])
     if any(part > whole for part, whole in zip(cached, counted, strict=True)):
         yield f"measured.cached_tokens is {cached}, all tokens are {counted}"
+    by_player = record[MEASURED].get("cached_by_player")
+    if by_player is not None and [sum(tokens[i] for tokens in by_player.values()) for i in (0, 1)] != cached:
+        yield f"measured.cached_by_player is {by_player}, measured.cached_tokens is {cached}"
+    for name in ("cached_by_player", "discarded_tokens"):
+        if strange := record[MEASURED].get(name, {}).keys() - record["agents"].keys():
+            yield f"measured.{name} names {shown(min(strange))}, who doesn't play"
     for player, models in record[MEASURED].get("served_by", {}).items():
         if player not in record["agents"] or not all(model.isprintable() for model in models):
             yield f"measured.served_by says that {shown(player)} was answered by {shown(models)}"

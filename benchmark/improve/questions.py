@@ -81,13 +81,13 @@ class Questions:
         (turn,) = self._policy.act([TurnRequest(question, seed=(int(key[:12], 16), number))])
         if turn.error is not None:
             raise BenchmarkError(self._redactor.scrub(f"{self._spec} could not be asked: {turn.error}"))
-        usage = turn.usage
+        paid = turn.paid
         call = {
             "key": key,
             "agent": self._spec,
             "question": question,
             "answer": turn.response,
-            "tokens": [0, 0] if usage.cached else [usage.prompt_tokens, usage.completion_tokens],
+            "tokens": [paid.prompt_tokens, paid.completion_tokens],
             "seconds": round(turn.seconds, 3),
         }
         with self._file.open("a", encoding="utf-8") as lines:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from threading import Lock
 from typing import Any, Self
 
 from rich.console import Console, Group
@@ -70,11 +71,13 @@ class Meter:
         self.tokens = {agent: [*counted, 0][:3] for agent, counted in (tokens or {}).items()}
         self.prices = prices
         self._started = time.monotonic()
+        self._lock = Lock()  # steps are counted where they are played, what a failure cost where its episode is kept
 
     def count_tokens(self, agent: str, prompt: int, completion: int, cached: int = 0) -> None:
-        counted = self.tokens.setdefault(agent, [0, 0, 0])
-        for place, number in enumerate((prompt, completion, cached)):
-            counted[place] += number
+        with self._lock:
+            counted = self.tokens.setdefault(agent, [0, 0, 0])
+            for place, number in enumerate((prompt, completion, cached)):
+                counted[place] += number
 
     def count_episode(self, matchup: Matchup, score: float, error: str | None) -> None:
         tally = self.tallies[matchup]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from agents.episode import EpisodeTask, Step
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
-from agents.turn import Policy, is_served
+from agents.turn import Policy, Turn, is_served
 from benchmark.play.progress import Display, Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
@@ -177,7 +177,11 @@ class _TeamRun:
         most, seconds = self._in_flight, work.seconds
         episodes = rollout(policies, work.tasks, max_concurrency=most, timeout=seconds, on_step=self._on_step)
         try:
-            yield from map(to_record, episodes)
+            for episode in episodes:
+                for player, turn in episode.unplayed:  # of a round that no step tells of
+                    self._count(player, turn)
+                yield to_record(episode)
+                self._stop_above_budget()
         finally:
             getattr(episodes, "close", lambda: None)()
 
@@ -209,11 +213,15 @@ class _TeamRun:
         return self._meter.spent + (in_flight + 1) * each <= self._limits.max_cost
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
-        for usage in (turn.usage for turn in step.turns):
-            if (usage.prompt_tokens or usage.completion_tokens) and not usage.cached:
-                tokens = usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens
-                self._meter.count_tokens(self._seat[step.player], *tokens)
+        for turn in step.turns:
+            self._count(step.player, turn)
         self._stop_above_budget()
+
+    def _count(self, player: str, turn: Turn) -> None:
+        paid = turn.paid
+        if paid[:2] != (0, 0):
+            tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
+            self._meter.count_tokens(self._seat[player], *tokens)
 
     def _stop_above_budget(self) -> None:
         if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:

@@ -20,7 +20,7 @@ from agents.common.refusals import problem_of
 from agents.episode import Episode, Step
 from agents.models.served.answers import writable
 from agents.protocol import MOST_RETRIES
-from agents.turn import MOST_TOKENS, Turn
+from agents.turn import MOST_TOKENS, NO_USAGE, Turn, total_usage
 
 SCHEMA_VERSION = 1
 MEASURED = "measured"  # the only key whose value isn't determined by the seed and the responses
@@ -31,6 +31,7 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 # The upper ends are beyond anything real. Without them a forged line could make a sum infinite, and a table useless.
 Tokens = Annotated[list[Annotated[int, Field(ge=0, le=MOST_TOKENS)]], Field(min_length=2, max_length=2)]
+PaidTokens = Annotated[list[Annotated[int, Field(ge=0, le=MOST_TOKENS)]], Field(min_length=3, max_length=3)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Metrics = dict[
     Annotated[str, Field(max_length=100)],
@@ -87,6 +88,17 @@ class Measured(TypedDict, total=False):
     seconds: Annotated[Seconds, Field(description="Wall-clock time of the episode.")]
     cached_tokens: Annotated[
         Tokens, Field(description="Prompt and completion tokens that the response cache answered.")
+    ]
+    cached_by_player: Annotated[
+        dict[str, Tokens], Field(description="The same of every player, in games of several, where any.")
+    ]
+    discarded_tokens: Annotated[
+        dict[str, PaidTokens],
+        Field(
+            description="A player's tokens that were paid for and are in no step, where any: of answers that weren't "
+            "taken, and of a round that a provider's error ended; those of prompts, of completions, and of the prompts "
+            "those that the provider had in its own cache."
+        ),
     ]
     served_by: Annotated[
         dict[str, Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=1000)]],
@@ -167,7 +179,11 @@ def to_record(episode: Episode) -> Record:
     reason of an invalid response), ``finish_reason`` (when not ``"stop"``), ``tokens`` (``[prompt, completion]``),
     ``reasoning_tokens``, ``reasoning``, and ``refused`` (the answers before, where the player could answer again).
     """
-    cached = [turn.usage for step in episode.steps for turn in step.turns if turn.usage.cached]
+    cached: dict[str, list[int]] = {}
+    for step in episode.steps:
+        for usage in (turn.usage for turn in step.turns if turn.usage.cached):
+            before = cached.get(step.player, [0, 0])
+            cached[step.player] = [before[i] + usage[i] for i in (0, 1)]
     return {
         "schema_version": SCHEMA_VERSION,
         "scenario": episode.scenario,
@@ -183,9 +199,23 @@ def to_record(episode: Episode) -> Record:
         "observations_digest": observations_digest(step.observation for step in episode.steps),
         MEASURED: {
             "seconds": round(episode.seconds, 6),
-            "cached_tokens": [sum(usage[i] for usage in cached) for i in (0, 1)],
+            "cached_tokens": [sum(tokens[i] for tokens in cached.values()) for i in (0, 1)],
+            **({"cached_by_player": cached} if cached and len(episode.agents) > 1 else {}),
+            **({"discarded_tokens": discarded} if (discarded := _discarded_tokens(episode)) else {}),
             **_reports_of_servers(episode.steps),
         },
+    }
+
+
+def _discarded_tokens(episode: Episode) -> dict[str, list[int]]:
+    """``{player: [prompt, completion, cached prompt tokens]}`` that were paid for and are in no step, where any."""
+    usages = [(step.player, turn.discarded) for step in episode.steps for turn in step.turns]
+    usages += [(player, turn.paid) for player, turn in episode.unplayed]
+    totals = {player: total_usage(usage for of, usage in usages if of == player) for player in episode.agents}
+    return {
+        player: [total.prompt_tokens, total.completion_tokens, total.cached_prompt_tokens]
+        for player, total in totals.items()
+        if total != NO_USAGE
     }
 
 
@@ -292,7 +322,8 @@ def opened_line(line: bytes) -> bytes:
 
 
 def unscored(record: Record, reason: str) -> Record:
-    """What is kept of an episode that no reader would accept: that it was played, and why it doesn't count."""
+    """What is kept of an episode that no reader would accept: that it was played, what was paid, and its error."""
+    paid = {player: [min(count, MOST_TOKENS) for count in counts] for player, counts in paid_tokens(record).items()}
     return {
         **{name: record[name] for name in ("schema_version", "scenario", "seed", "agents")},
         "steps": [],
@@ -300,7 +331,7 @@ def unscored(record: Record, reason: str) -> Record:
         "successes": dict.fromkeys(record["agents"], False),
         **{"terminated": False, "truncated": False, "error": f"the episode can't be kept: {reason}"},
         "observations_digest": observations_digest(()),
-        MEASURED: {"seconds": 0.0, "cached_tokens": [0, 0]},
+        MEASURED: {"seconds": 0.0, "cached_tokens": [0, 0], "discarded_tokens": paid},
     }
 
 
@@ -375,18 +406,22 @@ def answers_of(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def paid_tokens(record: Record) -> dict[str, tuple[int, int, int]]:
     """``{player: (prompt, completion, of the prompt tokens those that the provider's own cache had)}`` of an episode.
 
-    What our response cache answered wasn't paid for. A record doesn't say whom it answered: it is taken from the first
-    player.
+    What our response cache answered wasn't paid for, and what was discarded was. Records of earlier versions don't say
+    whom the cache answered: it is taken from the first player.
     """
     measured = record[MEASURED]
     counted = {player: [0, 0, measured.get("provider_cached_tokens", {}).get(player, 0)] for player in record["agents"]}
-    first = next(iter(counted))
     for step in record["steps"]:
         for answer in answers_of(step):
             for i, tokens in enumerate(answer.get("tokens", (0, 0))):
                 counted[step["player"]][i] += tokens
-    for i, tokens in enumerate(measured.get("cached_tokens", (0, 0))):
-        counted[first][i] -= tokens
+    cached = measured.get("cached_by_player", {next(iter(counted)): measured.get("cached_tokens", (0, 0))})
+    discarded = measured.get("discarded_tokens", {})
+    for player, tokens in counted.items():
+        for i, free in enumerate(cached.get(player, (0, 0))):
+            tokens[i] = max(0, tokens[i] - free)
+        for i, lost in enumerate(discarded.get(player, ())):
+            tokens[i] += lost
     return {player: (tokens[0], tokens[1], tokens[2]) for player, tokens in counted.items()}
 
 

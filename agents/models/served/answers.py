@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.models.reasoning import NOT_BEGUN, Begun, end_of_response, split_reasoning
-from agents.turn import MOST_TOKENS, FinishReason, Turn, Usage
+from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Turn, Usage
 from textgames.texts.actions import THOUGHT
 
 MAX_ANSWER_BYTES = 2**20
@@ -230,6 +230,15 @@ def read_usage(usage: object) -> Usage:
     return Usage(
         prompt, completion, reasoning_tokens=min(reasoning, completion), cached_prompt_tokens=min(cached, prompt)
     )
+
+
+def usage_in(body: str) -> Usage:
+    """The tokens that an answer names which is no response: they may be paid for all the same."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return NO_USAGE
+    return read_usage(answer.get("usage")) if isinstance(answer, dict) else NO_USAGE
 
 
 def served_by(answer: Mapping[str, Any]) -> str | None:

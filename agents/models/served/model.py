@@ -13,12 +13,12 @@ from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding, seed_number
 from agents.models.reasoning import Begun
 from agents.models.served import names, pacing
-from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
+from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError, usage_in
 from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
 from agents.models.served.routes import ROUTES
-from agents.turn import Prompt, Turn, eaten_up
+from agents.turn import Prompt, Turn, Usage, eaten_up, total_usage
 
 MESSAGE_LENGTH = 400
 BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
@@ -123,11 +123,11 @@ class ServedModel:
             told = self._constraint(answers, decoding.max_tokens)
         except ValueError as error:
             return Turn("", finish_reason="error", error=str(error))
-        failures = 0
+        failures, discarded = 0, list[Usage]()
         while True:
             try:
                 completion = await self._pacers.get(self._new_pacer).send(
-                    lambda: self._ask(prompt, decoding, number, told)
+                    lambda: self._ask(prompt, decoding, number, told, discarded)
                 )
                 break
             except ProviderError as error:
@@ -137,7 +137,7 @@ class ServedModel:
                 completion = Turn("", finish_reason="error", error=self._message(failure, failures))
                 break
             await asyncio.sleep(pacing.back_off(failures - 1, pacing.FIRST_BACK_OFF))
-        return replace(completion, seconds=perf_counter() - started)
+        return replace(completion, seconds=perf_counter() - started, discarded=total_usage(discarded))
 
     def _constraint(self, answers: LegalAnswers | None, max_tokens: int) -> dict[str, Any]:
         """The fields that hold a response to legal answers; a ValueError where one may not fit."""
@@ -156,8 +156,17 @@ class ServedModel:
         shaped = dialect.shape(fields, decoding.max_tokens, seed, dialect.begun(prompt))
         return {"model": self.name, **shaped, **told, **self._asking.extra_body}
 
-    async def _ask(self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any]) -> Turn:
+    async def _ask(
+        self,
+        prompt: Prompt,
+        decoding: Decoding,
+        seed: int | None,
+        told: Mapping[str, Any],
+        discarded: list[Usage],
+    ) -> Turn:
         """One attempt, and another one for everything that the server's refusal teaches.
+
+        The tokens of answers that aren't taken are added to ``discarded``.
 
         Raises:
             ProviderError: there is no response.
@@ -169,9 +178,14 @@ class ServedModel:
             # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
             text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
             if 200 <= status < 300:
-                completion = self._read(partial(route.read, text, decoding, begun), len(body))
+                try:
+                    completion = self._read(partial(route.read, text, decoding, begun), len(body))
+                except ProviderError:
+                    discarded.append(usage_in(text))
+                    raise
                 if (learnt := self._dialect.learn_of_stop(completion, prompt, fields)) is not None:
                     self._notice(learnt)
+                    discarded.append(completion.usage)
                     continue
                 self._look_at(completion, begun)
                 reasoning = completion.usage.reasoning_tokens or completion.reasoning
@@ -179,9 +193,11 @@ class ServedModel:
                     return completion
                 if self._fields(prompt, decoding, seed, told) == fields and not self._more_tokens():
                     return completion
+                discarded.append(completion.usage)
             elif self._fields(prompt, decoding, seed, told) == fields:  # else others have learnt something meanwhile
                 learnt = self._dialect.learn(status, text, fields)
                 if learnt is None:
+                    discarded.append(usage_in(text))
                     raise self._status_error(status, headers, text)
                 self._notice(learnt)
 

@@ -18,8 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.common.refusals import problem_of
 from agents.common.toml import read_toml
-from agents.models.provider import call_with
-from agents.wrappers import models_inside
+from agents.models.provider import call_with, find_model
+from agents.wrappers import innermost, models_inside, wrapped_in
 from benchmark.errors import UsageError
 from benchmark.play.options import RunOptions
 from benchmark.runs.manifest import Price, PriceShape
@@ -42,31 +42,44 @@ def agent_prices(
     prices = dict(before)
     for card in cards:
         name, spec, model = card["name"], card["spec"], card["settings"].get("model")
+        own = (name, spec) if wrapped_in(spec) else (name, spec, model)  # a wrapper's model is its first player's
         if (kind := card["settings"].get("model_kind")) is not None and not models_inside(spec):
             spec = f"{kind}:{model}"  # a policy that a program has made
-        price = price_of(table, (name, card["spec"], model)) or prices.get(name) or list_price(name, spec, options)
+        inside = price_inside(table, name, spec, options)
+        named = any(price_of(table, (one, found[1])) for one in innermost(spec) if (found := find_model(one)))
+        price = price_of(table, own) or (inside if named else prices.get(name) or inside)
         if price is not None:
             prices[name] = price
         elif options.max_cost is not None and is_paid(spec):
+            paid = [inner for provider, inner in models_inside(spec) if provider.paid]
+            several = f", one for {', '.join(paid)}: their tokens are counted together" if len(set(paid)) > 1 else ""
             raise UsageError(
-                f"--max-cost needs a price for {name!r}; give --prices FILE with "
-                f'[prices."{model}"] input = ... output = ... (USD per million tokens)'
+                f"--max-cost needs a price for {name!r}{several}; give --prices FILE with "
+                f'[prices."{name if several else paid[0]}"] input = ... output = ... (USD per million tokens)'
             )
+        else:
+            prices.pop(name, None)
     return prices
 
 
-def list_price(name: str, spec: str, options: RunOptions) -> Price | None:
-    """What a provider's list says of an agent's model; ``None`` where it says nothing, or nothing is paid.
+def price_inside(table: Mapping[str, Price], name: str, spec: str, options: RunOptions) -> Price | None:
+    """The price of an agent's model by the price file's table, else by a provider's list; ``None`` if nobody knows it.
 
     An agent with several models inside has no price unless it is the same for all that are paid: its tokens are counted
     together.
     """
     given = {"base_url": options.base_url, **options.by_agent.get(name, {})}
     given = {key: value for key, value in given.items() if value is not None}
-    found = [call_with(provider.price, given, model) for provider, model in models_inside(spec) if provider.paid]
-    if not found or found[0] is None or any(price != found[0] for price in found):
+    prices = []
+    for one in innermost(spec):
+        if (found := find_model(one)) is not None:
+            provider, model = found
+            price = price_of(table, (one, model))
+            if price is not None or provider.paid:
+                prices.append(price or call_with(provider.price, given, model))
+    if not prices or prices[0] is None or any(price != prices[0] for price in prices):
         return None
-    return dict(found[0])
+    return dict(prices[0])
 
 
 def is_paid(spec: str) -> bool:

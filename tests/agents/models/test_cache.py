@@ -86,6 +86,58 @@ def test_a_server_model_is_cached_too(tmp_path):
     assert (model.calls, elsewhere.calls) == (1, 1)
 
 
+class Slow:
+    """Answers some time after it was asked; the first ``failing`` answers are errors."""
+
+    name, settings = "m", {}
+
+    def __init__(self, failing=0):
+        self.failing, self.calls = failing, 0
+
+    async def generate_async(self, prompt, decoding, seed):
+        self.calls += 1
+        failed = self.calls <= self.failing
+        await asyncio.sleep(0.01)
+        return Turn("", error="status 500") if failed else Turn("up", usage=Usage(9, 1), discarded=Usage(9, 1))
+
+
+def asked_at_once(model, cache, decoding=GREEDY):
+    """The turns of several players that have the same model and ask the same of it at the same time."""
+
+    async def play():
+        players = [cached(model, cache) for _ in range(5)]
+        return await asyncio.gather(*[one.generate_async(PROMPT, decoding, (n,)) for n, one in enumerate(players)])
+
+    return asyncio.run(play())
+
+
+def test_what_is_being_asked_is_not_asked_again(tmp_path):
+    model = Slow()
+    turns = asked_at_once(model, cache := ResponseCache(tmp_path / "c"))
+    assert model.calls == 1
+    assert [turn.paid for turn in turns] == [Usage(18, 2)] + [Usage()] * 4
+    assert {turn.response for turn in turns} == {"up"}
+    asked_at_once(model, cache, SAMPLED)
+    assert model.calls == 1 + 5  # a sample for everybody
+
+
+def test_who_waits_for_an_answer_that_fails_or_is_cancelled_asks_itself(tmp_path):
+    model = Slow(failing=1)
+    assert [turn.error for turn in asked_at_once(model, ResponseCache(tmp_path / "c"))] == ["status 500"] + [None] * 4
+
+    async def leave(first):
+        asking = cached(Slow(), cache := ResponseCache(tmp_path / f"d{first}"))
+        tasks = [asyncio.create_task(asking.generate_async(PROMPT, GREEDY, ())) for _ in range(3)]
+        await asyncio.sleep(0.001)
+        tasks[0 if first else 1].cancel()
+        turns = await asyncio.gather(*tasks, return_exceptions=True)
+        assert cache.asking.get(dict) == {}
+        return sum(isinstance(turn, Turn) and turn.response == "up" for turn in turns), asking.model.calls
+
+    assert asyncio.run(leave(first=False)) == (2, 1)
+    assert asyncio.run(leave(first=True)) == (2, 3)
+
+
 def test_many_threads_share_a_cache(tmp_path):
     cache = ResponseCache(tmp_path / "c")
     errors = []

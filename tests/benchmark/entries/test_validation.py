@@ -317,6 +317,14 @@ IMPOSSIBLE_EPISODES = {
         lambda r: r[won(r)]["measured"].update(cached_tokens=[9, 0]),
         "measured.cached_tokens is [9, 0], all tokens are [0, 0]",
     ),
+    "cached of nobody": (
+        lambda r: r[won(r)]["measured"].update(cached_by_player={"player_9": [0, 0]}),
+        "measured.cached_by_player names 'player_9', who doesn't play",
+    ),
+    "cached by another count": (
+        lambda r: r[won(r)]["measured"].update(cached_by_player={"player_0": [9, 0]}),
+        "measured.cached_by_player is {'player_0': [9, 0]}, measured.cached_tokens is [0, 0]",
+    ),
     "served by an escape": (
         lambda r: r[won(r)]["measured"].update(served_by={"player_0": ["\x1b[2J"]}),
         "measured.served_by says that 'player_0' was answered by ['\\x1b[2J']",

@@ -13,6 +13,7 @@ from benchmark.runs.record import (
     canonical_lines,
     error_reason,
     opened_line,
+    paid_tokens,
     parse_line,
     sealed_line,
     to_line,
@@ -72,6 +73,19 @@ def test_a_cache_hit_doesnt_count():
     cached = to_record(episode(usage=Usage(5, 2, cached=True)))
     assert canonical_line(paid) == canonical_line(cached)
     assert cached["measured"]["cached_tokens"] == [10, 4]
+
+
+def test_what_was_paid_is_known_of_records_of_every_version_and_of_those_that_cannot_be_kept():
+    record = to_record(episode(usage=Usage(5, 2)))
+    steps = [{**step, "player": player} for player in ("player_0", "player_1") for step in record["steps"]]
+    record |= {"agents": {"player_0": "m", "player_1": "n"}, "steps": steps}
+    free = {"cached_tokens": [12, 4]}
+    assert paid_tokens({**record, "measured": free}) == {"player_0": (0, 0, 0), "player_1": (10, 4, 0)}
+    told = free | {"cached_by_player": {"player_1": [10, 4]}, "discarded_tokens": {"player_0": [3, 10**10, 1]}}
+    paid = paid_tokens({**record, "measured": told})
+    assert paid == {"player_0": (13, 10**10 + 4, 1), "player_1": (0, 0, 0)}
+    kept = unscored({**record, "measured": told}, "too many tokens")
+    assert paid_tokens(parse_line(to_line(kept))) == {"player_0": (13, 10**9, 1), "player_1": (0, 0, 0)}
 
 
 def test_canonical_lines_are_sorted_whatever_the_order_of_play():

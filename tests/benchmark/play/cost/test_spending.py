@@ -1,0 +1,82 @@
+"""What is paid for is counted, whatever became of it: behind a real local server, which knows what it has served."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agents.models.served import pacing
+from benchmark.runs.folder import RunFolder
+from tests.agents.openai_server import OpenAIServer
+
+LAKE = ("--scenario", "frozen-lake", "--max-concurrency", 1)
+PRICED = ("--prices", "prices.toml", "--quiet", "--json")
+
+
+@pytest.fixture(autouse=True)
+def prices(workplace, monkeypatch):
+    """All tokens cost a thousandth of a dollar, and retries come at once."""
+    monkeypatch.setattr(pacing, "FIRST_BACK_OFF", 0.001)
+    Path("prices.toml").write_text('[prices."m"]\ninput = 1000\noutput = 1000\n')
+
+
+def cost_of(done):
+    return sum(row["cost"] for row in json.loads(done.out)["scores"] if row["cost"] is not None)
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        ("--agent", "m=openai:m", *LAKE),
+        ("--agent", "m=advised(openai:m, planner)", *LAKE),
+        ("--agent", "openai:m", "--agent", "a=openai:m", "--scenario", "prisoners-dilemma", "--protocol", "retry"),
+    ],
+)
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"faults": {"odd-finish": 0.4, "content-filter": 0.1, "garbage": 0.1}},
+        {"faults": {"null-finish": 1.0}, "fault_attempts": 1},
+        {"reasoning": 400},  # of 256 tokens, so that the first answer is asked for once more
+    ],
+)
+def test_answers_that_are_not_taken_are_paid_for(textbench, server, play):
+    with OpenAIServer(**server) as serving:
+        command = ("--base-url", serving.base_url, "--episodes", 5, "--max-retries", 1, *PRICED)
+        done = textbench("run", *play, *command, "--out", "r")
+        assert cost_of(done) == pytest.approx(serving.tokens_served / 1000)
+    records = [record for _, record in RunFolder.open(Path("r")).numbered_records()]
+    assert any("discarded_tokens" in record["measured"] for record in records)
+
+
+def test_an_episode_that_fails_counts_for_the_limit_on_money(textbench):
+    with OpenAIServer(faults={"odd-finish": 1.0}) as server:
+        command = ("--agent", "openai:m", "--base-url", server.base_url, *LAKE, *PRICED, "--max-cost", 1)
+        done = textbench("run", *command, "--episodes", 20, "--max-retries", 0, "--out", "r")
+        asked, spent = server.served["odd-finish"], server.tokens_served / 1000
+        assert f"the money is used up: {spent:.4f} USD spent" in done.err
+        assert asked < 10
+        assert spent <= 1 + spent / asked
+        assert cost_of(done) == pytest.approx(spent)
+        resumed = textbench("resume", "r", "--quiet")
+        assert "the money is used up" in resumed.err
+        assert server.served["odd-finish"] <= asked + 1  # what was paid before is known
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        ("--agent", "m=advised(openai:m, planner)", "--scenario", "frozen-lake"),
+        ("--agent", "greedy", "--agent", "openai:m", "--scenario", "nim"),
+        ("--agent", "openai:m", "--agent", "a=openai:m", "--scenario", "prisoners-dilemma"),
+    ],
+)
+def test_what_the_cache_answers_inside_of_a_wrapper_or_beside_others_is_free(textbench, play):
+    options = ("--temperature", 0, "--cache", "cache.db", "--episodes", 2, *PRICED)
+    with OpenAIServer() as server:
+        first = textbench("run", *play, "--base-url", server.base_url, *options, "--out", "a")
+        assert cost_of(first) == pytest.approx(server.tokens_served / 1000)
+        asked = server.served["ok"]
+        second = textbench("run", *play, "--base-url", server.base_url, *options, "--out", "b")
+        assert server.served["ok"] == asked > 0
+    assert cost_of(second) == 0
