@@ -100,11 +100,14 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
         saved = MSGRPOConfig.from_toml(checkpoint / CONFIG)
         named = MSGRPOConfig.from_toml(options.config) if options.config else None
         config = named or saved
-        config = config.with_overrides([f'out="{run_folder(checkpoint)}"', *options.set])
+        run = run_folder(checkpoint)
+        config = config.with_overrides([f'out="{run or ""}"', *options.set])
+        if not config.out:
+            raise ConfigError(f"{checkpoint} was copied out of its run: say where it goes on, --set out=FOLDER")
         for name, (was, now) in saved.differences(config).items():
             if name != "out":
                 print(f"resuming with {name} = {now!r}, was {was!r}", file=sys.stderr)
-        check_claims(options.resume, run_folder(checkpoint), config, named, [*options.allow, *said_by(options.set)])
+        check_claims(options.resume, run or checkpoint, config, named, [*options.allow, *said_by(options.set)])
         return config
     if options.config:
         return MSGRPOConfig.from_toml(options.config, options.set)

@@ -18,7 +18,15 @@ class DivergenceError(RuntimeError):
 
 
 class TrainingDivergedError(RuntimeError):
-    """Training was stopped by a divergence. The message has the iteration, the place of the batch and advice."""
+    """Training was stopped by a divergence. The message has the iteration, the place of the batch and advice.
+
+    Attributes:
+        rate: the setting that was too high.
+    """
+
+    def __init__(self, message: str, rate: str = "learning_rate") -> None:
+        super().__init__(message)
+        self.rate = rate
 
 
 class DeadRunError(RuntimeError):

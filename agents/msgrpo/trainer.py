@@ -52,7 +52,7 @@ from agents.msgrpo.rollouts import Rollouts, completed
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run.engine import make_engine, policy_of, samples_elsewhere
 from agents.msgrpo.run.episodes import EpisodeSource, layout_of
-from agents.msgrpo.run.evaluating.evaluation import EvaluationResult
+from agents.msgrpo.run.evaluating.evaluation import EvaluationResult, score_of
 from agents.msgrpo.run.evaluating.evaluator import Evaluate, Evaluator
 from agents.msgrpo.run.health.canary import Canary
 from agents.msgrpo.run.health.checks import check_out, check_prompts
@@ -316,7 +316,7 @@ class MSGRPOTrainer:
             self._evaluate_if_due()
             if self.config.checkpoint_every and self.iteration % self.config.checkpoint_every == 0:
                 self.save()
-        self.watch.check_end(self.skipped)
+        self.watch.check_end()
         self.save()
 
     def close(self) -> None:
@@ -362,15 +362,24 @@ class MSGRPOTrainer:
         ]
         self._seen_layouts = set(state["seen_layouts"])
         torch.set_rng_state(state["torch_rng"])
+        if state.get("measured_by", self._measured_by) != self._measured_by:
+            self._best = -np.inf  # of another measure
         self.methods.load_state_dict(state.get("methods", {}))
         for name, part in (("critic", self.critic), ("reference", self.learner.reference)):
             if part is not None:
                 part.load_state_dict(state.get(name))
         self._resumed = True
         self.watch = Watch(self.config, self.history)
-        self.keeper.resumed(folder)
+        ranked = sorted(((score_of(results), done) for done, results in self.evaluations), reverse=True)
+        self.keeper.resumed(folder, [done for _, done in ranked])
         self.source.drop()
         self.source.renew(state.get("weights_version", self.iteration - self.skipped))
+
+    @property
+    def _measured_by(self) -> dict[str, Any]:
+        """The settings by which scores are compared."""
+        settings = {name: value for name, value in vars(self.config).items() if name.startswith("eval_")}
+        return settings | {"eval_every": 0}
 
     def _evaluate_if_due(self) -> None:
         every, done = self.config.eval_every, self.iteration
@@ -379,7 +388,7 @@ class MSGRPOTrainer:
         results = self.evaluate()
         self.evaluations.append((done, results))
         self.log.evaluation(done, results)
-        score = float(np.mean([result.score for result in results]))
+        score = score_of(results)
         # of equals the later one: in self-play all zero-sum games have 0
         if score >= self._best and not self.watch.suspects:
             self._best, self.keeper.best_so_far = score, True
@@ -392,6 +401,7 @@ class MSGRPOTrainer:
             "skipped": self.skipped,
             "weights_version": self.source.version,
             "best": float(self._best),
+            "measured_by": self._measured_by,
             "history": list(self.history),
             "evaluations": [(done, [result._asdict() for result in results]) for done, results in self.evaluations],
             "own_prompts": self._own_prompts,

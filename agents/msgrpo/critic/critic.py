@@ -196,7 +196,8 @@ class Critic:
         if not math.isfinite(total) or not math.isfinite(norm):
             raise TrainingDivergedError(
                 f"the critic's loss is {total:g} and its gradient norm {norm:g}; its step was not applied. Lower "
-                f"critic_learning_rate (now {self.config.critic_learning_rate:g}), then resume from the last checkpoint"
+                f"critic_learning_rate (now {self.config.critic_learning_rate:g})",
+                "critic_learning_rate",
             )
         self.optimizer.step()
         return total, norm

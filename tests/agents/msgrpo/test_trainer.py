@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ import torch
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
+from agents.msgrpo.run.evaluating.evaluation import EvaluationResult
 from agents.msgrpo.trajectories import training_tasks
 
 BANDIT = MSGRPOConfig(
@@ -331,6 +332,40 @@ def test_old_checkpoints_go_but_last_and_best_stay(make_trainer: Any, tmp_path: 
     left = sorted(path.name for path in (out / "checkpoints").iterdir())
     assert left == ["iteration-000001", "iteration-000004"]  # the first became best for want of another
     assert (out / "last").resolve().name == "iteration-000004"
+
+
+def scored(trainer: MSGRPOTrainer, *returns: float) -> MSGRPOTrainer:
+    """The trainer, whose evaluations find these returns, one after the other."""
+    left = iter(returns)
+    result = EvaluationResult("TestCorridor-v0", 1, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0)
+    cast(Any, trainer).evaluate = lambda: [result._replace(mean_return=next(left))]
+    return trainer
+
+
+def best_in(out: Path) -> int:
+    return int((out / "best").resolve().name.rpartition("-")[2])
+
+
+def test_without_evaluations_the_last_checkpoint_is_the_best(make_trainer: Any, tmp_path: Path) -> None:
+    make_trainer(replace(SHORT, out=str(tmp_path), checkpoint_every=2)).train()
+    assert best_in(tmp_path) == 4
+
+
+def test_a_run_that_goes_on_from_an_earlier_checkpoint_forgets_the_best_of_the_other_course(
+    make_trainer: Any, tmp_path: Path
+) -> None:
+    config = replace(SHORT, out=str(tmp_path), checkpoint_every=1, keep_checkpoints=9, eval_every=1, eval_episodes=1)
+    scored(make_trainer(config), 0.1, 0.3, 0.2, 0.2, 0.9).train()
+    assert best_in(tmp_path) == 4
+    again = scored(make_trainer(config), 0.1, 0.1)
+    again.resume(tmp_path / "checkpoints" / "iteration-000002")
+    assert best_in(tmp_path) == 1
+    again.train()
+    assert best_in(tmp_path) == 1
+    other = scored(make_trainer(replace(config, iterations=5, eval_temperature=0.1)), -9.0)
+    other.resume(tmp_path)
+    other.train()
+    assert best_in(tmp_path) == 5  # by another measure, that knows of no other
 
 
 @pytest.mark.slow

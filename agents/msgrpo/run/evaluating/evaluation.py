@@ -79,6 +79,11 @@ class EvaluationResult(NamedTuple):
         )
 
 
+def score_of(results: Sequence[EvaluationResult]) -> float:
+    """What evaluations of one moment are compared by: the mean over the scenarios."""
+    return float(np.mean([result.score for result in results]))
+
+
 def evaluation_tasks(game: Game, episodes: int, protocol: str = STANDARD["protocol"]) -> list[EpisodeTask]:
     """Episode ``k`` has seed ``first_seed + k``; no format penalty. A bare environment starts where training ends."""
     scenario = known_scenario(game) if isinstance(game, str) else game

@@ -45,6 +45,7 @@ class Watch:
         self._valid: list[float] = []  # of the iterations without the sign, at most as many as are patience
         self._best_valid = 0.0
         self._returns: list[float] = []
+        self._in_vain = 0  # iterations whose update was skipped though not everything was won
         self._paid: list[float] = []  # without the format penalty
         self._first: list[tuple[float, float]] = []  # valid share and entropy of the first iterations with an update
         self._norms: deque[float] = deque(maxlen=NORMS_KEPT)
@@ -71,7 +72,9 @@ class Watch:
         self._returns.append(metrics["return"])
         self._paid.append(metrics.get("game_return", metrics["return"]))  # which runs of before don't tell
         # an update is also skipped where everything is won, which is the end of learning and not its failure
-        self._count("skipped", bool(metrics["skipped"]) and metrics["success"] < 1)
+        in_vain = bool(metrics["skipped"]) and metrics["success"] < 1
+        self._in_vain += in_vain
+        self._count("skipped", in_vain)
         if self.config.min_valid_share:
             self._count("invalid", not self.answers_validly(metrics["invalid_rate"]))
         if learnt:  # else neither is known
@@ -98,13 +101,14 @@ class Watch:
             if self.rows[sign] >= self._patience:
                 raise self._dead(sign)
 
-    def check_end(self, skipped: int) -> None:
-        """Don't call a run done in which no update was ever made; ``skipped`` were.
+    def check_end(self) -> None:
+        """Don't call a run done in which no update was ever made.
 
         Raises:
             DeadRunError: all were skipped, and not because everything was won.
         """
-        if self.config.stop_after and self.rows["skipped"] == skipped == len(self._returns) > 0:
+        if self.config.stop_after and self._in_vain == len(self._returns) > 0:
+            self.rows["skipped"] = self._in_vain  # in a resumed run as well
             raise self._dead("skipped")
 
     def _spoils(self, sign: str) -> bool:

@@ -241,10 +241,10 @@ def _open_metrics(path: Path, first: int) -> TextIO:
     if path.exists():
         for line in path.read_text(encoding="utf-8").splitlines():
             try:
-                record = json.loads(line)
-            except ValueError:
+                before = json.loads(line)["iteration"] <= first
+            except (ValueError, TypeError, KeyError):
                 continue  # cut off when the machine went down
-            if record["iteration"] <= first:
+            if before:
                 kept.append(line)
     path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
     return path.open("a", encoding="utf-8")

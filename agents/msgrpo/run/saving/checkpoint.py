@@ -5,7 +5,6 @@ A checkpoint is written beside its place, flushed to disk and renamed, so one th
 """
 
 import json
-import pickle
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -101,7 +100,7 @@ def load_state(folder: Path) -> dict[str, Any]:
     """
     try:
         state: dict[str, Any] = torch.load(folder / STATE, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+    except Exception as error:
         raise ConfigError(f"can't read the training state {str(folder / STATE)!r}: {error}") from error
     return state
 
@@ -149,6 +148,7 @@ def keep_batch(out: Path, iteration: int, rows: Sequence[TrainingRow], decode: C
     return path
 
 
-def run_folder(checkpoint: Path) -> Path:
-    """The folder of the run that a checkpoint belongs to."""
-    return checkpoint.parent.parent
+def run_folder(checkpoint: Path) -> Path | None:
+    """The folder of the run that a checkpoint belongs to; ``None`` for one that was copied out of its run."""
+    inside = checkpoint.parent.name == "checkpoints" and iterations_in(checkpoint) >= 0
+    return checkpoint.parent.parent if inside else None

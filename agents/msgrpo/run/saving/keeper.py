@@ -1,6 +1,7 @@
 """Keeps a run on disk: its checkpoints, and the last valid state of one that ends early."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from agents.models.local.loading.adapters import save_pretrained
 from agents.models.local.loading.card import write_card, write_chat_template
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.errors import CheckpointError, DeadRunError, TrainingDivergedError
+from agents.msgrpo.errors import CheckpointError, ConfigError, DeadRunError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.run.health.advice import going_on
 from agents.msgrpo.run.saving import checkpoint as checkpoints
@@ -47,10 +48,20 @@ class Keeper:
         self._save_model, self._by_command = save_model, by_command
         self._written: set[int] = set()  # iterations whose checkpoints are those of this run as it is
 
-    def resumed(self, folder: Path) -> None:
-        """The run goes on from this checkpoint. Later ones are of another course that it took and may be replaced."""
-        if self.out is not None and checkpoints.run_folder(folder) == self.out.resolve():
-            self._written = {checkpoints.iterations_in(folder)}
+    def resumed(self, folder: Path, best_first: Sequence[int] = ()) -> None:
+        """The run goes on from this checkpoint. Later ones are of another course that it took and may be replaced.
+
+        ``best`` is no later one either, but the first that is left of ``best_first``: of the iterations that were
+        evaluated up to there, by their scores.
+        """
+        if self.out is None or checkpoints.run_folder(folder) != self.out.resolve():
+            return
+        done = checkpoints.iterations_in(folder)
+        self._written = {done}
+        best = checkpoints.iteration_of(self.out, "best")
+        if best is not None and best > done and self.processes.rank == 0:
+            places = [checkpoints.checkpoint_folder(self.out, iteration) for iteration in (*best_first, done)]
+            checkpoints.point(self.out, "best", next(place for place in places if place.is_dir()))
 
     def write(self, state: RunState, *, spoiled: bool = False) -> Path | None:
         """Write a checkpoint in the first process, unless it is there; ``None`` without a folder, and in the others.
@@ -72,7 +83,8 @@ class Keeper:
             self._written.add(state.iteration)
         checkpoints.point(self.out, "last", folder)
         best = checkpoints.iteration_of(self.out, "best")
-        if best is None or self.best_so_far or (spoiled and best > state.iteration):
+        unknown = math.isinf(state.training["best"]) and not spoiled  # without evaluations the last one is played
+        if best is None or self.best_so_far or unknown or (spoiled and best > state.iteration):
             checkpoints.point(self.out, "best", folder)
         self.best_so_far = False
         checkpoints.remove_old(self.out, self.config.keep_checkpoints)
@@ -100,8 +112,11 @@ class Keeper:
         last = checkpoints.iteration_of(self.out, "last")
         if last is None:
             return f"{problem}Nothing was saved, and there is no earlier checkpoint"
+        if isinstance(error, ConfigError):
+            return f"{problem}The state after iteration {last} is saved"
         # a run that is resumed as it was does the same again, to the last bit
-        changes = f"--set learning_rate={self.config.learning_rate / 10:g}" if spoiled else ""
+        rate = error.rate if isinstance(error, TrainingDivergedError) else "learning_rate"
+        changes = f"--set {rate}={getattr(self.config, rate) / 10:g}" if spoiled else ""
         how = going_on(self.out, self.config, by_command=self._by_command, changes=changes)
         return f"{problem}The state after iteration {last} is saved; to go on: {how}"
 

@@ -1,6 +1,7 @@
 """``python -m agents.msgrpo``: from a file to a trained model, and sentences instead of tracebacks."""
 
 import importlib.util
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.health.checks import check_out
 from agents.msgrpo.run.reporting.progress import RunLog
+from agents.msgrpo.run.saving.checkpoint import CONFIG, STATE, load_state, run_folder
 
 
 @pytest.fixture
@@ -51,6 +53,37 @@ def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: py
     assert len([x for x in (tmp_path / "run/metrics.jsonl").read_text().splitlines() if "evaluation" not in x]) == 3
     assert main(["--config", config_file]) == 2
     assert "already holds a run" in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_was_copied_out_of_its_run_writes_into_no_folder_around_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copied = tmp_path / "kept" / "mine"
+    copied.mkdir(parents=True)
+    (copied / STATE).write_bytes(b"")
+    (copied / CONFIG).write_text(MSGRPOConfig(model="tiny", out=str(tmp_path)).to_toml())
+    assert main(["--resume", str(copied)]) == 2
+    assert "was copied out of its run: say where it goes on, --set out=FOLDER" in capsys.readouterr().err
+    assert run_folder(tmp_path / "checkpoints" / "iteration-000002") == tmp_path
+
+
+def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path) -> None:
+    file, good = tmp_path / "metrics.jsonl", '{"iteration": 1}'
+    file.write_text(f'{good}\nnull\n{{}}\n{{"iteration": "x"}}\n{{"iteration": 2}}\n{{"iter')
+    with RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True):
+        assert file.read_text() == f"{good}\n"
+
+
+def test_a_damaged_training_state_is_one_sentence(tmp_path: Path) -> None:
+    import torch
+
+    file = tmp_path / STATE
+    torch.save({"iteration": 1, "history": [{"return": 1.0}]}, file)
+    whole = file.read_bytes()
+    for place in range(0, len(whole), 7):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
+        with suppress(ConfigError):
+            load_state(tmp_path)
 
 
 def test_folder_of_a_run_without_a_checkpoint_is_told_apart(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def test_recorded_runs_of_the_recipes_show_no_sign(name: str) -> None:
     columns = json.loads((Path(__file__).parent / "good_runs.json").read_text())[name]
     iterations = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     watch = watched(iterations, replace(CONFIG, iterations=len(iterations)))
-    watch.check_end(sum(each["skipped"] for each in iterations))
+    watch.check_end()
     assert not watch.suspects
 
 
@@ -288,6 +288,14 @@ def test_metrics_tell_what_the_game_pays_and_how_often_the_first_action_is_chose
     assert metrics["return"] == 0.25
     assert metrics["game_return"] == 0.5
     assert metrics["most_frequent_action"] == pytest.approx(2 / 3)  # of valid answers: what stood in for one isn't
+
+
+def test_a_run_without_any_update_is_dead_in_a_resumed_run_too() -> None:
+    vain = {**GOOD, "skipped": True, "optimizer_steps": 0}
+    for ends in (Watch(CONFIG, [vain] * 4), watched([vain] * 4)):
+        with pytest.raises(DeadRunError, match="all updates of the last 4 iterations were skipped"):
+            ends.check_end()
+    watched([GOOD, vain]).check_end()
 
 
 def test_what_looks_like_a_sign_and_is_none() -> None:
