@@ -347,7 +347,7 @@ class MSGRPOTrainer:
         one resumed there and not to the one that went on.
 
         Raises:
-            ConfigError: no checkpoint there, or one of another model.
+            ConfigError: no checkpoint there, or one of another model, or one that the settings can't go on from.
         """
         folder = checkpoints.find_checkpoint(path)
         state = checkpoints.load_state(folder)
@@ -362,7 +362,7 @@ class MSGRPOTrainer:
         ]
         self._seen_layouts = set(state["seen_layouts"])
         torch.set_rng_state(state["torch_rng"])
-        self.methods.load_state_dict(state.get("methods", {}))
+        self.methods.load_state_dict(state.get("methods", {}), state.get("learners", {}))
         for name, part in (("critic", self.critic), ("reference", self.learner.reference)):
             if part is not None:
                 part.load_state_dict(state.get(name))
@@ -399,6 +399,7 @@ class MSGRPOTrainer:
             "optimizer": self.processes.optimizer_state(self.learner.optimizer),
             "torch_rng": torch.get_rng_state(),
             "methods": self.methods.state_dict(),
+            "learners": self.methods.learners(),
             "critic": None if self.critic is None else self.critic.state_dict(),
             "reference": None if self.learner.reference is None else self.learner.reference.state_dict(),
         }

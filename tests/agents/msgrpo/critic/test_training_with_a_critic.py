@@ -134,6 +134,22 @@ def test_a_run_without_a_critic_can_not_go_on_with_one(make_trainer: Any, tmp_pa
         make_trainer(config).resume(tmp_path / "run")
 
 
+def test_values_of_another_kind_are_not_taken_for_these(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, out=str(tmp_path / "run"))
+    make_trainer(config).save()
+    with pytest.raises(ConfigError, match="credit = 'ppo_bilevel' .* with the heads {'state': 'step'}"):
+        make_trainer(replace(config, credit="ppo_bilevel")).resume(tmp_path / "run")
+
+
+def test_a_checkpoint_says_whose_state_it_has(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, credit="rae", iterations=1, out=str(tmp_path / "run"))
+    make_trainer(config).train()
+    resumed = make_trainer(replace(config, credit="riskpo", iterations=2))
+    with pytest.warns(UserWarning, match="credit: RiskPO begins anew and leaves what RAE has learnt"):
+        resumed.resume(tmp_path / "run")
+    assert "riskpo_low" in resumed.train()[-1]
+
+
 class Hardest:
     """Plays the half of twice as many tasks whose first prompts are worth least, and teaches their mean return."""
 
