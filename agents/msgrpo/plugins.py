@@ -44,8 +44,8 @@ def configured(cls: type[T]) -> type[T]:
 
 
 def learner_of(method: Any) -> str:
-    """The name of the class that learns a method's state: its own, or its ``learner`` where it is made of another."""
-    name: str = getattr(method, "learner", type(method).__name__)
+    """The name of the class that learns a method's state: its own, or ``learnt_by`` where it is made of another."""
+    name: str = getattr(method, "learnt_by", type(method).__name__)
     return name
 
 

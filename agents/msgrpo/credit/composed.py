@@ -38,7 +38,7 @@ class Composed:
         return heads
 
     @property
-    def learner(self) -> str:
+    def learnt_by(self) -> str:
         """The name of the class that learns what goes into checkpoints, which is the base method's."""
         return learner_of(self._method)
 

@@ -137,7 +137,7 @@ def test_a_run_without_a_critic_can_not_go_on_with_one(make_trainer: Any, tmp_pa
 def test_values_of_another_kind_are_not_taken_for_these(make_trainer: Any, tmp_path: Path) -> None:
     config = replace(SHORT, out=str(tmp_path / "run"))
     make_trainer(config).save()
-    with pytest.raises(ConfigError, match="credit = 'ppo_bilevel' .* with the heads {'state': 'step'}"):
+    with pytest.raises(ConfigError, match=r"credit = 'ppo_bilevel' .* with the heads {'state': 'step'}"):
         make_trainer(replace(config, credit="ppo_bilevel")).resume(tmp_path / "run")
 
 
