@@ -43,6 +43,12 @@ def configured(cls: type[T]) -> type[T]:
     return dataclass(kw_only=True, config=config)(cls)  # type: ignore[return-value]  # it is the same class
 
 
+def learner_of(method: Any) -> str:
+    """The name of the class that learns a method's state: its own, or ``learnt_by`` where it is made of another."""
+    name: str = getattr(method, "learnt_by", type(method).__name__)
+    return name
+
+
 class Variant(NamedTuple):
     """A name for another method with some of its settings: they take the place of the class's defaults.
 

@@ -347,7 +347,7 @@ class MSGRPOTrainer:
         one resumed there and not to the one that went on.
 
         Raises:
-            ConfigError: no checkpoint there, or one of another model.
+            ConfigError: no checkpoint there, or one of another model, or one that the settings can't go on from.
         """
         folder = checkpoints.find_checkpoint(path)
         state = checkpoints.load_state(folder)
@@ -364,7 +364,7 @@ class MSGRPOTrainer:
         torch.set_rng_state(state["torch_rng"])
         if state.get("measured_by", self._measured_by) != self._measured_by:
             self._best = -np.inf  # of another measure
-        self.methods.load_state_dict(state.get("methods", {}))
+        self.methods.load_state_dict(state.get("methods", {}), state.get("learners", {}))
         for name, part in (("critic", self.critic), ("reference", self.learner.reference)):
             if part is not None:
                 part.load_state_dict(state.get(name))
@@ -409,6 +409,7 @@ class MSGRPOTrainer:
             "optimizer": self.processes.optimizer_state(self.learner.optimizer),
             "torch_rng": torch.get_rng_state(),
             "methods": self.methods.state_dict(),
+            "learners": self.methods.learners(),
             "critic": None if self.critic is None else self.critic.state_dict(),
             "reference": None if self.learner.reference is None else self.learner.reference.state_dict(),
         }

@@ -1,5 +1,6 @@
 """The methods that a run's settings name, one of each plug-in point, made and checked together."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from agents.msgrpo.draws import DrawRule
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.filters import GroupFilter
 from agents.msgrpo.normalizers import Normalizer
-from agents.msgrpo.plugins import Registry
+from agents.msgrpo.plugins import Registry, learner_of
 from agents.msgrpo.surrogates.tokens import Surrogate
 from agents.msgrpo.tasks import TaskSampler
 
@@ -72,7 +73,34 @@ class Methods:
                 found[point] = tell()
         return found
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up what :meth:`state_dict` told."""
+    def learners(self) -> dict[str, str]:
+        """The names of the classes whose :meth:`state_dict` it is, point by point."""
+        return {point: learner_of(method) for point, method in vars(self).items()}
+
+    def load_state_dict(self, state: Mapping[str, Any], learners: Mapping[str, str] | None = None) -> None:
+        """Take up what :meth:`state_dict` told; what another method has learnt is left, with a warning.
+
+        Args:
+            state: what was told.
+            learners: what :meth:`learners` told then; nothing, in checkpoints from before they were in there.
+
+        Raises:
+            ConfigError: what is there can't be used by the method, as it is another one's or damaged.
+        """
         for point, own in state.items():
-            getattr(self, point).load_state_dict(own)
+            setting, method = POINTS["tasks" if point == "sampler" else point].setting, getattr(self, point)
+            now = learner_of(method)
+            was, load = (learners or {}).get(point, now), getattr(method, "load_state_dict", None)
+            if not own or (load is None and was == now):
+                continue
+            if load is None or was != now:
+                note = f"{setting}: {now} begins anew and leaves what {was} has learnt in the checkpoint"
+                warnings.warn(note, stacklevel=3)
+                continue
+            try:
+                load(own)
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise ConfigError(
+                    f"{setting}: {now} can't use what the checkpoint's method had learnt ({', '.join(map(str, own))}): "
+                    f"accepted is the {setting} that the run was begun with, or a new run from the checkpoint's model"
+                ) from error

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from agents.msgrpo.credit import METHODS, CreditMethod
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import configured, learner_of
 
 
 @configured
@@ -36,6 +36,11 @@ class Composed:
         """The critic's values that the base method asks for."""
         heads: Mapping[str, Any] = getattr(self._method, "heads", {"state": "step"})
         return heads
+
+    @property
+    def learnt_by(self) -> str:
+        """The name of the class that learns what goes into checkpoints, which is the base method's."""
+        return learner_of(self._method)
 
     def state_dict(self) -> dict[str, Any]:
         """What the base method has learnt."""

@@ -115,9 +115,10 @@ class Critic:
         return metrics | self._explained(items)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights and optimiser, for checkpoints."""
+        """Heads, weights and optimiser, for checkpoints."""
         weights = {name: each.cpu().clone() for name, each in self.model.own_weights().items()}
-        return {"weights": weights, "optimizer": self.processes.optimizer_state(self.optimizer)}
+        optimizer = self.processes.optimizer_state(self.optimizer)
+        return {"heads": dict(self.heads), "weights": weights, "optimizer": optimizer}
 
     def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
         """Take up what :meth:`state_dict` told.
@@ -129,6 +130,14 @@ class Critic:
             raise ConfigError(
                 f"the checkpoint holds no critic, which credit = {self.config.credit!r} needs: resume it with the "
                 "method that it was trained with, or begin a new run from its model"
+            )
+        # heads of other values can have the same shapes, which are all that older checkpoints tell
+        if list(state.get("heads", self.heads).items()) != list(self.heads.items()):
+            raise ConfigError(
+                f"credit = {self.config.credit!r} with task_sampling = {self.config.task_sampling!r} needs a critic "
+                f"with the heads {dict(self.heads)!r}, but the checkpoint's critic is of another model or method, with "
+                f"the heads {state['heads']!r}: resume it with the method that it was trained with, or begin a new run "
+                "from its model"
             )
         try:
             self.model.load_own_weights(state["weights"])

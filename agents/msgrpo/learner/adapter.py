@@ -1,6 +1,9 @@
 """The LoRA adapter that is trained: a fresh one, or the one that the model came with, which goes on being trained."""
 
+import json
 import warnings
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,6 +32,34 @@ def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
         model.set_adapter(model.active_adapter)  # peft's way to let its gradients through
         _let_gradients_in(model, config)
     return model
+
+
+def check_same_adapter(model: Any, folder: Path) -> None:
+    """A run goes on with an adapter of the kind that its checkpoint has, or with none where that has none.
+
+    Raises:
+        ConfigError: the settings have made another one.
+    """
+    own = getattr(model, "peft_config", None) and model.peft_config[model.active_adapter]
+    file = folder / "adapter_config.json"
+    there = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    pairs: dict[str, tuple[Any, Any]] = {"lora_rank": (getattr(own, "r", 0), there.get("r", 0))}
+    if own and there:
+        sets = (own.target_modules or (), there.get("target_modules") or ())
+        now, was = (sorted(_last_names(targets)) for targets in sets)
+        pairs["lora_targets"] = (now, was)
+    for name, (now, was) in pairs.items():
+        if now != was:
+            holds = f"has an adapter of {name} = {was!r}" if there else "holds no adapter"
+            raise ConfigError(
+                f"{name} = {now!r}, but the checkpoint {folder} {holds}: accepted is {name} = {was!r}, as adapters are "
+                "of one kind for a whole run, or a new run from the checkpoint's model"
+            )
+
+
+def _last_names(targets: str | Collection[str]) -> set[str]:
+    """The modules' own names, without those of what they are in."""
+    return {name.rpartition(".")[2] for name in ([targets] if isinstance(targets, str) else targets)}
 
 
 def begins_as_base(model: Any) -> bool:
@@ -72,8 +103,7 @@ def _check_agreement(model: Any, config: MSGRPOConfig) -> None:
     """Refuse settings of an adapter that aren't those of the one that is there. A default says nothing."""
     own, default = model.peft_config[model.active_adapter], MSGRPOConfig()
     rank, alpha = getattr(own, "r", 0), getattr(own, "lora_alpha", 0)
-    targets = own.target_modules or ()
-    named = {name.rpartition(".")[2] for name in ([targets] if isinstance(targets, str) else targets)}
+    named = _last_names(own.target_modules or ())
     said = {
         "lora_rank": (config.lora_rank != default.lora_rank, rank),
         # a rank that is said says the scale too, which is alpha / rank

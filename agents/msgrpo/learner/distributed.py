@@ -71,7 +71,21 @@ class Processes:
         return optimizer.state_dict()
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-        optimizer.load_state_dict(state)
+        """Take up what was learnt; settings, such as the learning rate, stay those that the optimiser was made with.
+
+        Raises:
+            ConfigError: the state is that of other weights.
+        """
+        made_with = [
+            {name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups
+        ]
+        try:
+            optimizer.load_state_dict(state)
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise ConfigError(f"the checkpoint's optimiser is that of other weights: {error}") from error
+        # torch restores the settings as well, which would undo those that were changed for going on
+        for group, settings in zip(optimizer.param_groups, made_with, strict=True):
+            group.update(settings)
 
     def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
         """Return a context in which parameters are whole, not shards; with ``write`` they may be changed in it."""
@@ -162,7 +176,7 @@ class AccelerateProcesses(Processes):
         if self.sharded:
             with self._whole_state():
                 state = self._fsdp.FullyShardedDataParallel.optim_state_dict_to_load(self._module, optimizer, state)
-        optimizer.load_state_dict(state)
+        super().load_optimizer_state(optimizer, state)
 
     def whole_weights(self, *, write: bool = False) -> AbstractContextManager[Any]:
         if not self.sharded:

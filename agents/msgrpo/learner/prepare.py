@@ -13,7 +13,7 @@ from agents.models.local.loading.load import damaged, fast_dtype, pick_device
 from agents.models.local.templates import with_arguments
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, UnusableModelError
-from agents.msgrpo.learner.adapter import with_adapter
+from agents.msgrpo.learner.adapter import check_same_adapter, with_adapter
 from agents.msgrpo.learner.scoring import tree_attention
 
 
@@ -145,11 +145,10 @@ def load_weights(model: nn.Module, folder: Path) -> None:
 def _load_weights(model: nn.Module, folder: Path) -> None:
     from transformers import AutoModelForCausalLM
 
+    check_same_adapter(model, folder)
     if hasattr(model, "peft_config"):
         import peft
 
-        if not (folder / "adapter_config.json").is_file():
-            raise ConfigError(f"{folder} holds no adapter, but the model that is trained has one")
         peft.set_peft_model_state_dict(model, peft.load_peft_weights(str(folder), device="cpu"))
         return
     saved = AutoModelForCausalLM.from_pretrained(folder, dtype=next(model.parameters()).dtype)

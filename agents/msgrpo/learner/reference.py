@@ -86,7 +86,16 @@ class Reference:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Tensor] | None) -> None:
-        """Take up what :meth:`state_dict` told; nothing, in checkpoints from before references moved."""
+        """Take up what :meth:`state_dict` told; nothing, in checkpoints from before references moved.
+
+        Raises:
+            ConfigError: it has moved, and isn't to any more. Where it has got to would be lost at the next resume.
+        """
+        if state and not self._mixup:
+            raise ConfigError(
+                "reference_mixup = 0, but the checkpoint's reference was moved by a reference_mixup above 0: accepted "
+                "is above 0, or a new run from the checkpoint's model"
+            )
         own = self._moving() if state else {}
         for name, weights in (state or {}).items():
             own[name].copy_(weights)

@@ -119,6 +119,27 @@ def test_settings_that_contradict_the_adapter_are_refused(
         trainer_of(replace(config, **settings))
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        ({"lora_rank": 4}, {"lora_rank": 8}, "lora_rank = 8, but .* lora_rank = 4: accepted is lora_rank = 4"),
+        ({"lora_rank": 4}, {"lora_rank": 0}, "lora_rank = 0, but .* lora_rank = 4: accepted is lora_rank = 4"),
+        ({"lora_rank": 0}, {"lora_rank": 4}, "lora_rank = 4, but .* holds no adapter: accepted is lora_rank = 0"),
+        ({"lora_rank": 4}, {"lora_targets": ("q_proj",)}, r"lora_targets = \['q_proj'\], but .*'v_proj'"),
+        ({"lora_rank": 4, "reference_mixup": 0.05}, {"reference_mixup": 0.0}, "reference_mixup = 0, but"),
+        ({"lora_rank": 0, "reference_mixup": 0.05}, {"reference_mixup": 0.0}, "reference_mixup = 0, but"),
+    ],
+)
+def test_a_run_goes_on_with_the_adapter_and_the_reference_that_it_has(
+    tokenizer: Any, make_llama: Any, prompt_file: str, tmp_path: Path, was: Any, now: Any, says: str
+) -> None:
+    config = replace(SHORT, prompt_file=prompt_file, iterations=1, out=str(tmp_path / "run"), **was)
+    MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, config=config, quiet=True).save()
+    resumed = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, config=replace(config, **now), quiet=True)
+    with pytest.raises(ConfigError, match=says):
+        resumed.resume(tmp_path / "run")
+
+
 def test_settings_that_agree_with_the_adapter_are_accepted(config: MSGRPOConfig) -> None:
     model = trainer_of(replace(config, lora_rank=3, lora_alpha=12, gradient_checkpointing=True))
     assert model.iterate()["grad_norm"] > 0

@@ -181,3 +181,44 @@ def test_what_methods_remember_is_plain_data_that_can_be_taken_up_again() -> Non
     methods.credit.assign(batch(trajectory([1.0]), trajectory([2.0])), np.random.default_rng(0))
     again.load_state_dict(methods.state_dict())
     assert again.state_dict() == {"credit": {"seen": 2}}
+
+
+def taken_up(was: MSGRPOConfig, now: MSGRPOConfig, *, told: bool = True) -> dict[str, Any]:
+    """What methods know that begin with what others have learnt; ``told``: the checkpoint says whose it is."""
+    old, new = Methods.of(was), Methods.of(now)
+    old.credit.assign(batch(trajectory([1.0]), trajectory([2.0])), np.random.default_rng(0))
+    new.load_state_dict(old.state_dict(), old.learners() if told else None)
+    return new.state_dict()
+
+
+RAE, RISKPO = MSGRPOConfig(credit="rae"), MSGRPOConfig(credit="riskpo")
+LADDER = MSGRPOConfig(task_sampling="ladder")
+ON_RAE = MSGRPOConfig(credit="empg", method_settings={"credit": {"empg": {"base": "rae"}}})
+ON_MSGRPO = MSGRPOConfig(credit="empg")
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        (RAE, MSGRPOConfig(), "credit: Compared begins anew and leaves what RAE has learnt"),
+        (RAE, RISKPO, "credit: RiskPO begins anew and leaves what RAE has learnt"),
+        (RISKPO, RAE, "credit: RAE begins anew and leaves what RiskPO has learnt"),
+        (RAE, ON_MSGRPO, "credit: Compared begins anew and leaves what RAE has learnt"),
+        (LADDER, MSGRPOConfig(), "task_sampling: .* begins anew and leaves what LadderSampling has learnt"),
+    ],
+)
+def test_another_method_begins_anew_and_says_so(was: MSGRPOConfig, now: MSGRPOConfig, says: str) -> None:
+    with pytest.warns(UserWarning, match=says):
+        assert taken_up(was, now) == Methods.of(now).state_dict()
+
+
+def test_what_another_name_stands_for_is_taken_up_where_it_learns_the_same() -> None:
+    assert taken_up(RAE, ON_RAE) == taken_up(RAE, RAE) != Methods.of(RAE).state_dict()
+
+
+def test_checkpoints_that_do_not_say_whose_state_it_is_are_taken_up_where_it_fits() -> None:
+    assert taken_up(RAE, RAE, told=False) == taken_up(RAE, RAE)
+    assert taken_up(RAE, MSGRPOConfig(), told=False) == {}
+    for now in (RISKPO, ON_MSGRPO):
+        with pytest.raises(ConfigError, match=r"credit: .* can't use what the checkpoint's method had learnt"):
+            taken_up(RAE, now, told=False)

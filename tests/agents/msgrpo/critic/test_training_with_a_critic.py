@@ -11,6 +11,7 @@ import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import Batch, Credit, Floats, Trajectory
+from agents.msgrpo.errors import TrainingDivergedError
 from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.tasks import Iteration
 from tests.agents.msgrpo.learner.test_distributed import run
@@ -104,11 +105,49 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(make_trainer: Any, tmp_
         assert all(torch.equal(value, two["optimizer"]["state"][number][name]) for name, value in state.items())
 
 
+def test_a_resumed_run_steps_with_the_settings_that_it_has_now(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, iterations=1, weight_decay=0.5, critic_minibatches=1, out=str(tmp_path / "run"))
+    make_trainer(config).train()
+    now = {"learning_rate": 1e-2, "weight_decay": 0.25, "adam_beta1": 0.5, "adam_beta2": 0.75, "adam_eps": 1e-3}
+    resumed = make_trainer(replace(config, iterations=2, critic_learning_rate=1e-5, **now))
+    resumed.resume(tmp_path / "run")
+    for optimizer, rate in ((resumed.learner.optimizer, 1e-2), (resumed.critic.optimizer, 1e-5)):
+        assert [group["weight_decay"] for group in optimizer.param_groups] == [0.25, 0]
+        for group in optimizer.param_groups:
+            assert (group["lr"], group["betas"], group["eps"]) == (rate, (0.5, 0.75), 1e-3)
+        assert optimizer.state_dict()["state"][0]["step"] == 1  # what was learnt goes on
+
+
+def test_a_diverged_critic_is_rescued_by_a_lower_learning_rate(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, iterations=1, critic_minibatches=2, critic_learning_rate=1e38, out=str(tmp_path / "run"))
+    with pytest.raises(TrainingDivergedError, match="Lower critic_learning_rate"):
+        make_trainer(config).train()
+    resumed = make_trainer(replace(config, critic_learning_rate=1e-5))
+    resumed.resume(tmp_path / "run")
+    assert np.isfinite(resumed.train()[-1]["critic_loss"])
+
+
 def test_a_run_without_a_critic_can_not_go_on_with_one(make_trainer: Any, tmp_path: Path) -> None:
     config = replace(SHORT, iterations=1, out=str(tmp_path / "run"))
     make_trainer(replace(config, credit="msgrpo")).train()
     with pytest.raises(ConfigError, match="holds no critic, which credit = 'ppo_turn' needs: resume it"):
         make_trainer(config).resume(tmp_path / "run")
+
+
+def test_values_of_another_kind_are_not_taken_for_these(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, out=str(tmp_path / "run"))
+    make_trainer(config).save()
+    with pytest.raises(ConfigError, match=r"credit = 'ppo_bilevel' .* with the heads {'state': 'step'}"):
+        make_trainer(replace(config, credit="ppo_bilevel")).resume(tmp_path / "run")
+
+
+def test_a_checkpoint_says_whose_state_it_has(make_trainer: Any, tmp_path: Path) -> None:
+    config = replace(SHORT, credit="rae", iterations=1, out=str(tmp_path / "run"))
+    make_trainer(config).train()
+    resumed = make_trainer(replace(config, credit="riskpo", iterations=2))
+    with pytest.warns(UserWarning, match="credit: RiskPO begins anew and leaves what RAE has learnt"):
+        resumed.resume(tmp_path / "run")
+    assert "riskpo_low" in resumed.train()[-1]
 
 
 class Hardest:
