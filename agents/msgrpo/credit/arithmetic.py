@@ -41,7 +41,7 @@ many rounds left."""
 
 
 def same(values: Floats, others: Floats | float) -> npt.NDArray[np.bool_]:
-    """Which values are those others, place by place, up to a billionth, of their size where they are above 1.
+    """Which values equal those others, place by place, up to a billionth, or that part of a value above 1.
 
     Sums of the same fractions in another order differ in their last bits and are still the same return.
     """
@@ -54,8 +54,9 @@ def compared(
 ) -> Floats:
     """What each of (n,) values is worth beside the others of its set: ``(x - baseline) / scale``.
 
-    The :func:`same` values are worth exactly 0 with every baseline but ``"none"``: rounding must not leave an advantage
-    that a draw rule would then draw. A value that has no others stays as it is with the baseline ``"others"``, scaled or not.
+    Equal values, by :func:`same`, are worth exactly 0 with every baseline but ``"none"``: rounding must not leave an
+    advantage that a draw rule would then draw. A value that has no others stays as it is with the baseline
+    ``"others"``, scaled or not.
 
     Args:
         values: (n,) of one set.
@@ -144,9 +145,9 @@ def group_advantages(
         eps: added to the standard deviation.
 
     Returns:
-        (N,) float64. A group whose returns are all the :func:`same` gets exactly 0 with every baseline but ``"none"``, and so
-        does an episode alone in its group, but with ``"others"``: rounding must not turn "nothing to learn" into a tiny
-        advantage that episode sampling would then draw.
+        (N,) float64. A group whose returns are all equal, by :func:`same`, gets exactly 0 with every baseline but
+        ``"none"``, and so does an episode alone in its group, but with ``"others"``: rounding must not turn "nothing to
+        learn" into a tiny advantage that episode sampling would then draw.
 
     Raises:
         ValueError: shapes that don't fit, no episodes, NaN or infinite returns, unknown options.
