@@ -205,7 +205,7 @@ class MSGRPOTrainer:
         kept = methods.filter.keep(played)
         batch = played.only(kept.indices)
         credit = methods.credit.assign(batch, self._stream(3)) if len(batch) else Credit(np.zeros(0), [])
-        drawn = methods.draw.draw(batch, credit, config.draws_of(len(batch)), rng)
+        drawn = methods.draw.draw(batch, credit, config.draws_of(len(played)), rng)
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
         rows = [] if self.critic_alone else rows
         everything = Batch(played.played or played.trajectories)

@@ -16,7 +16,7 @@ from agents.common.files import replacing
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may be spent before anything new is begun; ``None`` for no limit.
+    """The most that may be spent before anything new is begun or a play is stopped; ``None`` for no limit.
 
     Attributes:
         tokens: of prompts and completions, of the player and of every model that is asked besides.
@@ -27,6 +27,11 @@ class Budget:
     tokens: int | None = None
     calls: int | None = None
     seconds: float | None = None
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left of one of them, where they are what is left."""
+        return any(limit is not None and limit <= 0 for limit in asdict(self).values())
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,13 @@ class BudgetSpentError(Exception):
 
 
 class SpendingMeter:
-    """Adds up what is spent, and keeps the seconds of everything by its name, which nothing else records.
+    """Adds up what is spent, and keeps by its name what nothing else records of it.
+
+    That is the seconds of everything, and the tokens and calls of the episodes that a play was stopped in.
 
     Args:
         budget: the limits.
-        file: where the seconds are kept; a kill loses those of what it hits.
+        file: where this is kept; a kill loses that of what it hits.
 
     Attributes:
         spent: what was charged.
@@ -59,7 +66,11 @@ class SpendingMeter:
     def __init__(self, budget: Budget, file: Path) -> None:
         self.budget, self.spent, self._file = budget, Spent(), file
         self._charged: set[str] = set()
-        self._seconds: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        self._unrecorded = {
+            name: Spent(**cost) if isinstance(cost, dict) else Spent(seconds=cost)  # as earlier versions kept it
+            for name, cost in kept.items()
+        }
 
     def charge(self, cost: Spent, name: str = "") -> None:
         """Count a cost; of something with a name once, however often it is used."""
@@ -67,9 +78,19 @@ class SpendingMeter:
             self.spent += cost
             self._charged |= {name} - {""}
 
+    def unrecorded(self, name: str) -> Spent:
+        """What something has cost so far that no record tells of, in all processes that worked on it."""
+        return self._unrecorded.get(name, Spent())
+
     def seconds_of(self, name: str) -> float:
         """What something has taken so far, in all processes that worked on it."""
-        return self._seconds.get(name, 0.0)
+        return self.unrecorded(name).seconds
+
+    def keep(self, name: str, cost: Spent) -> None:
+        """Keep what something has cost that no record tells of."""
+        self._unrecorded[name] = self.unrecorded(name) + cost
+        with replacing(self._file) as stream:
+            json.dump({name: asdict(cost) for name, cost in self._unrecorded.items()}, stream, indent=1)
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
@@ -78,15 +99,22 @@ class SpendingMeter:
         try:
             yield
         finally:
-            self._seconds[name] = self.seconds_of(name) + monotonic() - started
-            with replacing(self._file) as stream:
-                json.dump(self._seconds, stream, indent=1)
+            self.keep(name, Spent(seconds=monotonic() - started))
 
-    def seconds_left(self, name: str = "") -> float | None:
-        """What is left for going on with something; ``None`` without a limit."""
-        if self.budget.seconds is None:
-            return None
-        return self.budget.seconds - self.spent.seconds - self.seconds_of(name)
+    def left(self, name: str, recorded: Spent) -> Budget:
+        """What is left for going on with something that wasn't charged yet, and of which so much is on record."""
+        gone = asdict(self.spent + recorded + self.unrecorded(name))
+        limits = asdict(self.budget).items()
+        return Budget(**{unit: None if limit is None else limit - gone[unit] for unit, limit in limits})
+
+    @contextmanager
+    def without_limits(self) -> Iterator[None]:
+        """Charge what the block costs, and stop nothing in it."""
+        budget, self.budget = self.budget, Budget()
+        try:
+            yield
+        finally:
+            self.budget = budget
 
     def check(self) -> None:
         """Refuse to begin anything new.

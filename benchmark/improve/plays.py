@@ -6,16 +6,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from agents.prompt_texts import prompt_path
+from agents.turn import Turn
 from benchmark.errors import BenchmarkError
-from benchmark.improve.budget import BudgetSpentError, SpendingMeter, Spent
+from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
 from benchmark.play.agents.choice import PlannedRun, plan_run
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.options import RunOptions, checked_options, without_spec
+from benchmark.play.runner import Stopped
 from benchmark.play.session import open_session
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME
@@ -85,7 +88,7 @@ def play(
         quiet: show no progress.
 
     Raises:
-        BudgetSpentError: before it, or in it, where the seconds are up.
+        BudgetSpentError: before it, or in it: it stops with the turn that is above what is left.
         BenchmarkError: the episodes can't be played.
     """
     meter.check()
@@ -102,10 +105,10 @@ def play(
     if not _is_played(folder):
         _go_on(folder, planned, meter, quiet)
     found = RunFolder.open(folder)
-    meter.charge(_cost(found) + Spent(seconds=meter.seconds_of(folder.name)), folder.name)
+    meter.charge(_cost(found) + meter.unrecorded(folder.name), folder.name)
     if not _is_played(folder):
         meter.check()
-        raise BudgetSpentError(f"the budget is spent: its seconds were up in {folder}")
+        raise BudgetSpentError(f"the budget was spent in {folder}")
     scored = [record for record in found.records() if record["error"] is None]
     if not scored:
         raise BenchmarkError(f"none of the episodes in {folder} could be played to its end")
@@ -138,16 +141,45 @@ def _planned(
     return planned._replace(plan=Plan(planned.plan.scenarios, chosen))
 
 
+class _Turns:
+    """Counts what a play's turns cost, and stops it above what is left."""
+
+    def __init__(self, left: Budget) -> None:
+        self.spent = Spent()
+        self._left, self._lock = left, Lock()  # steps are counted where they are played
+
+    def count(self, turn: Turn) -> None:
+        paid = turn.paid
+        with self._lock:
+            self.spent += Spent(paid.prompt_tokens + paid.completion_tokens, 1)
+        for unit in ("tokens", "calls"):
+            limit = getattr(self._left, unit)
+            if limit is not None and getattr(self.spent, unit) > limit:
+                raise Stopped(f"the budget is spent: its {unit}")
+
+
 def _go_on(folder: Path, planned: PlannedRun, meter: SpendingMeter, quiet: bool) -> None:
-    left = meter.seconds_left(folder.name)
-    if left is not None and left <= 0:
+    recorded = _recorded(folder)
+    left = meter.left(folder.name, recorded)
+    if left.is_spent:
         return
+    turns = _Turns(left)
+    counted = None if left.tokens is None and left.calls is None else turns.count
     with meter.timed(folder.name):
-        ending = open_session(planned._replace(options=replace(planned.options, run_timeout=left))).play(quiet=quiet)
+        session = open_session(planned._replace(options=replace(planned.options, run_timeout=left.seconds)))
+        ending = session.play(quiet=quiet, on_turn=counted)
+    now = _recorded(folder)
+    if ending.stopped is not None:  # a second call has to find spent what went into unfinished episodes
+        tokens, calls = (getattr(turns.spent + recorded, unit) - getattr(now, unit) for unit in ("tokens", "calls"))
+        meter.keep(folder.name, Spent(max(0, tokens), max(0, calls)))
     if ending.error is not None:
         raise ending.error
-    if ending.stopped is not None and left is None:
+    if ending.stopped is not None and not meter.left(folder.name, now).is_spent:
         raise BenchmarkError(f"{ending.stopped}; {ending.done} of {ending.total} episodes are kept in {folder}")
+
+
+def _recorded(folder: Path) -> Spent:
+    return _cost(RunFolder.open(folder)) if (folder / MANIFEST_NAME).exists() else Spent()
 
 
 def _is_played(folder: Path) -> bool:

@@ -28,17 +28,19 @@ class Limits:
     max_concurrency: int | None = None  # episodes in flight; where it is ``None``, see :meth:`in_flight`
     run_timeout: float | None = None  # seconds for this process's playing, or ``None``
     max_cost: float | None = None  # US dollars for the run, earlier processes included, or ``None``
+    on_turn: Callable[[Turn], None] | None = None  # is told of every turn played here, and stops by raising `Stopped`
 
     def in_flight(self, policies: Iterable[Policy]) -> int:
         """Episodes in flight of these players, when nobody has said how many.
 
         Models in this process are asked for a batch of as many. Servers are asked as fast as they take it, whatever is
-        in flight here; but with a limit on money, few should be on their way when it is reached.
+        in flight here; but with a limit on money or turns, few should be on their way when it is reached.
         """
         if self.max_concurrency is not None:
             return self.max_concurrency
         here = list(policies)
-        finds_its_pace = self.max_cost is None and bool(here) and all(map(is_served, here))
+        unlimited = self.max_cost is None and self.on_turn is None
+        finds_its_pace = unlimited and bool(here) and all(map(is_served, here))
         return 256 if finds_its_pace else DEFAULT_CONCURRENCY
 
 
@@ -222,6 +224,8 @@ class _TeamRun:
         if paid[:2] != (0, 0):
             tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
             self._meter.count_tokens(self._seat[player], *tokens)
+        if self._limits.on_turn is not None:
+            self._limits.on_turn(turn)
 
     def _stop_above_budget(self) -> None:
         if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:

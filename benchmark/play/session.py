@@ -17,6 +17,7 @@ from agents.common.approvals import approve
 from agents.common.interrupt import kills_interrupt
 from agents.common.redaction import Redactor
 from agents.protocol import LEGAL_ONLY, UNLISTED
+from agents.turn import Turn
 from agents.wrappers import models_inside
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
@@ -76,22 +77,23 @@ class Session:
     options: RunOptions
     redactor: Redactor
 
-    def play(self, *, quiet: bool = False) -> Ending:
+    def play(self, *, quiet: bool = False, on_turn: Callable[[Turn], None] | None = None) -> Ending:
         """Play what the folder lacks, show progress on standard error unless ``quiet``, and close the folder.
 
-        Whatever stops it, finished episodes are kept and the manifest says how it ended.
+        Whatever stops it, finished episodes are kept and the manifest says how it ended. ``on_turn`` is a limit of the
+        caller's, as :class:`Limits` has it.
 
         Raises:
             BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
         """
         with self.folder:
-            return self._play(quiet)
+            return self._play(quiet, on_turn)
 
-    def _play(self, quiet: bool) -> Ending:
+    def _play(self, quiet: bool, on_turn: Callable[[Turn], None] | None) -> Ending:
         folder, options = self.folder, self.options
         plan = Plan.from_manifest(folder.manifest)
         meter = _meter(plan, folder)
-        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost)
+        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, on_turn)
         growth = Growth.of(folder, options, meter)
         start_session(folder.manifest)
         folder.write_manifest()

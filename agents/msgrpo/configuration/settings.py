@@ -136,8 +136,8 @@ class TrainingSettings:
     (uniform_nonzero), or not at all (off)."""
     episodes_drawn: int = setting("sampling", 0, ge=0)
     """M, the episodes that are drawn per iteration; 0: half of groups * group_size. Fewer are drawn without
-    replacement where fewer have an advantage. In games of several players every player's part is an episode of its
-    own, and as large a share of the parts is drawn."""
+    replacement where fewer have an advantage, or where a group filter leaves fewer. In games of several players every
+    player's part is an episode of its own, and as large a share of the parts is drawn."""
 
     surrogate: str = method("loss", "ppo", SURROGATES)
     """What an advantage becomes in the loss of a token: ppo clips the token's ratio; docs/credit/methods.md has the
@@ -360,7 +360,10 @@ class TrainingSettings:
         return self.episodes_drawn or max(1, self.episodes // 2)
 
     def draws_of(self, trajectories: int) -> int:
-        """M where several players' parts make more trajectories than there are episodes: the same share of them."""
+        """M where several players' parts make more trajectories than there are episodes: the same share of them.
+
+        A group filter leaves M as it is, so what it changes is whose episodes are drawn, and not how many.
+        """
         return max(1, round(self.draws * trajectories / self.episodes))
 
     @property

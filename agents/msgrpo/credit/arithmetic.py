@@ -40,13 +40,23 @@ SETS: Mapping[str, What] = {
 many rounds left."""
 
 
+def same(values: Floats, others: Floats | float) -> npt.NDArray[np.bool_]:
+    """Which values equal those others, place by place, up to a billionth, or that part of a value above 1.
+
+    Sums of the same fractions in another order differ in their last bits and are still the same return.
+    """
+    near: npt.NDArray[np.bool_] = np.abs(values - others) <= 1e-9 * np.maximum(1.0, np.abs(others))
+    return near
+
+
 def compared(
     values: Floats, baseline: Baseline = "mean", scale: Scale = "none", eps: float = 1e-6, ddof: int = 1
 ) -> Floats:
     """What each of (n,) values is worth beside the others of its set: ``(x - baseline) / scale``.
 
-    Equal values are worth exactly 0 with every baseline but ``"none"``: rounding must not leave an advantage that a
-    draw rule would then draw. A value that has no others stays as it is with the baseline ``"others"``, scaled or not.
+    Equal values, by :func:`same`, are worth exactly 0 with every baseline but ``"none"``: rounding must not leave an
+    advantage that a draw rule would then draw. A value that has no others stays as it is with the baseline
+    ``"others"``, scaled or not.
 
     Args:
         values: (n,) of one set.
@@ -57,7 +67,7 @@ def compared(
     """
     if baseline == "others" and len(values) == 1:
         return values.copy()
-    equal = bool((values == values[:1]).all())
+    equal = bool(same(values, values[:1]).all())
     if baseline == "none":
         differences = values.copy()
     elif equal:
@@ -135,9 +145,9 @@ def group_advantages(
         eps: added to the standard deviation.
 
     Returns:
-        (N,) float64. A group whose returns are all equal gets exactly 0 with every baseline but ``"none"``, and so
-        does an episode alone in its group, but with ``"others"``: rounding must not turn "nothing to learn" into a tiny
-        advantage that episode sampling would then draw.
+        (N,) float64. A group whose returns are all equal, by :func:`same`, gets exactly 0 with every baseline but
+        ``"none"``, and so does an episode alone in its group, but with ``"others"``: rounding must not turn "nothing to
+        learn" into a tiny advantage that episode sampling would then draw.
 
     Raises:
         ValueError: shapes that don't fit, no episodes, NaN or infinite returns, unknown options.

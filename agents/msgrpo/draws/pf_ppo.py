@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from agents.msgrpo.credit.arithmetic import same
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
 from agents.msgrpo.draws import Drawn, Ints
 from agents.msgrpo.plugins import configured
@@ -37,7 +38,7 @@ class PFPPO:
         """(N,) what the episodes are drawn by, from (N,) returns."""
         if self.method == "pow":
             return np.abs(returns) ** self.power + 1e-8
-        highest = returns == returns.max()
+        highest = same(returns, returns.max())
         if self.method == "max_min":
-            return np.where(highest | (returns == returns.min()), 1.0, 0.0) + 1e-8
+            return np.where(highest | same(returns, returns.min()), 1.0, 0.0) + 1e-8
         return np.where(highest, 0.4, 0.1) + 1e-8

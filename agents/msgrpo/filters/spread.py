@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from agents.msgrpo.credit.arithmetic import same
 from agents.msgrpo.credit.batch import Batch, Floats
 
 
@@ -11,7 +12,7 @@ def spreads(batch: Batch) -> Floats:
     found = []
     for indices in batch.groups.values():
         own = returns[indices]
-        found.append(0.0 if bool((own == own[0]).all()) else float(own.std(ddof=1)))
+        found.append(0.0 if same(own, own[0]).all() else float(own.std(ddof=1)))
     return np.array(found, dtype=np.float64)
 
 

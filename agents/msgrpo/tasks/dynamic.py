@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from agents.msgrpo.credit.arithmetic import same
 from agents.msgrpo.credit.batch import Batch, Trajectory
 from agents.msgrpo.plugins import configured
 from agents.msgrpo.tasks import Iteration
@@ -47,5 +48,5 @@ def with_signal(trajectories: list[Trajectory]) -> dict[Hashable, list[Trajector
     return {
         label: [trajectories[index] for index in members]
         for label, members in batch.groups.items()
-        if len(set(returns[members].tolist())) > 1
+        if not same(returns[members], returns[members[0]]).all()
     }

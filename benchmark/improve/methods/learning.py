@@ -99,21 +99,23 @@ def learnt(task: ImprovementTask, before: AgentTable, seconds: float, folder: st
     """What came of an agent after so many seconds of training, which are charged: the better one on fresh seeds.
 
     That is the agent with the weights of that folder in ``task.out``, or the one that it was ``before``, since what is
-    trained may also be spoilt. Where the budget is spent, nobody compares them.
+    trained may also be spoilt. They are compared where the budget is spent, too: play and training go on until it is,
+    so that nothing would ever be known, and both are models of this machine, whose play costs no money.
     """
     task.meter.charge(Spent(seconds=seconds))
-    better = plays_better(task, before, trained(task, str(task.out / folder)))
+    with task.meter.without_limits():
+        better = plays_better(task, before, trained(task, str(task.out / folder)))
     return trained(task, folder) if better else before
 
 
 def plays_better(task: ImprovementTask, before: AgentTable, after: AgentTable) -> bool:
-    """Whether an agent does better on fresh seeds; also where the budget is spent before that is known."""
+    """Whether an agent is known to do better on fresh seeds; not where the budget is spent before."""
     seeds = task.seeds(COMPARED, after=len(TRAINING_SEEDS) - COMPARED)
     try:
         first, second = task.both(before, after, seeds)
     except BudgetSpentError as spent:
-        task.say(f"{spent}, so that nobody knows whether it plays better")
-        return True
+        task.say(f"{spent}, so that nobody knows whether it plays better, and the agent stays as it was")
+        return False
     if task.is_better(second, first):
         return True
     task.say(f"it plays no better, so the agent stays as it was; what was made is in {task.out}")

@@ -234,6 +234,24 @@ def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trai
     assert first * 16 + second * (metrics["episodes"] - 16) == pytest.approx(metrics["return"] * metrics["episodes"])
 
 
+@pytest.mark.parametrize("game", ["TestCorridor-v0", "TestBidding-v0"])
+def test_a_group_filter_changes_whose_episodes_are_drawn_and_not_how_many(make_trainer: Any, game: str) -> None:
+    drawn, kept = {}, {}
+    for name in ("off", "nonzero", "starpo_s"):
+        for rule in ("aaw", "aaw_replacement", "uniform"):
+            config = replace(SHORT, groups=8, episodes_drawn=8, group_filter=name, episode_sampling=rule)
+            trainer = make_trainer(config, game)
+            batch = trainer.rollout()
+            kept[name] = len(trainer.methods.filter.keep(batch).indices)
+            drawn[name, rule] = trainer.iterate()["episodes_drawn"]
+            trajectories = len(batch)
+    m = config.draws_of(trajectories)
+    assert 0 < kept["starpo_s"] < trajectories
+    assert {drawn[name, "aaw_replacement"] for name in kept} == {m}
+    assert drawn["nonzero", "aaw"] == drawn["off", "aaw"] > 0
+    assert drawn["starpo_s", "uniform"] == min(m, kept["starpo_s"])
+
+
 def test_rows_are_the_steps_of_the_drawn_player_alone(make_trainer: Any) -> None:
     trainer = make_trainer(SHORT, "nim")
     trajectories = trainer.rollout().trajectories

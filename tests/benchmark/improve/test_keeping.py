@@ -64,9 +64,9 @@ def test_only_training_seeds_are_played_and_the_same_play_is_played_and_charged_
 
 def test_a_limit_is_said_before_anything_new_is_begun(workplace):
     one = task(workplace / "out", budget=Budget(calls=3))
-    one.play(one.agent, one.seeds(2))  # begun below the limit, and played to its end
-    with pytest.raises(BudgetSpentError, match=r"the budget is spent: \d+ of 3 calls"):
-        one.play(one.agent, one.seeds(2, after=2))
+    one.meter.charge(Spent(calls=3))
+    with pytest.raises(BudgetSpentError, match="the budget is spent: 3 of 3 calls"):
+        one.play(one.agent, one.seeds(2))
     two = task(workplace / "two", budget=Budget(seconds=0.001))
     with pytest.raises(BudgetSpentError, match="seconds"):
         two.play(two.agent, two.seeds(200))
@@ -77,6 +77,34 @@ def test_a_limit_is_said_before_anything_new_is_begun(workplace):
     meter.charge(Spent(tokens=1))
     with pytest.raises(BudgetSpentError, match="10 of 10 tokens"):
         meter.check()
+
+
+@pytest.mark.parametrize(
+    ("agent", "unit", "most"), [("random", "calls", 30), ("random", "calls", 1), ("tiny", "tokens", 5000)]
+)
+def test_a_play_stops_where_the_budget_is_spent_and_a_second_call_plays_no_more(workplace, agent, unit, most):
+    """Also what went into unfinished episodes is spent: else every further call would spend as much again."""
+    first = task(workplace / "out", budget=Budget(**{unit: most}))
+    with pytest.raises(BudgetSpentError, match=f"the budget is spent: .* of {most:,} {unit}"):
+        first.play({"spec": agent}, first.seeds(40))
+    spent = getattr(first.meter.spent, unit)
+    assert most < spent <= most + (1 if unit == "calls" else 500)
+    (lines,) = (workplace / "out/plays").glob("*/episodes.jsonl")
+    before = lines.read_bytes()
+    second = task(workplace / "out", budget=first.meter.budget)
+    with pytest.raises(BudgetSpentError, match=unit):
+        second.play({"spec": agent}, second.seeds(40))
+    assert (lines.read_bytes(), getattr(second.meter.spent, unit)) == (before, spent)
+    more = task(workplace / "out")
+    assert len(more.play({"spec": agent}, more.seeds(40)).records) == 40
+
+
+def test_a_play_that_a_budget_reaches_for_is_played_to_its_end(workplace):
+    one = task(workplace / "out")
+    one.play(one.agent, one.seeds(5))
+    two = task(workplace / "two", budget=Budget(calls=one.meter.spent.calls))
+    assert len(two.play(two.agent, two.seeds(5)).records) == 5
+    assert two.meter.spent.calls == one.meter.spent.calls
 
 
 def test_options_are_those_of_the_function_with_its_types():

@@ -39,9 +39,20 @@ def test_a_model_that_plays_better_is_handed_back(tmp_path, said):
     assert "before" in said[-1]
 
 
-def test_where_the_budget_is_spent_it_is_said_that_nobody_knows(tmp_path, said):
-    task = task_of("tiny-lake", "tiny", tmp_path, said, seconds=1.0)
-    assert learning.learnt(task, task.agent, 2.0) == {"spec": f"hf:{learning.MODEL}"}
+@pytest.mark.parametrize(
+    ("agent", "trained", "made"), [("tiny-lake", "tiny", "tiny-lake"), ("tiny", "tiny-lake", f"hf:{learning.MODEL}")]
+)
+def test_what_was_trained_is_compared_where_the_budget_is_spent_too(tmp_path, said, agent, trained, made):
+    task = task_of(agent, trained, tmp_path, said, seconds=1.0, tokens=1)
+    assert learning.learnt(task, task.agent, 2.0) == {"spec": made}
+    assert "before" in "".join(said)
+    assert task.meter.spent.tokens > 1
+    assert task.meter.budget == Budget(seconds=1.0, tokens=1)
+
+
+def test_an_agent_that_nobody_could_compare_stays_as_it_was(tmp_path, said):
+    task = task_of("tiny", "tiny-lake", tmp_path, said, calls=30)
+    assert not learning.plays_better(task, task.agent, {"spec": "tiny-lake"})
     assert "nobody knows" in said[-1]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmark.improve.methods import learning
 from benchmark.improve.methods.lspo.latent import play_in
 from benchmark.improve.methods.lspo.speeches import standings
 from tests.benchmark.improve.talking_model import make_talking_model
@@ -40,12 +41,19 @@ def share_told(textbench, out: str, *agent: object) -> float:
 
 
 def told_in(err: str) -> list[str]:
-    return [line for line in err.splitlines() if line.startswith("round ") or " before " in line]
+    return [
+        line
+        for line in err.splitlines()
+        if line.startswith("round ") or (" before " in line and "mean return" not in line)
+    ]
 
 
-def test_killed_in_its_training_it_goes_on_with_the_same_pairs_and_more_seers_tell(base, workplace, textbench):
+def test_killed_in_its_training_it_goes_on_with_the_same_pairs_and_more_seers_tell(
+    base, workplace, textbench, monkeypatch
+):
+    monkeypatch.setattr(learning, "COMPARED", 2)  # who wins more isn't what this is about
     # of the seeds 0, 1 and 2 the one with many pairs at so few traversals; the others change nothing
-    sizes = ("--set", "episodes=150", "--set", "attempts=2", "--budget-calls", 4900)  # for one round of two
+    sizes = ("--set", "episodes=150", "--set", "attempts=2", "--budget-calls", 6000)  # for one round of two
     settings = ("--seed", 2, "--set", "traversals=4000", *sizes)
     with Path("first.txt").open("w") as stream:
         process = subprocess.Popen(
@@ -64,13 +72,12 @@ def test_killed_in_its_training_it_goes_on_with_the_same_pairs_and_more_seers_te
     told = told_in(done.err)
     assert len(told) > 1
     assert told == told_in(Path("first.txt").read_text())  # the same play, and the same pairs
-    assert "the budget is spent" in done.err  # before a second round
+    assert "the budget is spent" in done.err  # in the play for a second round
     assert not Path("o/dpo-model-1").exists()
 
     shutil.move("o", "moved")
-    assert Path("moved/agent.toml").read_text().startswith('spec = "hf:model-1"\n')
     before = share_told(textbench, "before", base["spec"], "--mode", "direct")
-    assert share_told(textbench, "after", "moved") > before + 0.05
+    assert share_told(textbench, "after", "hf:moved/model-1", "--mode", "direct") > before + 0.05
 
 
 def test_where_all_speeches_are_alike_there_is_nothing_to_prefer(base, workplace, textbench):

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from agents.msgrpo.credit.arithmetic import How, compared, split_like, standardised, within_labels
+from agents.msgrpo.credit.arithmetic import How, compared, same, split_like, standardised, within_labels
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, returns_to_go
 from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.plugins import configured
@@ -36,6 +36,6 @@ class MARSHAL(ByReturn):
 
 
 def _less_distinct(values: Floats) -> Floats:
-    # sums of the same rewards in another order differ in their last bits and are still the same value
-    distinct = np.unique(np.round(values, 9))
+    ordered = np.sort(values)
+    distinct = ordered[np.append(True, ~same(ordered[1:], ordered[:-1]))]
     return np.zeros_like(values) if len(distinct) == 1 else values - distinct.mean()

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from agents.msgrpo import ConfigError
-from agents.msgrpo.credit import Batch
+from agents.msgrpo import ConfigError, group_advantages, sample_episodes
+from agents.msgrpo.credit import METHODS, Batch
+from agents.msgrpo.draws.pf_ppo import PFPPO
 from agents.msgrpo.filters import FILTERS
+from agents.msgrpo.tasks.dynamic import with_signal
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 
@@ -52,6 +54,28 @@ def test_nonzero_drops_groups_whose_returns_are_equal() -> None:
     assert kept_groups("nonzero", returning([1.0, 1.0], [0.0])) == set()
     # thirds add up to the same in any order, up to rounding: equal returns are equal
     assert kept_groups("nonzero", returning([0.1] * 3, [0.1, 0.1, 0.2])) == {1}
+
+
+@pytest.mark.parametrize("penalties", [30, 30_000])
+def test_the_same_fractions_in_another_order_are_no_difference_anywhere(penalties: int) -> None:
+    """Nothing keeps or draws them, though the sums end on other digits: not where they are large either."""
+    early, late = [1.0] + [-0.1] * penalties, [-0.1] * penalties + [1.0]
+    played = batch(trajectory(early), trajectory(late), trajectory(early, group=1), trajectory([0.0], group=1))
+    returns = played.returns()
+    assert returns[0] != returns[1]
+    for name in ("nonzero", "ragen2", "starpo_s"):
+        assert kept_groups(name, played) == {1}
+    assert list(with_signal(list(played.trajectories))) == [1]
+    credit = METHODS.make("msgrpo").assign(played, np.random.default_rng(0))
+    assert credit.draw_weight[:2].tolist() == [0.0, 0.0]
+    for mode in ("aaw", "balanced", "uniform_nonzero", "largest"):
+        drawn = sample_episodes(group_advantages(returns, [0, 0, 1, 1]), 4, np.random.default_rng(0), mode)
+        assert drawn.tolist() == [2, 3]
+    highest = PFPPO(method="max_min").weights(np.array([*returns[:2], returns[0] - 1.0, returns[0] - 2.0]))
+    assert highest.round().tolist() == [1, 1, 0, 1]
+    seats = batch(trajectory([1.0]), *(trajectory([value]) for value in returns[:2]))
+    a, b = METHODS.make("marshal", {"means": "distinct"}).assign(seats, np.random.default_rng(0)).draw_weight[1:]
+    assert a == pytest.approx(b)
 
 
 def test_ragen2_takes_the_largest_until_their_sum_is_reached() -> None:
