@@ -52,7 +52,7 @@ class Preflight(NamedTuple):
         returns: dict[object, set[float]] = {}
         paid: dict[object, set[float]] = {}
         for each in trajectories:
-            returns.setdefault(each.group, set()).add(float(each.rewards.sum()))
+            returns.setdefault(each.group, set()).add(round(float(each.rewards.sum()), 9))
             paid.setdefault(each.group, set()).add(round(paid_by_the_game(each, format_penalty), 9))
         return cls(
             episodes=episodes,
