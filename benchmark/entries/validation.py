@@ -36,6 +36,7 @@ from benchmark.runs.record import (
     defined_metrics,
     key_of,
     observations_digest,
+    tokens_of,
 )
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.score.luck.check import LuckCheck, LuckPower, LuckTally, luck_problems
@@ -272,7 +273,7 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: T
 def _measure_problems(record: Record) -> Iterator[str]:
     """What contradicts itself among the figures that no replay can give."""
     answers = [answer for step in record["steps"] for answer in answers_of(step)]
-    counted = [sum(answer["tokens"][i] for answer in answers if "tokens" in answer) for i in (0, 1)]
+    counted = [*tokens_of(answers)]
     cached = record[MEASURED].get("cached_tokens", [0, 0])
     if any(part > whole for part, whole in zip(cached, counted, strict=True)):
         yield f"measured.cached_tokens is {cached}, all tokens are {counted}"

@@ -403,6 +403,15 @@ def answers_of(step: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*step.get("refused", ()), step]
 
 
+def tokens_of(answers: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+    """Of prompts and completions, the tokens of several answers together."""
+    prompts, completions = 0, 0
+    for answer in answers:
+        prompt, completion = answer.get("tokens", (0, 0))
+        prompts, completions = prompts + prompt, completions + completion
+    return prompts, completions
+
+
 def paid_tokens(record: Record) -> dict[str, tuple[int, int, int]]:
     """``{player: (prompt, completion, of the prompt tokens those that the provider's own cache had)}`` of an episode.
 

@@ -22,7 +22,7 @@ from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan, protocol_of
-from benchmark.runs.record import MEASURED, Key, Record, answers_of, error_reason, key_of, paid_tokens
+from benchmark.runs.record import MEASURED, Key, Record, answers_of, error_reason, key_of, paid_tokens, tokens_of
 from benchmark.score.comparing.protocols import with_labels
 from benchmark.score.comparing.ratings import Game
 from benchmark.score.luck.folder import FolderLuck, SeedLuck
@@ -312,7 +312,7 @@ def add_to_cell(cell: Cell, record: Record, player: str) -> None:
     """Add one player's part of an episode to its agent's cell."""
     steps = [step for step in record["steps"] if step["player"] == player]
     answers = [answer for step in steps for answer in answers_of(step)]
-    tokens = [sum(answer["tokens"][i] for answer in answers if "tokens" in answer) for i in (0, 1)]
+    tokens = tokens_of(answers)
     for i, paid in enumerate(paid_tokens(record)[player]):
         cell.paid_tokens[i] += paid
     for counter, name in ((cell.served_by, "served_by"), (cell.left_out, "left_out")):

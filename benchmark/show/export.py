@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from benchmark.errors import UsageError, storing
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import MEASURED, Record, answers_of
+from benchmark.runs.record import MEASURED, Record, answers_of, tokens_of
 from benchmark.runs.replay import replay_if_unchanged
 from benchmark.score.document import ScoreView
 from benchmark.score.results import ResultColumns
@@ -42,6 +42,7 @@ def episode_rows(results: ResultColumns) -> Iterator[Row]:
         for player, agent in record["agents"].items():
             steps = [step for step in record["steps"] if step["player"] == player]
             answers = [answer for step in steps for answer in answers_of(step)]
+            prompt, completion = tokens_of(answers)
             yield {
                 "source": source,
                 "scenario": record["scenario"],
@@ -56,8 +57,8 @@ def episode_rows(results: ResultColumns) -> Iterator[Row]:
                 "error": record["error"],
                 "length": len(steps),
                 "invalid": sum(not answer.get("valid") for answer in answers),
-                "prompt_tokens": _tokens(answers)[0],
-                "completion_tokens": _tokens(answers)[1],
+                "prompt_tokens": prompt,
+                "completion_tokens": completion,
                 "seconds": record[MEASURED].get("seconds"),
             }
 
@@ -71,7 +72,7 @@ def step_rows(results: ResultColumns) -> Iterator[Row]:
         replayed = replay_if_unchanged(record, results.scenarios[record["scenario"]])
         for index, step in enumerate(record["steps"]):
             agent = record["agents"][step["player"]]
-            prompt, completion = _tokens(answers_of(step))
+            prompt, completion = tokens_of(answers_of(step))
             yield {
                 "source": source,
                 "scenario": record["scenario"],
@@ -84,12 +85,6 @@ def step_rows(results: ResultColumns) -> Iterator[Row]:
                 "completion_tokens": completion,
                 **{name: step[name] for name in ("player", "round", "response", "action", "valid", "reward")},
             }
-
-
-def _tokens(answers: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """Of prompts and completions, those of refused answers too."""
-    prompt, completion = (sum(answer.get("tokens", (0, 0))[i] for answer in answers) for i in (0, 1))
-    return prompt, completion
 
 
 def _records(results: ResultColumns) -> Iterator[tuple[str, Record, Mapping[str, str]]]:

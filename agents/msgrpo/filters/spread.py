@@ -6,9 +6,12 @@ from agents.msgrpo.credit.arithmetic import same
 from agents.msgrpo.credit.batch import Batch, Floats
 
 
-def spreads(batch: Batch) -> Floats:
-    """(G,) ``std_g`` of every group, in the order of ``batch.groups``; exactly 0 where all returns are equal."""
-    returns = batch.returns()
+def spreads(batch: Batch, values: Floats | None = None) -> Floats:
+    """(G,) ``std_g`` of every group, in the order of ``batch.groups``; exactly 0 where all returns are equal.
+
+    ``values`` (N,) stand in for the returns.
+    """
+    returns = batch.returns() if values is None else values
     found = []
     for indices in batch.groups.values():
         own = returns[indices]

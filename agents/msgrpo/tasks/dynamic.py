@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from agents.msgrpo.credit.arithmetic import same
 from agents.msgrpo.credit.batch import Batch, Trajectory
+from agents.msgrpo.filters.spread import spreads
 from agents.msgrpo.plugins import configured
 from agents.msgrpo.tasks import Iteration
 
@@ -44,9 +44,8 @@ class DynamicSampling:
 def with_signal(trajectories: list[Trajectory]) -> dict[Hashable, list[Trajectory]]:
     """The groups in which returns differ, by their labels."""
     batch = Batch(trajectories)
-    returns = batch.returns()
     return {
         label: [trajectories[index] for index in members]
-        for label, members in batch.groups.items()
-        if not same(returns[members], returns[members[0]]).all()
+        for (label, members), spread in zip(batch.groups.items(), spreads(batch), strict=True)
+        if spread
     }

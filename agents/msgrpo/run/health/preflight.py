@@ -7,12 +7,14 @@ that grows during an episode can be longer than any first prompt. All of it show
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from scipy.stats import binom
 
 from agents.episode import Episode, EpisodeTask
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.credit.batch import Trajectory
+from agents.msgrpo.credit.batch import Batch, Trajectory
 from agents.msgrpo.errors import UnusableModelError
+from agents.msgrpo.filters.spread import spreads
 from agents.msgrpo.run.health.advice import against_collapse, another_start
 from agents.msgrpo.trajectories import paid_by_the_game, too_long, trajectories_of
 from agents.policy import LanguageAgentPolicy
@@ -49,18 +51,15 @@ class Preflight(NamedTuple):
     @classmethod
     def of(cls, trajectories: Sequence[Trajectory], episodes: int, format_penalty: float) -> "Preflight":
         """What these trajectories show, whose invalid steps were charged this penalty."""
-        returns: dict[object, set[float]] = {}
-        paid: dict[object, set[float]] = {}
-        for each in trajectories:
-            returns.setdefault(each.group, set()).add(round(float(each.rewards.sum()), 9))
-            paid.setdefault(each.group, set()).add(round(paid_by_the_game(each, format_penalty), 9))
+        batch = Batch(trajectories)
+        paid = np.array([paid_by_the_game(each, format_penalty) for each in trajectories], dtype=np.float64)
         return cls(
             episodes=episodes,
             answers=sum(map(len, trajectories)),
             valid=sum(int(each.valid.sum()) for each in trajectories),
-            groups=len(returns),
-            groups_with_spread=sum(len(values) > 1 for values in returns.values()),
-            groups_paid_apart=sum(len(values) > 1 for values in paid.values()),
+            groups=len(batch.groups),
+            groups_with_spread=int(np.count_nonzero(spreads(batch))),
+            groups_paid_apart=int(np.count_nonzero(spreads(batch, paid))),
             all_succeeded=all(each.success for each in trajectories),
             longest_prompt=max((len(ids) for each in trajectories for ids in each.prompt_ids), default=0),
         )
