@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 from agents.common.files import replacing
+from benchmark.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,25 @@ class SpendingMeter:
 
     Attributes:
         spent: what was charged.
+
+    Raises:
+        UsageError: the file is damaged.
     """
 
     def __init__(self, budget: Budget, file: Path) -> None:
         self.budget, self.spent, self._file = budget, Spent(), file
         self._charged: set[str] = set()
-        kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-        self._unrecorded = {
-            name: Spent(**cost) if isinstance(cost, dict) else Spent(seconds=cost)  # as earlier versions kept it
-            for name, cost in kept.items()
-        }
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+            self._unrecorded = {
+                name: Spent(**cost) if isinstance(cost, dict) else Spent(seconds=float(cost))  # as earlier versions did
+                for name, cost in kept.items()
+            }
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"{file} doesn't say what was spent: {error}; choose another --out, or remove the file, and the seconds "
+                "that are gone aren't counted"
+            ) from None
 
     def charge(self, cost: Spent, name: str = "") -> None:
         """Count a cost; of something with a name once, however often it is used."""

@@ -79,6 +79,13 @@ def test_a_limit_is_said_before_anything_new_is_begun(workplace):
         meter.check()
 
 
+@pytest.mark.parametrize("damaged", ['{"play": {"tok', '{"play": {"tokens": 1, "cost": 2}}', '{"play": "soon"}', "[1]"])
+def test_a_damaged_file_of_what_was_spent_is_one_sentence(tmp_path, damaged):
+    (tmp_path / "seconds.json").write_text(damaged, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"seconds\.json doesn't say what was spent: .*; choose another --out"):
+        SpendingMeter(NO_LIMIT, tmp_path / "seconds.json")
+
+
 @pytest.mark.parametrize(
     ("agent", "unit", "most"), [("random", "calls", 30), ("random", "calls", 1), ("tiny", "tokens", 5000)]
 )
