@@ -78,8 +78,8 @@ class SpendingMeter:
             }
         except (ValueError, TypeError, AttributeError) as error:
             raise UsageError(
-                f"{file} doesn't say what was spent: {error}; choose another --out, or remove the file, and the seconds "
-                "that are gone aren't counted"
+                f"{file} doesn't say what was spent: {error}; choose another --out, or remove the file: the "
+                "seconds that are gone aren't counted then"
             ) from None
 
     def charge(self, cost: Spent, name: str = "") -> None:

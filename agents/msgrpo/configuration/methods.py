@@ -1,10 +1,11 @@
 """The methods that a run's settings name, one of each plug-in point, made and checked together."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents.episode import EpisodeTask
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.fields import POINTS
 from agents.msgrpo.credit import NEEDS, CreditMethod
@@ -63,6 +64,17 @@ class Methods:
         """What is played in a run on these games, which is other ones where a sampler says so."""
         found: Sequence[Any] = getattr(self.sampler, "games", list)(games)
         return found
+
+    def check(self, tasks: Iterable[EpisodeTask]) -> None:
+        """Let the methods that can't be used with every game refuse one: those that have a ``check(task)``.
+
+        Raises:
+            ConfigError: a method can't be used with the game of a task.
+        """
+        games = {task.scenario: task for task in tasks}
+        for method in vars(self).values():
+            for task in games.values():
+                getattr(method, "check", lambda task: None)(task)
 
     def state_dict(self) -> dict[str, Any]:
         """What methods have learnt from iteration to iteration, as plain data for checkpoints."""

@@ -52,7 +52,8 @@ class TaskSampler(Protocol):
     """A rule of which episodes are played.
 
     One that plays other games than the run's says which with ``games(the run's) -> games``, and one that has something
-    to tell of an iteration has it in ``metrics`` afterwards, by names that nothing else has.
+    to tell of an iteration has it in ``metrics`` afterwards, by names that nothing else has. One that not every game
+    has what it needs for refuses a game with ``check(task)``, by a ``ConfigError``, before the run begins.
     """
 
     needs: ClassVar[frozenset[str]]

@@ -43,13 +43,10 @@ class GHPO:
     def __post_init__(self) -> None:
         if "{action}" not in self.hint:
             raise ValueError(f"hint = {self.hint!r} can't be used: it must contain {{action}}")
-        self._planner, self._checked = PlannerPlayer(), set[str]()
+        self._planner = PlannerPlayer()
 
     def sample(self, iteration: Iteration, rng: np.random.Generator) -> list[Trajectory]:
-        tasks = iteration.tasks()
-        for task in tasks:
-            self.check(task)  # before anything is played
-        groups = by_label(iteration.play(tasks))
+        groups = by_label(iteration.play(iteration.tasks()))
         for level, fraction in enumerate(FRACTIONS[: self.most_reruns], 1):
             failed = [members for members in groups.values() if not any(each.success for each in members)]
             if not failed:
@@ -77,8 +74,6 @@ class GHPO:
         Raises:
             ConfigError: it has several players, no planner, or nothing that it counts as a success.
         """
-        if task.scenario in self._checked:
-            return
         game, why = textgames.parallel_env(task.env_id, **task.kwargs).game, ""
         if len(game.players) > 1:
             why = "it has several players"
@@ -91,7 +86,6 @@ class GHPO:
                 why = str(error)
         if why:
             raise ConfigError(f"task_sampling = 'ghpo' can't be used with {task.scenario}: {why}")
-        self._checked.add(task.scenario)
 
 
 def by_label(trajectories: Sequence[Trajectory]) -> dict[Hashable, list[Trajectory]]:

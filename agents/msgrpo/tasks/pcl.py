@@ -49,8 +49,6 @@ class PCL:
         parts = [iteration.tasks(part)[::size] for part in range(self.candidates)]
         layouts = {(task.scenario, task.layout_seed): task for part in parts for task in part}
         found = list(layouts.values())
-        for task in found:
-            self.bounds(task)  # before anything is played
         nearest = np.argsort(np.abs(iteration.prompt_values(found) - self.target), kind="stable")
         chosen = [found[index] for index in nearest[: len(tasks) // size].tolist()]
         return [
@@ -84,6 +82,10 @@ class PCL:
             raise ValueError("a return is scaled by the bounds of its game: this trajectory has no task")
         low, high = self.bounds(trajectory.task)
         return float(np.clip((trajectory.returned() - low) / (high - low), 0.0, 1.0))
+
+    def check(self, task: EpisodeTask) -> None:
+        """Refuse a game without bounds."""
+        self.bounds(task)
 
     def bounds(self, task: EpisodeTask) -> tuple[float, float]:
         """The lowest and the highest return of a task's game.

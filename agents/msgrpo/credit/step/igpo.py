@@ -23,6 +23,7 @@ from pydantic import Field
 
 import textgames
 from agents.analysis.action_probabilities import action_probabilities
+from agents.episode import EpisodeTask
 from agents.msgrpo.credit.arithmetic import compared, split_like, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory, returns_to_go
 from agents.msgrpo.credit.fresh import task_of
@@ -45,6 +46,10 @@ class IGPO:
 
     needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
 
+    def check(self, task: EpisodeTask) -> None:
+        """Refuse a game without a yardstick."""
+        game_and_yardstick(task)
+
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         sureness, asked = self.sureness(batch)
         ahead = [returns_to_go(gains(each, sure)) for each, sure in zip(batch.trajectories, sureness, strict=True)]
@@ -63,7 +68,7 @@ class IGPO:
         for each in batch.trajectories:
             scenario = task_of(each).scenario
             if scenario not in games:
-                games[scenario] = game_and_yardstick(each)
+                games[scenario] = game_and_yardstick(task_of(each))
             game, yardstick = games[scenario]
             for state, left in zip(each.states, each.steps_left, strict=True):
                 key = (scenario, each.player, state, left)
@@ -83,13 +88,12 @@ def gains(trajectory: Trajectory, sureness: Floats) -> Floats:
     return np.append(np.diff(sureness), trajectory.returned())
 
 
-def game_and_yardstick(trajectory: Trajectory) -> tuple[TSMG[Any], Yardstick]:
-    """The game of a trajectory and its yardstick.
+def game_and_yardstick(task: EpisodeTask) -> tuple[TSMG[Any], Yardstick]:
+    """The game of a task and its yardstick.
 
     Raises:
         ConfigError: it has none.
     """
-    task = task_of(trajectory)
     game = textgames.parallel_env(task.env_id, **task.kwargs).game
     yardstick = find_yardstick(game)
     if yardstick is None:

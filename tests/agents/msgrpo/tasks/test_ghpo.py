@@ -127,10 +127,17 @@ def test_a_model_learns_from_the_hinted_prompts(tokenizer: Any, make_llama: Any,
     ],
 )
 def test_who_is_refused(game: str, why: str) -> None:
-    iteration = iteration_of(game, groups=1, group_size=2)
+    (task, *_) = iteration_of(game, groups=1, group_size=2).tasks()
     with pytest.raises(ConfigError, match=f"task_sampling = 'ghpo' can't be used with {game}: {why}"):
-        GHPO().sample(iteration, RNG)
-    assert not iteration.played
+        GHPO().check(task)
+
+
+@pytest.mark.parametrize("methods", [{"task_sampling": "ghpo"}, {"task_sampling": "pcl"}, {"credit": "igpo"}])
+def test_a_run_refuses_its_game_before_anything_is_made_or_played(methods: dict[str, Any]) -> None:
+    config = MSGRPOConfig(groups=1, group_size=2, **methods)
+    game = "snake" if methods == {"task_sampling": "pcl"} else "TestButtons-v0"
+    with pytest.raises(ConfigError, match=rf"(task_sampling|credit) = '\w+' .*{game}"):
+        MSGRPOTrainer(None, None, game, config, quiet=True)  # neither model nor tokenizer is looked at
 
 
 def test_settings_are_checked() -> None:

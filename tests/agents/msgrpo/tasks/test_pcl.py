@@ -62,11 +62,10 @@ def test_the_critic_learns_the_scaled_mean_of_each_group_at_its_first_prompts() 
         np.testing.assert_array_equal(got, row)
 
 
-def test_games_without_bounds_are_refused_before_anything_is_played() -> None:
-    made = iteration("snake", groups=1, group_size=2)
+def test_games_without_bounds_are_refused() -> None:
+    (task, *_) = iteration("snake", groups=1, group_size=2).tasks()
     with pytest.raises(ConfigError, match=r"snake tells none .return_range.: choose another sampler or another game"):
-        PCL().sample(made, RNG)
-    assert not made.played
+        PCL().check(task)
 
 
 def test_without_a_critic_it_says_what_is_missing() -> None:
