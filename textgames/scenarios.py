@@ -64,6 +64,9 @@ class Scenario(NamedTuple):
     level_number: int = 0
     vocabulary: str = ""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, ({**self._asdict(), "kwargs": dict(self.kwargs)},)  # a MappingProxyType can't be pickled
+
     def make(self, **kwargs: Any) -> Any:
         """Make its environment: a Gymnasium one for one player, else a ParallelEnv. ``kwargs`` override settings."""
         # what isn't the game's own (a render mode, gymnasium.make's arguments) plays no part in who its players are
@@ -206,6 +209,10 @@ def known_scenario(name: str) -> Scenario | None:
         return _scenario(name)
     except ValueError:
         return None
+
+
+def _unpickled(fields: dict[str, Any]) -> Scenario:
+    return Scenario(**{**fields, "kwargs": MappingProxyType(fields["kwargs"])})
 
 
 def _scenario(name: str) -> Scenario | None:

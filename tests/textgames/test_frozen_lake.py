@@ -260,3 +260,12 @@ def test_bad_settings_are_named(settings: dict[str, object], message: str) -> No
 def test_a_probability_too_small_for_the_size_is_said() -> None:
     with pytest.raises(ValueError, match="raise frozen_probability or lower size"):
         FrozenLake(size=12, frozen_probability=0.01).initial_state(np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("action", [{"player_0": "jump"}, {}])
+def test_chances_of_what_can_not_be_done_are_refused_as_the_transition_is(action: dict) -> None:
+    game = FrozenLake()
+    start = game.initial_state(np.random.default_rng(0))
+    for ask in (lambda: game.outcomes(start, action), lambda: game.transition(start, action, np.random.default_rng(0))):
+        with pytest.raises(ValueError, match="joint_action must give player_0 one of left, down, right, up"):
+            ask()

@@ -1,6 +1,8 @@
 """Werewolf: exact chances under random play, the rules by hand, and who may know what."""
 
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 import textgames
 from textgames.conformance import check
+from textgames.rounds import rounds_of_play
 from textgames.social.werewolf import Werewolf
 from textgames.social.werewolf.game import SILENCE
 from textgames.social.werewolf.rules import DOCTOR, NOBODY, SEER, VILLAGER, WOLF, Phase, WerewolfState
@@ -204,6 +207,23 @@ def test_an_observation_depends_on_nothing_that_is_hidden_from_its_reader():
     villagers = {text for (player, knows), text in seen.items() if player == P[0] and knows[0] == VILLAGER}
     assert len(villagers) == 2  # somebody died, or nobody
     assert not any(word in text for text in villagers for word in (" wolf", "seer", "doctor"))
+
+
+def test_threads_may_read_one_game():
+    """A game keeps no episode: what one thread reads never shows another's roles."""
+    game, alone, rng = Werewolf(), Werewolf(), np.random.default_rng(0)
+    read = []
+    for _ in range(4):
+        rounds = rounds_of_play(game, game.initial_state(rng), 20, rng)
+        read.append([(each.state, player, alone.observe(each.state, player)) for each in rounds for player in P])
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            wrong = threads.map(lambda own: [game.observe(*each[:2]) != each[2] for each in own * 120], read)
+        assert not any(map(any, wrong))
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_roles_of_the_dead_are_told_only_where_the_setting_says_so():

@@ -48,7 +48,8 @@ class GuessingGame(TSMG[GuessState]):
 
     def __init__(self, secrets: tuple[str, ...], command: Command, max_guesses: int) -> None:
         check_whole("max_guesses", max_guesses, 1)
-        self.secrets, self.command, self.max_guesses = secrets, command, int(max_guesses)
+        self.secrets, self.command = secrets, command
+        self.max_guesses = self.longest_episode = int(max_guesses)
         self.return_range = ((self.max_guesses + LOST_GUESSES) * GUESS_REWARD, GUESS_REWARD)
         self._known = frozenset(secrets)
         self._read = GuessState(""), ""  # the state that was read last, and the lines of its guesses

@@ -53,7 +53,7 @@ def sine(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.floa
 
 
 def adversarial(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """The action that has cost least so far costs 8 to 10, all others 0 to 2.
+    """The action that has cost least so far costs 8 to 10, all others 0 to 2; costs within 1 may change places.
 
     With two actions that is the classic alternation, against which following the leader loses almost everything.
     """
@@ -150,6 +150,9 @@ class OnlineLearning(TSMG[OnlineState]):
             return [(1.0, state, {"player_0": 0.0}, True)]
         after = OnlineState(losses, (*chosen, choice))
         return [(1.0, after, {"player_0": 0.0 - losses[day][choice]}, day + 1 == self.rounds)]
+
+    def forfeit(self, state: OnlineState, player: Player, rounds_left: float) -> dict[Player, float]:
+        return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.chosen)))
 
     def metrics(self, state: OnlineState, player: Player) -> dict[str, float]:
         """``external_regret``, also by round (``average_regret``), and ``swap_regret``, over the rounds played."""

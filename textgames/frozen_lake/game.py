@@ -19,7 +19,7 @@ from textgames.frozen_lake.rules import (
     outcomes,
 )
 from textgames.settings import check_whole
-from textgames.tsmg import TSMG
+from textgames.tsmg import TSMG, action_index
 
 MOST_SIZE = 100
 """The side of the largest lake: a text of 10,000 tiles."""
@@ -93,6 +93,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         self.is_slippery = bool(is_slippery)
         self.success_rate = float(success_rate)
         self.lake = None if desc is None else Lake.from_desc(desc)
+        self.width, self.height = (self.size, self.size) if self.lake is None else (self.lake.ncol, self.lake.nrow)
         self.style = text.TextStyle(bool(coordinates), bool(grid), bool(axes), bool(relative))
         self._aside = (1.0 - self.success_rate) / 2.0
 
@@ -109,12 +110,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         """Move by one cell; slippery ice takes one uniform number of ``rng``."""
         lake, position = state
         tiles = lake.tiles
-        try:
-            action = _ACTION_INDEX[joint_action["player_0"]]
-        except KeyError:
-            raise ValueError(
-                f"joint_action must give player_0 one of {', '.join(ACTIONS)}, got {dict(joint_action)!r}"
-            ) from None
+        action = action_index(joint_action, "player_0", _ACTION_INDEX)
         if tiles[position] in "HG":  # absorbing
             return state, {"player_0": 0.0}, True
         if self.is_slippery:
@@ -130,10 +126,11 @@ class FrozenLake(TSMG[FrozenLakeState]):
     ) -> list[tuple[float, FrozenLakeState, dict[str, float], bool]]:
         if not self.is_playing(state, "player_0"):  # absorbing
             return [(1.0, state, {"player_0": 0.0}, True)]
+        action = action_index(joint_action, "player_0", _ACTION_INDEX)
         return [
             (probability, FrozenLakeState(state.lake, cell), {"player_0": reward}, terminated)
             for probability, cell, reward, terminated in outcomes(
-                state.lake, state.position, _ACTION_INDEX[joint_action["player_0"]], self.is_slippery, self.success_rate
+                state.lake, state.position, action, self.is_slippery, self.success_rate
             )
             if probability
         ]

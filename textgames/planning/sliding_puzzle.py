@@ -183,7 +183,7 @@ class SlidingPuzzle(TSMG[SlidingState]):
                 f"got {step_reward!r} and {goal_reward!r}"
             )
         self.min_distance, self.max_distance = int(min_distance), int(max_distance)
-        self.max_moves = int(max_moves)
+        self.max_moves = self.longest_episode = int(max_moves)
         self.step_reward, self.goal_reward = float(step_reward), float(goal_reward)
         self.worst_round = self.step_reward
         self.return_range = (
@@ -232,6 +232,9 @@ class SlidingPuzzle(TSMG[SlidingState]):
         self, state: SlidingState, joint_action: Mapping[str, str]
     ) -> list[tuple[float, SlidingState, dict[str, float], bool]]:
         return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
+
+    def forfeit(self, state: SlidingState, player: str, rounds_left: float) -> dict[str, float]:
+        return super().forfeit(state, player, min(rounds_left, self.max_moves - state.moves))
 
     def is_playing(self, state: SlidingState, player: str) -> bool:
         return state.tiles != GOAL and state.moves < self.max_moves

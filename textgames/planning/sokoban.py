@@ -101,7 +101,8 @@ class Sokoban(TSMG[SokobanState]):
                 "fewer boxes, such as size 6 with 3 or size 8 with 2"
             )
         self.size, self.boxes, self.most_walls = int(size), int(boxes), int(most_walls)
-        self.shortest, self.longest, self.max_moves = int(shortest), int(longest), int(max_moves)
+        self.shortest, self.longest = int(shortest), int(longest)
+        self.max_moves = self.longest_episode = int(max_moves)
         # boxes start off their targets, so what they pay never falls below 0
         self.return_range = (
             STEP_REWARD * self.max_moves,

@@ -102,11 +102,15 @@ class Snake(TSMG[SnakeState]):
         return self.chances.outcomes(state, joint_action)
 
     def forfeit(self, state: SnakeState, player: Player, rounds_left: float) -> dict[Player, float]:
-        """What death pays; food that costs something may still have been ahead."""
+        """What death pays, after rounds in which the snake eats what costs most."""
         config = self.config
         food = (("num_apples", "apple_reward"), ("num_bananas", "banana_reward"), ("num_fires", "fire_reward"))
         bad = [min(0.0, getattr(config, reward)) for number, reward in food if getattr(config, number)]
-        return {player: config.death_reward + config.step_reward + min(bad, default=0.0)}
+        if worst := min(bad, default=0.0) + min(0.0, config.step_reward):
+            if rounds_left == float("inf"):
+                raise NotImplementedError("a snake may eat badly round by round: giving up needs a step limit")
+            worst *= rounds_left
+        return {player: config.death_reward + worst}
 
     def is_playing(self, state: SnakeState, player: Player) -> bool:
         return bool(state.snakes[self._snake_of[player]])

@@ -156,6 +156,7 @@ class LiarsDice(TSMG[LiarsDiceState]):
         self._bids = tuple(
             Bid(number, face) for number in range(1, 2 * num_dice + 1) for face in range(1, num_sides + 1)
         )
+        self.longest_episode = len(self._bids) + 1
         self._bid_of = {str(bid): bid for bid in self._bids}
         self.actions = (*self._bid_of, LIAR)
         rank = {bid: index for index, bid in enumerate(self._bids)}

@@ -120,6 +120,9 @@ class Twin(TSMG[Any]):
             self.instructions(player)
             self.observe(start, player)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return twin_of, (self.original, self.number)  # words are drawn again: the stories' parts can't be pickled
+
     # ---------------------------------------------------------------- words
 
     def twin_action(self, action: Action) -> Action:

@@ -1,5 +1,7 @@
 """Twins are the game itself under another text: the same states, chances and rewards, no word of the original's."""
 
+import copy
+import pickle
 import re
 import tomllib
 import zlib
@@ -205,6 +207,25 @@ def test_there_are_many_more_twins_than_stories(name: str) -> None:
     texts = {game.instructions("player_0") + game.observe(start, "player_0") for game in games}
     assert len(texts) >= 22
     assert len(texts) > 10 * len({game.story for game in games})
+
+
+def test_a_twin_of_a_map_of_ones_own_has_its_size() -> None:
+    env = gym.make("TextFrozenLake-v0", desc=["SFSFF", "FHFFG"], twin=1, grid=False)
+    own = gym.make("TextFrozenLake-v0", desc=["SFSFF", "FHFFG"], grid=False)
+    assert {"5", "2"} <= set(re.findall(r"\d+", env.reset(seed=0)[0].splitlines()[-1]))
+    assert "5 wide, 2 high" in own.reset(seed=0)[0]
+
+
+def test_a_twin_and_a_scenario_can_be_pickled() -> None:
+    twin = textgames.game_of("TextFrozenLake-v0", twin=2)
+    again = pickle.loads(pickle.dumps(twin))
+    state = twin.initial_state(np.random.default_rng(0))
+    assert (again.actions, again.observe(state, "player_0")) == (twin.actions, twin.observe(state, "player_0"))
+    scenario = textgames.SCENARIOS["frozen-lake"]
+    for other in (copy.deepcopy(scenario), pickle.loads(pickle.dumps(scenario))):
+        assert other == scenario
+        with pytest.raises(TypeError):
+            other.kwargs["size"] = 5
 
 
 def test_equal_numbers_are_equal_twins() -> None:

@@ -51,7 +51,8 @@ class CommonsGame(TSMG[CommonsState]):
         self.config = config
         self.players = text.players
         deeds = config.beam_reward, getattr(config, "clean_reward", 0.0)  # only in Cleanup there is something to clean
-        self.worst_round = min(0.0, *deeds) + min(0.0, config.hit_reward)
+        hits = (len(self.players) - 1) * config.hit_reward  # all others at once
+        self.worst_round = min(0.0, *deeds) + min(0.0, hits)
         self._text = text
         self._map = config.board
         self._beams = beams_of(config.map, config.beam_length, config.beam_width)

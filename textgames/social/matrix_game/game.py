@@ -145,6 +145,9 @@ class MatrixGame(TSMG[MatrixState]):
         other = _drawn(self.opponent.chances(state.memory), rng.random())
         return self._played(state, chosen[0], other)
 
+    def forfeit(self, state: MatrixState, player: Player, rounds_left: float) -> dict[Player, float]:
+        return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.history)))
+
     def to_move(self, state: MatrixState) -> tuple[Player, ...]:
         """All players, since they choose at once in every round."""
         return self.players

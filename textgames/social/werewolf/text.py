@@ -44,29 +44,29 @@ class WerewolfText:
     ) -> None:
         self.players, self._roles = tuple(players), tuple(roles)
         self._reveal, self._abstain, self._days_in_full = reveal_roles, abstain, days_in_full
-        # of the last state that was read: the state, and its texts that are the same for everybody
-        self._public: tuple[WerewolfState | None, str, str, str] = (None, "", "", "")
-        self._nightly = _Nightly((), (), ((), -1), "", {})
+        # of the last state that was read: the state, and its texts that are the same for everybody; one tuple, which is
+        # replaced whole, since episodes of several threads may be read by one game
+        self._public: tuple[WerewolfState | None, str, str, str, _Nightly]
+        self._public = None, "", "", "", _Nightly((), (), ((), -1), "", {})
 
     # ---------------------------------------------------------------- the observation
 
     def observe(self, state: WerewolfState, number: int) -> str:
         """What a player reads; equal for all states that differ only in what is hidden from it."""
-        known, heading, before, log = self._public
-        nightly = self._nightly
+        known, heading, before, log, nightly = self._public
         if known is not state:  # several players read the same state, one after another
             # what nights and earlier days add to the texts is the same until the next night
             passed = state.days[: max(0, len(state.nights) - 1)], len(state.days)
             if (nightly.roles, nightly.nights, nightly.days) != (state.roles, state.nights, passed):
                 past = self._past(state.nights, state.days)
-                nightly = self._nightly = _Nightly(state.roles, state.nights, passed, past, {})
+                nightly = _Nightly(state.roles, state.nights, passed, past, {})
             heading, over = self._heading(state), state.phase is Phase.OVER
             if known is None or over or known[:2] != state[:2] or known.nights != state.nights:
                 before = f"Alive: {self._list(state.living)}\nOut: {'; '.join(self._deaths(state)) or 'nobody'}"
             log = nightly.past
             if len(state.days) >= len(state.nights) > 0:
                 log += "".join([f"{line}\n" for line in self._day(len(state.nights), state.days[-1], in_full=True)])
-            self._public = state, heading, before, log
+            self._public = state, heading, before, log, nightly
         secrets = nightly.secrets.get(number)
         if secrets is None:
             secrets = nightly.secrets[number] = "".join([f"{line}\n" for line in self._secrets(state, number)])
