@@ -13,16 +13,19 @@ Key = TypeVar("Key")
 
 ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
 EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
-GRID = 400  # steps between 0 and the largest difference where differences are no multiples of a common unit
+GRID = 400  # at least so many steps between 0 and the largest difference where there is no common unit
+ROUNDED = 0.01  # of the sum of all differences but the largest: what rounding to a grid may change them by
+MOST_WORK = 30_000_000  # additions: a grid isn't made finer beyond this
 
 
 def paired_p_value(differences: Array) -> float:
     """Two-sided p-value of "no difference" for differences (pairs,): the sign-flip permutation test of their sum.
 
     The p-value is exact: by enumeration of the signs where there are few pairs, else by the distribution of the sum on
-    the grid that the differences lie on (those on none are rounded to 1/400 of the largest). Above
-    :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
+    the grid that the differences lie on. Those on none are rounded to one that changes them by little, of at least 400
+    steps. Above :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
     """
+    differences = _unrounded(differences)
     sizes = np.abs(differences[differences != 0])  # a zero stays zero whatever its sign: it changes no permutation
     observed = abs(float(differences.sum()))
     if len(sizes) < 2:  # with one, both signs are as extreme
@@ -53,7 +56,7 @@ def paired_p_value(differences: Array) -> float:
 
 def student_p_value(values: Array) -> float:
     """The two-sided p-value of Student's test that the mean is zero; 1 where nothing varies or there is one value."""
-    if len(values) < 2 or not values.std():
+    if len(values) < 2 or values.std() <= 1e-12 * max(1.0, abs(values.mean())):
         return 1.0
     from scipy.special import stdtr
 
@@ -61,14 +64,26 @@ def student_p_value(values: Array) -> float:
     return 2 * float(stdtr(len(values) - 1, -abs(t)))
 
 
+def _unrounded(differences: Array) -> Array:
+    """Differences that are 0 where they are nothing but rounding, as those of returns that luck was taken out of."""
+    return np.where(np.abs(differences) <= 1e-9, 0.0, differences)
+
+
 def _on_a_grid(sizes: Array) -> NDArray[np.int64]:
-    """Differences as whole numbers of a step: their common unit of at least 0.01, else 1/400 of the largest."""
+    """Differences as whole numbers of a step: their common unit of at least 0.01, else a small part of the largest."""
     hundredths: NDArray[np.int64] = np.rint(100 * sizes).astype(np.int64)
     if hundredths.any() and np.allclose(hundredths / 100, sizes, rtol=0, atol=1e-9):
         steps: NDArray[np.int64] = hundredths // int(np.gcd.reduce(hundredths))
-        if steps.max() <= GRID:
+        if steps.max() <= GRID or len(steps) * int(steps.sum()) <= MOST_WORK:
             return steps
-    return np.rint(sizes * (GRID / float(sizes.max()))).astype(np.int64)
+    largest, grid = float(sizes.max()), GRID
+    while True:
+        steps = np.rint(sizes * (grid / largest)).astype(np.int64)
+        changed = float(np.abs(steps * (largest / grid) - sizes).sum())
+        # one disaster among small differences: on a coarse grid they would all be 0, and nothing be told apart
+        if changed <= ROUNDED * (float(sizes.sum()) - largest) or 2 * len(steps) * int(steps.sum()) > MOST_WORK:
+            return steps
+        grid *= 2
 
 
 def holm(p_values: Mapping[Key, float], family: int | None = None) -> dict[Key, float]:
@@ -112,6 +127,7 @@ def episodes_needed(differences: Array) -> int | None:
     """
     if len(differences) < 2:
         return None
+    differences = _unrounded(differences)
     mean, deviation = float(differences.mean()), float(differences.std(ddof=1))
     if mean == 0:
         return None

@@ -54,9 +54,9 @@ def compared(
 ) -> Floats:
     """What each of (n,) values is worth beside the others of its set: ``(x - baseline) / scale``.
 
-    Equal values, by :func:`same`, are worth exactly 0 with every baseline but ``"none"``: rounding must not leave an
-    advantage that a draw rule would then draw. A value that has no others stays as it is with the baseline
-    ``"others"``, scaled or not.
+    A value that equals its baseline, by :func:`same`, is worth exactly 0: rounding must not leave an advantage that a
+    draw rule would then draw, or that counts among those that have something to say. A value that has no others stays
+    as it is with the baseline ``"others"``, scaled or not.
 
     Args:
         values: (n,) of one set.
@@ -72,10 +72,9 @@ def compared(
         differences = values.copy()
     elif equal:
         return np.zeros_like(values)
-    elif baseline == "mean":
-        differences = values - values.mean()
     else:
-        differences = values - (values.sum() - values) / (len(values) - 1)
+        means = values.mean() if baseline == "mean" else (values.sum() - values) / (len(values) - 1)
+        differences = np.where(same(values, means), 0.0, values - means)
     if scale == "group_std":
         differences /= (0.0 if equal else values.std(ddof=ddof)) + eps
     return differences

@@ -37,6 +37,23 @@ def test_the_paired_test_is_exact_for_many_pairs_on_a_grid(scale):
     assert stats.paired_p_value(scale * mixed) == pytest.approx(np.mean(np.abs(sums) >= abs(mixed.sum())), rel=1e-9)
 
 
+def test_a_disaster_among_small_differences_takes_none_of_their_evidence():
+    """With fifty pairs of 1 the sum with one of 1,000 is as extreme as all signs equal; so it is with many others."""
+    assert stats.paired_p_value(np.append(np.ones(50), 1000.0)) == pytest.approx(2 * 0.5**51, rel=1e-9)
+    differences = np.append(np.random.default_rng(0).normal(0.5, 1.0, 40), 600.0)
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], (200_000, 41))
+    drawn = np.mean(np.abs(signs @ differences) >= abs(differences.sum()))
+    assert stats.paired_p_value(differences) == pytest.approx(drawn, rel=0.25)
+
+
+def test_rounding_is_no_difference():
+    """Two optimal players whose returns luck was taken out of differ by 1e-17 on one side, and share a rank."""
+    differences = np.full(600, 1.8e-17)
+    assert stats.paired_p_value(differences) == 1.0
+    assert stats.episodes_needed(differences) is None
+    assert stats.student_tests({"a": np.full(3, 0.1)})["a"].p_value == 1.0
+
+
 @pytest.mark.slow
 def test_the_paired_test_of_any_differences_agrees_with_scipys():
     differences = np.random.default_rng(6).normal(0.3, 1, size=60)

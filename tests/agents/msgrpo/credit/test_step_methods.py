@@ -288,6 +288,14 @@ def test_hgpo_by_hand() -> None:
     check(undivided, [[-2, -2], [0, 0], [2, 2]])
 
 
+@pytest.mark.parametrize("unit", [1.0, 0.06, 0.1])
+def test_hgpo_takes_rounding_for_nothing(unit: float) -> None:
+    """At B the first episode has the mean of the six, so k = 1 says nothing of it, in whatever unit rewards are paid."""
+    paid = zip([3, 1, 4, 4, 2, 4], ["AB", "AB", *["CB"] * 4], strict=True)
+    found = advantages("hgpo", batch(*[trajectory([0, unit * each], own) for each, own in paid]), discount=1.0)
+    assert found[0][1] == pytest.approx(1.0, abs=1e-4)
+
+
 def test_g2po_by_hand() -> None:
     """Discount 1. One episode goes A, B and is paid 0, 4; the other stays in A and is paid 0, 2.
 
