@@ -587,6 +587,44 @@ class OnlyTails(Coin):
         return [(1.0, state + 1, {"player_0": -1.0}, state >= 2)]
 
 
+class Dice(TSMG[tuple[int, int]]):
+    """Two dice are rolled again, or are paid: chance plays in some rounds and not in others. Sound."""
+
+    actions = ("stop", "roll")
+    skew = 0
+
+    def initial_state(self, rng: Rng) -> tuple[int, int]:
+        return 2 + int(rng.random() * 6) + int(rng.random() * 6), 4
+
+    def legal_actions(self, state: tuple[int, int], player: str) -> tuple[str, ...]:
+        return self.actions if state[1] else ("stop",)
+
+    def transition(self, state: tuple[int, int], joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        if joint_action.get("player_0") not in self.legal_actions(state, "player_0"):
+            raise ValueError("stop or roll")
+        if joint_action["player_0"] == "stop":
+            return state, {"player_0": float(state[0])}, True
+        return (self.initial_state(rng)[0], state[1] - 1), {"player_0": 0.0}, False
+
+    def outcomes(self, state: tuple[int, int], joint_action: Joint) -> list[Any]:
+        if joint_action["player_0"] == "stop":
+            return [(1.0, state, {"player_0": float(state[0])}, True)]
+        weights = {total: (6 - abs(total - 7)) * float(total**self.skew) for total in range(2, 13)}
+        chances = [(weight / sum(weights.values()), total) for total, weight in weights.items()]
+        return [(chance, (total, state[1] - 1), {"player_0": 0.0}, False) for chance, total in chances]
+
+    def observe(self, state: tuple[int, int], player: str) -> str:
+        return f"The dice show {state[0]}, and {state[1]} rolls are left."
+
+    def instructions(self, player: str) -> str:
+        return "Stop, or roll."
+
+
+@refused(r"outcomes: outcomes\(\) of {'player_0': 'roll'} gives .* the probability .*, it came \d+ times of 2000")
+class SkewedDice(Dice):
+    skew = 3
+
+
 @refused(r"metrics: the metric 'tosses' of player_0 must be a finite number, got inf")
 class EndlessMetric(Coin):
     def metrics(self, state: int, player: str) -> Mapping[str, float]:
@@ -755,7 +793,7 @@ class RaggedBoard(Race):
 # ---------------------------------------------------------------- the tests
 
 
-@pytest.mark.parametrize("game", [Race, Walk, Coin, Guess], ids=lambda game: game.__name__)
+@pytest.mark.parametrize("game", [Race, Walk, Coin, Dice, Guess], ids=lambda game: game.__name__)
 def test_sound_games_pass(game: type[TSMG[Any]]) -> None:
     """One of them shows umlauts, Chinese characters and emoji, and goes through Gymnasium's own check_env."""
     textgames.register(f"Test{game.__name__}-v0", game, max_steps=8)
