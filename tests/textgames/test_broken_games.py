@@ -7,7 +7,7 @@ second of them only must be refused as well.
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -625,6 +625,52 @@ class SkewedDice(Dice):
     skew = 3
 
 
+@refused(r"scores: a round paid player_0 0, less than worst_round, which is 5.0")
+class NoRoundIsSoBad(Dice):
+    worst_round = 5.0
+
+
+@refused(r"scores: an episode paid player_0 \d+, which is not within return_range, \(0.0, 1.5\)")
+class NarrowRange(Dice):
+    return_range = (0.0, 1.5)
+
+
+@refused(r"scores: zero_sum is for two players, got 1")
+class AgainstNobody(Dice):
+    zero_sum = True
+
+
+@refused(r"scores: the returns of a zero_sum game sum to 0, got \{'player_0'")
+class BothGain(Race):
+    zero_sum = True
+
+
+@refused(r"scores: forfeit\(\) of player_0 must return .* with player_0 and no strangers in it, got \{\}")
+class NothingForGivingUp(Dice):
+    def forfeit(self, state: tuple[int, int], player: str, rounds_left: float) -> dict[str, float]:
+        return {}
+
+
+@refused(r"scores: forfeit\(\) pays \d.* more than random play still got")
+class GivingUpPays(Dice):
+    return_range = (2.0, 12.0)
+
+    def forfeit(self, state: tuple[int, int], player: str, rounds_left: float) -> dict[str, float]:
+        return {player: 12.0}
+
+
+@refused(r"scores: forfeit\(\) of player_[01] must pay the other player of a zero_sum game what it costs")
+class NobodyGains(Race):
+    zero_sum = True
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        after, rewards, over = super().transition(state, joint_action, rng)
+        return after, dict.fromkeys(rewards, 0.0), over
+
+    def forfeit(self, state: Places, player: str, rounds_left: float) -> dict[str, float]:
+        return {player: -1.0}
+
+
 @refused(r"metrics: the metric 'tosses' of player_0 must be a finite number, got inf")
 class EndlessMetric(Coin):
     def metrics(self, state: int, player: str) -> Mapping[str, float]:
@@ -788,6 +834,22 @@ class TellsNothing(Race):
 class RaggedBoard(Race):
     def board(self, state: Places) -> tuple[str, ...]:
         return "abc", "a"
+
+
+@refused(r"texts: action_help\(\) of player_0 must say what may be written")
+class NoHelp(Race):
+    def action_help(self, state: Places, player: str) -> str:
+        return ""
+
+
+@refused(r"rendering: the palette is of the board's characters, of which \['me'\] are none")
+class ColoursOfNoCharacter(Walk):
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {"me": (1, 2, 3)}
+
+
+@refused(r"rendering: the colour of '1' must be \(red, green, blue\), each from 0 to 255, got \(1, 2, 300\)")
+class NoSuchColour(Walk):
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {"1": (1, 2, 300)}
 
 
 # ---------------------------------------------------------------- the tests

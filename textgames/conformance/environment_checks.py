@@ -217,6 +217,12 @@ def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
     env = parallel_env(id, **settings, render_mode="ansi")
     env.reset(seed=0)
     require(isinstance(env.render(), str), "render_mode='ansi' must give a string")
+    for name, meant in (("palette", env.game.palette), ("legend", env.game.legend)):
+        strange = [mark for mark in meant if len(mark) != 1]
+        require(not strange, f"the {name} is of the board's characters, of which {strange} are none")
+    for mark, colour in env.game.palette.items():
+        known = len(colour) == 3 and all(isinstance(part, int) and 0 <= part <= 255 for part in colour)
+        require(known, f"the colour of {mark!r} must be (red, green, blue), each from 0 to 255, got {colour!r}")
     rng, sizes = np.random.default_rng(0), set()
     for form in (parallel_env, aec_env):
         env = form(id, **settings, render_mode="rgb_array")
