@@ -23,6 +23,9 @@ ENVIRONMENT_SETTINGS = (
 )  # fmt: skip
 """The settings of environments that are not their game's."""
 
+_ARGUMENTS = ("max_cycles", "num_envs", "autoreset_mode", "game", "id")
+"""What else those who make environments by name are given."""
+
 TWIN = "twin"
 """The setting that every game has: which of its twins is played (:mod:`textgames.twins`), 0 for the game itself."""
 
@@ -222,8 +225,18 @@ def rounds_of(
 
 @lru_cache(maxsize=64)
 def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
-    """The names of a game's settings; remembered, as reading a signature costs more than building most games."""
-    return tuple(taken_by(cls).named)
+    """The names of a game's settings; remembered, as reading a signature costs more than building most games.
+
+    Raises:
+        ValueError: one of them is called like a setting of environments, which would never let it through.
+    """
+    names = tuple(taken_by(cls).named)
+    if taken := [name for name in names if name in (*ENVIRONMENT_SETTINGS, *_ARGUMENTS)]:
+        raise ValueError(
+            f"{cls.__name__} has a setting {taken[0]!r}, but that is a setting of its environments; "
+            f"call the game's own otherwise; names that are taken: {', '.join((*ENVIRONMENT_SETTINGS, *_ARGUMENTS))}"
+        )
+    return names
 
 
 @lru_cache(maxsize=64)
