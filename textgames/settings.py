@@ -27,11 +27,20 @@ def check_whole(name: str, value: object, least: int, most: int | None = MOST) -
 
 
 def check_number(name: str, value: object, least: float, most: float, *, open_ends: bool = False) -> None:
-    """Refuse a setting that is not a number from ``least`` to ``most``; ``open_ends`` excludes these two."""
-    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    """Refuse a setting that is not a number from ``least`` to ``most``; ``open_ends`` excludes these two.
+
+    An end that is infinite is no bound, and the number has to be finite all the same.
+    """
+    real = isinstance(value, int | float | np.number) and not isinstance(value, bool) and np.isfinite(value)
     if not real or not (least < value < most if open_ends else least <= value <= most):  # type: ignore[operator]
-        accepted = f"above {least:g} and below {most:g}" if open_ends else f"from {least:g} to {most:g}"
-        raise ValueError(f"{name} must be a number {accepted}, got {value!r}")
+        low, high = ("above", "below") if open_ends else ("of at least", "of at most")
+        accepted = "a number" if np.isfinite([least, most]).all() else "a finite number"
+        if open_ends or accepted == "a finite number":
+            ends = [f"{word} {end:g}" for word, end in ((low, least), (high, most)) if np.isfinite(end)]
+            accepted = " ".join([accepted, *ends[:1], *(f"and {end}" for end in ends[1:])])
+        else:
+            accepted += f" from {least:g} to {most:g}"
+        raise ValueError(f"{name} must be {accepted}, got {value!r}")
 
 
 def check_switch(name: str, value: object) -> None:

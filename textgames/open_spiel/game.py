@@ -53,6 +53,8 @@ class OpenSpiel(TSMG[SpielState]):
         parameters: Mapping[str, Any] | None = None,
         observation: str = "auto",
     ) -> None:
+        if not isinstance(parameters or {}, Mapping):
+            raise ValueError(f'parameters must be a dictionary such as {{"players": 3}}, got {parameters!r}')
         self._made_of = (name, tuple(sorted((parameters or {}).items())), observation)
         self.key = self._made_of[:2]  # the library's game; equal keys are equal rules
         self._game = game = load(*self.key)
