@@ -42,13 +42,13 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
         game_settings(game)
     if id in gym.registry:
         before = gym.registry[id].kwargs
+        _shared_game.cache_clear()  # "module:Class" may be another class by now, too
         if id in _IDS and before == kwargs:
             return  # the same line run again
         if id not in _IDS or not _defined_again(game, before["game"]):
             raise ValueError(f"the id {id!r} is already registered; choose another one, such as the next version of it")
         for registry in (gym.registry, pettingzoo.parallel_registry, pettingzoo.aec_registry):
             registry.pop(id, None)
-        _shared_game.cache_clear()
     gym.register(
         id=id,
         entry_point="textgames.environments.solo:TextGameEnv",

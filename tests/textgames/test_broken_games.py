@@ -587,6 +587,20 @@ class OnlyTails(Coin):
         return [(1.0, state + 1, {"player_0": -1.0}, state >= 2)]
 
 
+class Patience(Coin):
+    """Pays after sixty tosses, which is more than the checks play. Sound."""
+
+    longest_episode = 60
+    return_range = (1.0, 1.0)
+
+    def transition(self, state: int, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        super().transition(state, joint_action, rng)
+        return state + 1, {"player_0": float(state >= 59)}, state >= 59
+
+    def outcomes(self, state: int, joint_action: Joint) -> list[Any]:
+        return [(1.0, state + 1, {"player_0": float(state >= 59)}, state >= 59)]
+
+
 class Dice(TSMG[tuple[int, int]]):
     """Two dice are rolled again, or are paid: chance plays in some rounds and not in others. Sound."""
 
@@ -723,6 +737,11 @@ class NoDefault(Guess):
     default_action = TSMG.default_action
 
 
+@refused(r"scores: forfeit\(\) pays \d.* more than random play still got")
+class EndsBeforeItPays(Guess):
+    worst_round = 1.0  # of one round, however many were left
+
+
 @refused(r"interpretation: interpret\(\) must read .* of player_0 as 'WORD', got 'word'")
 class TwoFormsOfOneAction(Guess):
     def default_action(self, state: str, player: str) -> str:
@@ -855,7 +874,7 @@ class NoSuchColour(Walk):
 # ---------------------------------------------------------------- the tests
 
 
-@pytest.mark.parametrize("game", [Race, Walk, Coin, Dice, Guess], ids=lambda game: game.__name__)
+@pytest.mark.parametrize("game", [Race, Walk, Coin, Patience, Dice, Guess], ids=lambda game: game.__name__)
 def test_sound_games_pass(game: type[TSMG[Any]]) -> None:
     """One of them shows umlauts, Chinese characters and emoji, and goes through Gymnasium's own check_env."""
     textgames.register(f"Test{game.__name__}-v0", game, max_steps=8)

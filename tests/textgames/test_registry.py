@@ -12,6 +12,7 @@ import textgames
 from textgames.environments.solo import TextGameEnv
 from textgames.ladders import ladder_of
 from textgames.registry import shared_game
+from textgames.twins import vocabulary_digest
 
 MODULE = """
 import textgames
@@ -44,12 +45,14 @@ def test_a_module_that_is_loaded_again_replaces_its_game(tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("own_game_module")
     before = shared_game("TestOwn-v0", {})
+    textgames.register_vocabulary(module.Own, "nim")
     place = textgames.registered_ids().index("TestOwn-v0")
     file.write_text(MODULE.replace("VERSION 1", "VERSION 22").replace("max_steps=5", "max_steps=2"))
     importlib.reload(module)
     env = gym.make("TestOwn-v0")
     assert env.reset()[0] == "VERSION 22"
     assert env.unwrapped.rules.max_steps == 2  # type: ignore[attr-defined]
+    assert vocabulary_digest(module.Own(), 1)  # what was registered for the class goes on with its name
     assert shared_game("TestOwn-v0", {}) is not before
     assert isinstance(shared_game("TestOwn-v0", {}), module.Own)
     assert textgames.parallel_env("TestOwn-v0").reset()[0] == {"player_0": "VERSION 22"}

@@ -1,6 +1,7 @@
 """The checks of a game itself: its names, its rules and its texts, without an environment around it."""
 
 import copy
+import itertools
 import math
 import pickle
 import random
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from textgames.conformance.play import (
+    ROUNDS,
     ConformanceError,
     Result,
     Round,
@@ -323,9 +325,10 @@ def check_scores(id: str, settings: Mapping[str, Any]) -> None:
         _require_worst_round(game, round_)
         if round_.result[2]:
             _require_returns(game, episode)
-        if round_.result[2] or number == len(played):
-            gains += _gains_by_giving_up(game, episode)
+            gains += _gains_by_giving_up(game, episode, (0, ROUNDS))  # it ends so with more rounds left, too
             episode = []
+        elif number == len(played) and game.longest_episode is None:  # else it is cut off by these checks alone
+            gains += _gains_by_giving_up(game, episode, (0,))
     # where nothing bounds what a round pays, bad luck may pay less than bad play does: then on average
     bounded = game.worst_round is not None or game.return_range is not None
     gain = max(gains, default=0.0) if bounded else sum(gains) / max(len(gains), 1)
@@ -350,15 +353,18 @@ def _require_returns(game: TSMG[Any], episode: Sequence[Round]) -> None:
         require(abs(sum(returns.values())) <= 1e-6, f"the returns of a zero_sum game sum to 0, got {returns}")
 
 
-def _gains_by_giving_up(game: TSMG[Any], episode: Sequence[Round]) -> list[float]:
-    """How much more a player got by giving up at each of its turns than by playing on as it did."""
+def _gains_by_giving_up(game: TSMG[Any], episode: Sequence[Round], more: Sequence[int]) -> list[float]:
+    """How much more a player got by giving up at each of its turns than by playing on as it did.
+
+    The limit of rounds is the last of the episode, or so many ``more``.
+    """
     gains, rest = [], dict.fromkeys(game.players, 0.0)
     for left, round_ in enumerate(reversed(episode), 1):
         for player, reward in round_.result[1].items():
             rest[player] += reward
-        for player in round_.joint_action:
+        for player, further in itertools.product(round_.joint_action, more):
             try:
-                paid = game.forfeit(round_.state, player, left)
+                paid = game.forfeit(round_.state, player, left + further)
             except NotImplementedError:  # nobody knows what a loss pays here, which a game may say
                 continue
             known = isinstance(paid, dict) and player in paid and set(paid) <= set(game.players)
