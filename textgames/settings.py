@@ -3,6 +3,8 @@
 And :func:`taken_by`, which tells what settings there are: of games, and of everything else that is made from some.
 """
 
+import math
+import sys
 from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any, NamedTuple
@@ -31,16 +33,14 @@ def check_number(name: str, value: object, least: float, most: float, *, open_en
 
     An end that is infinite is no bound, and the number has to be finite all the same.
     """
-    real = isinstance(value, int | float | np.number) and not isinstance(value, bool) and np.isfinite(value)
-    if not real or not (least < value < most if open_ends else least <= value <= most):  # type: ignore[operator]
+    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    finite = real and abs(value) <= sys.float_info.max  # type: ignore[arg-type]  # of the largest integers, too
+    if not finite or not (least < value < most if open_ends else least <= value <= most):  # type: ignore[operator]
         low, high = ("above", "below") if open_ends else ("of at least", "of at most")
-        accepted = "a number" if np.isfinite([least, most]).all() else "a finite number"
-        if open_ends or accepted == "a finite number":
-            ends = [f"{word} {end:g}" for word, end in ((low, least), (high, most)) if np.isfinite(end)]
-            accepted = " ".join([accepted, *ends[:1], *(f"and {end}" for end in ends[1:])])
-        else:
-            accepted += f" from {least:g} to {most:g}"
-        raise ValueError(f"{name} must be {accepted}, got {value!r}")
+        ends = [f"{word} {end:g}" for word, end in ((low, least), (high, most)) if math.isfinite(end)]
+        kind = "number" if len(ends) == 2 else "finite number"
+        span = [f"from {least:g} to {most:g}"] if len(ends) == 2 and not open_ends else ends
+        raise ValueError(f"{name} must be {' '.join([f'a {kind}', ' and '.join(span)]).rstrip()}, got {value!r}")
 
 
 def check_switch(name: str, value: object) -> None:
