@@ -1,6 +1,8 @@
 """What is registered of games by their classes: yardsticks, search players, vocabularies of twins, ladders."""
 
 from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
@@ -36,6 +38,19 @@ class ByGame(Generic[Entry]):
 
     def __iter__(self) -> Iterator[Entry]:
         return map(_loaded, self.entries.values())
+
+
+def table_of(folder: str, file: str | Path) -> Path:
+    """Where a game's table lies: one that ships in this folder, by its name, or a file, from the working directory now.
+
+    Raises:
+        ValueError: there is none.
+    """
+    shipped = Path(str(files("textgames").joinpath(f"{folder}/{file}.toml")))
+    path = shipped if isinstance(file, str) and shipped.is_file() else Path(file).absolute()
+    if not path.is_file():
+        raise ValueError(f"there is no file {str(file)!r} (looked for as {path}), nor does a table of this name ship")
+    return path
 
 
 def _loaded(entry: Entry | str) -> Entry:

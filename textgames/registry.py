@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import pettingzoo
 
-from textgames.environments.rules import ENVIRONMENT_SETTINGS, ONE_SEAT_SETTINGS, game_settings, load_game, make_game
+from textgames.environments.rules import ENVIRONMENT_SETTINGS, ONE_SEAT_SETTINGS, game_settings, make_game
 from textgames.importing import from_here
 from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
@@ -30,14 +30,25 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
             ``format_penalty``, ``invalid_action``; for a game of several players ``opponents``, who play inside the
             Gymnasium environment (``"random"``).
 
+    A class that is defined again under its name, by a cell of a notebook or a module that is reloaded, replaces the one
+    that the id had.
+
     Raises:
-        ValueError: the id is taken by another game, or isn't an id that Gymnasium accepts.
+        ValueError: the id is taken by another game, or isn't an id that Gymnasium accepts; or the game has a setting
+            that is called like one of its environments'.
     """
     kwargs = {"game": game, **settings}
+    if isinstance(game, type):
+        game_settings(game)
     if id in gym.registry:
-        if id in _IDS and gym.registry[id].kwargs == kwargs:
-            return  # the same line run again: a notebook cell, a module reloaded
-        raise ValueError(f"the id {id!r} is already registered; choose another one, such as the next version of it")
+        before = gym.registry[id].kwargs
+        _shared_game.cache_clear()  # "module:Class" may be another class by now, too
+        if id in _IDS and before == kwargs:
+            return  # the same line run again
+        if id not in _IDS or not _defined_again(game, before["game"]):
+            raise ValueError(f"the id {id!r} is already registered; choose another one, such as the next version of it")
+        for registry in (gym.registry, pettingzoo.parallel_registry, pettingzoo.aec_registry):
+            registry.pop(id, None)
     gym.register(
         id=id,
         entry_point="textgames.environments.solo:TextGameEnv",
@@ -50,7 +61,15 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
     everybody = _without_seat(kwargs)
     pettingzoo.register("parallel", id, entry_point="textgames.environments.parallel:TextParallelEnv", kwargs=everybody)
     pettingzoo.register("aec", id, entry_point="textgames.environments.aec:TextAECEnv", kwargs=everybody)
-    _IDS.append(id)
+    if id not in _IDS:
+        _IDS.append(id)
+
+
+def _defined_again(game: str | type[TSMG[Any]], before: str | type[TSMG[Any]]) -> bool:
+    """Whether two classes have the same name in the same module."""
+    if isinstance(game, str) or isinstance(before, str):
+        return False
+    return (game.__module__, game.__qualname__) == (before.__module__, before.__qualname__)
 
 
 def registered_ids() -> tuple[str, ...]:
@@ -106,11 +125,8 @@ def _without_seat(settings: dict[str, Any]) -> dict[str, Any]:
 def game_of(id: str, **kwargs: Any) -> TSMG[Any]:
     """Build the game of an id, without an environment around it; environment settings in ``kwargs`` are left out."""
     settings = {**settings_of(id), **kwargs}
-    game = load_game(settings.pop("game"))
-    for name in ENVIRONMENT_SETTINGS:
-        if name not in game_settings(game):
-            settings.pop(name, None)
-    return make_game(game, settings)
+    game = settings.pop("game")
+    return make_game(game, {name: value for name, value in settings.items() if name not in ENVIRONMENT_SETTINGS})
 
 
 def shared_game(id: str, kwargs: Mapping[str, Any]) -> TSMG[Any]:

@@ -3,6 +3,8 @@
 And :func:`taken_by`, which tells what settings there are: of games, and of everything else that is made from some.
 """
 
+import math
+import sys
 from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any, NamedTuple
@@ -27,11 +29,18 @@ def check_whole(name: str, value: object, least: int, most: int | None = MOST) -
 
 
 def check_number(name: str, value: object, least: float, most: float, *, open_ends: bool = False) -> None:
-    """Refuse a setting that is not a number from ``least`` to ``most``; ``open_ends`` excludes these two."""
+    """Refuse a setting that is not a number from ``least`` to ``most``; ``open_ends`` excludes these two.
+
+    An end that is infinite is no bound, and the number has to be finite all the same.
+    """
     real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not real or not (least < value < most if open_ends else least <= value <= most):  # type: ignore[operator]
-        accepted = f"above {least:g} and below {most:g}" if open_ends else f"from {least:g} to {most:g}"
-        raise ValueError(f"{name} must be a number {accepted}, got {value!r}")
+    finite = real and abs(value) <= sys.float_info.max  # type: ignore[arg-type]  # of the largest integers, too
+    if not finite or not (least < value < most if open_ends else least <= value <= most):  # type: ignore[operator]
+        low, high = ("above", "below") if open_ends else ("of at least", "of at most")
+        ends = [f"{word} {end:g}" for word, end in ((low, least), (high, most)) if math.isfinite(end)]
+        kind = "number" if len(ends) == 2 else "finite number"
+        span = [f"from {least:g} to {most:g}"] if len(ends) == 2 and not open_ends else ends
+        raise ValueError(f"{name} must be {' '.join([f'a {kind}', ' and '.join(span)]).rstrip()}, got {value!r}")
 
 
 def check_switch(name: str, value: object) -> None:

@@ -122,7 +122,7 @@ def test_instructions_tell_the_prior_or_not(story: str) -> None:
         ({"prior": "gausian"}, r"got 'gausian' \(did you mean 'gaussian'\?\)"),
         ({"gap": 1.0}, "gap must be a number above 0 and below 1, got 1.0"),
         ({"gap": "wide"}, "got 'wide'"),
-        ({"scale": 0}, "scale must be a number above 0 and below inf, got 0"),
+        ({"scale": 0}, "scale must be a finite number above 0, got 0"),
         ({"story": "cars"}, "story must be one of buttons, ads, videos, clothes, got 'cars'"),
         ({"observation": None}, "observation must be one of summary, raw, got None"),
     ],

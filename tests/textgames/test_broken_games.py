@@ -7,7 +7,7 @@ second of them only must be refused as well.
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -587,6 +587,104 @@ class OnlyTails(Coin):
         return [(1.0, state + 1, {"player_0": -1.0}, state >= 2)]
 
 
+class Patience(Coin):
+    """Pays after sixty tosses, which is more than the checks play. Sound."""
+
+    longest_episode = 60
+    return_range = (1.0, 1.0)
+
+    def transition(self, state: int, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        super().transition(state, joint_action, rng)
+        return state + 1, {"player_0": float(state >= 59)}, state >= 59
+
+    def outcomes(self, state: int, joint_action: Joint) -> list[Any]:
+        return [(1.0, state + 1, {"player_0": float(state >= 59)}, state >= 59)]
+
+
+class Dice(TSMG[tuple[int, int]]):
+    """Two dice are rolled again, or are paid: chance plays in some rounds and not in others. Sound."""
+
+    actions = ("stop", "roll")
+    skew = 0
+
+    def initial_state(self, rng: Rng) -> tuple[int, int]:
+        return 2 + int(rng.random() * 6) + int(rng.random() * 6), 4
+
+    def legal_actions(self, state: tuple[int, int], player: str) -> tuple[str, ...]:
+        return self.actions if state[1] else ("stop",)
+
+    def transition(self, state: tuple[int, int], joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        if joint_action.get("player_0") not in self.legal_actions(state, "player_0"):
+            raise ValueError("stop or roll")
+        if joint_action["player_0"] == "stop":
+            return state, {"player_0": float(state[0])}, True
+        return (self.initial_state(rng)[0], state[1] - 1), {"player_0": 0.0}, False
+
+    def outcomes(self, state: tuple[int, int], joint_action: Joint) -> list[Any]:
+        if joint_action["player_0"] == "stop":
+            return [(1.0, state, {"player_0": float(state[0])}, True)]
+        weights = {total: (6 - abs(total - 7)) * float(total**self.skew) for total in range(2, 13)}
+        chances = [(weight / sum(weights.values()), total) for total, weight in weights.items()]
+        return [(chance, (total, state[1] - 1), {"player_0": 0.0}, False) for chance, total in chances]
+
+    def observe(self, state: tuple[int, int], player: str) -> str:
+        return f"The dice show {state[0]}, and {state[1]} rolls are left."
+
+    def instructions(self, player: str) -> str:
+        return "Stop, or roll."
+
+
+@refused(r"outcomes: outcomes\(\) of {'player_0': 'roll'} gives .* the probability .*, it came \d+ times of 2000")
+class SkewedDice(Dice):
+    skew = 3
+
+
+@refused(r"scores: a round paid player_0 0, less than worst_round, which is 5.0")
+class NoRoundIsSoBad(Dice):
+    worst_round = 5.0
+
+
+@refused(r"scores: an episode paid player_0 \d+, which is not within return_range, \(0.0, 1.5\)")
+class NarrowRange(Dice):
+    return_range = (0.0, 1.5)
+
+
+@refused(r"scores: zero_sum is for two players, got 1")
+class AgainstNobody(Dice):
+    zero_sum = True
+
+
+@refused(r"scores: the returns of a zero_sum game sum to 0, got \{'player_0'")
+class BothGain(Race):
+    zero_sum = True
+
+
+@refused(r"scores: forfeit\(\) of player_0 must return .* with player_0 and no strangers in it, got \{\}")
+class NothingForGivingUp(Dice):
+    def forfeit(self, state: tuple[int, int], player: str, rounds_left: float) -> dict[str, float]:
+        return {}
+
+
+@refused(r"scores: forfeit\(\) pays \d.* more than random play still got")
+class GivingUpPays(Dice):
+    return_range = (2.0, 12.0)
+
+    def forfeit(self, state: tuple[int, int], player: str, rounds_left: float) -> dict[str, float]:
+        return {player: 12.0}
+
+
+@refused(r"scores: forfeit\(\) of player_[01] must pay the other player of a zero_sum game what it costs")
+class NobodyGains(Race):
+    zero_sum = True
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
+        after, rewards, over = super().transition(state, joint_action, rng)
+        return after, dict.fromkeys(rewards, 0.0), over
+
+    def forfeit(self, state: Places, player: str, rounds_left: float) -> dict[str, float]:
+        return {player: -1.0}
+
+
 @refused(r"metrics: the metric 'tosses' of player_0 must be a finite number, got inf")
 class EndlessMetric(Coin):
     def metrics(self, state: int, player: str) -> Mapping[str, float]:
@@ -637,6 +735,11 @@ class Guess(TSMG[str]):
 @refused(r"names: a game that lists no actions needs a default_action\(\) of its own")
 class NoDefault(Guess):
     default_action = TSMG.default_action
+
+
+@refused(r"scores: forfeit\(\) pays \d.* more than random play still got")
+class EndsBeforeItPays(Guess):
+    worst_round = 1.0  # of one round, however many were left
 
 
 @refused(r"interpretation: interpret\(\) must read .* of player_0 as 'WORD', got 'word'")
@@ -752,10 +855,26 @@ class RaggedBoard(Race):
         return "abc", "a"
 
 
+@refused(r"texts: action_help\(\) of player_0 must say what may be written")
+class NoHelp(Race):
+    def action_help(self, state: Places, player: str) -> str:
+        return ""
+
+
+@refused(r"rendering: the palette is of the board's characters, of which \['me'\] are none")
+class ColoursOfNoCharacter(Walk):
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {"me": (1, 2, 3)}
+
+
+@refused(r"rendering: the colour of '1' must be \(red, green, blue\), each from 0 to 255, got \(1, 2, 300\)")
+class NoSuchColour(Walk):
+    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {"1": (1, 2, 300)}
+
+
 # ---------------------------------------------------------------- the tests
 
 
-@pytest.mark.parametrize("game", [Race, Walk, Coin, Guess], ids=lambda game: game.__name__)
+@pytest.mark.parametrize("game", [Race, Walk, Coin, Patience, Dice, Guess], ids=lambda game: game.__name__)
 def test_sound_games_pass(game: type[TSMG[Any]]) -> None:
     """One of them shows umlauts, Chinese characters and emoji, and goes through Gymnasium's own check_env."""
     textgames.register(f"Test{game.__name__}-v0", game, max_steps=8)

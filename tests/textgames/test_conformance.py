@@ -47,6 +47,23 @@ def test_conforms(case: str) -> None:
     check(env_id, **settings)
 
 
+@pytest.mark.parametrize(
+    ("env_id", "settings"),
+    [
+        ("TextBandit-v0", {"rounds": 50}),
+        ("TextMatrixGame-v0", {"rounds": 50}),
+        ("TextConnectFour-v0", {"rows": 12, "columns": 12}),
+    ],
+)
+def test_a_game_may_be_longer_than_the_checks_play_it(env_id: str, settings: dict[str, Any]) -> None:
+    run_check("rewards", env_id, **settings)
+
+
+@pytest.mark.parametrize("settings", [{"level": 10}, {"level": 10, "max_steps": 7}, {"max_steps": None}])
+def test_episodes_are_checked_at_a_level_too_which_has_a_horizon_of_its_own(settings: dict[str, Any]) -> None:
+    run_check("episodes", "TextFrozenLake-v0", **settings)
+
+
 def test_every_registered_id_is_checked() -> None:
     # other tests register games of their own; ours are registered by the name of their module
     ours = {id for id in textgames.registered_ids() if str(textgames.settings_of(id)["game"]).startswith("textgames.")}

@@ -4,6 +4,7 @@ import copy
 import io
 import json
 import pickle
+import re
 import timeit
 import warnings
 from typing import Any
@@ -166,6 +167,12 @@ def test_steps_out_of_order_are_refused() -> None:
         ({"max_steps": 2.5}, ValueError, "got 2.5"),
         ({"format_penalty": -1}, ValueError, "format_penalty must be a finite number of at least 0, got -1"),
         ({"format_penalty": float("nan")}, ValueError, "got nan"),
+        ({"format_penalty": "1"}, ValueError, "format_penalty must be a finite number of at least 0, got '1'"),
+        ({"format_penalty": None}, ValueError, "format_penalty must be a finite number of at least 0, got None"),
+        ({"frozen_probability": None}, ValueError, "frozen_probability must be a number from 0 to 1, got None"),
+        ({"frozen_probability": 0}, ValueError, "frozen_probability must be above 0, got 0"),
+        ({"success_rate": "abc"}, ValueError, "success_rate must be a number from 0 to 1, got 'abc'"),
+        ({"desc": 3}, ValueError, "desc must be a sequence of rows such as .*, got 3"),
         ({"invalid_action": "defualt"}, ValueError, "did you mean 'default'"),
         ({"invalid_action": "noop"}, ValueError, "needs a game with an action that does nothing"),
     ],
@@ -177,6 +184,54 @@ def test_bad_settings_are_named(settings: dict[str, Any], error: type[Exception]
         textgames.parallel_env("TextFrozenLake-v0", **settings)
     with pytest.raises(error, match=message):
         gym.make_vec("TextFrozenLake-v0", num_envs=2, vectorization_mode="vector_entry_point", **settings)
+
+
+@pytest.mark.parametrize("form", [textgames.parallel_env, textgames.aec_env])
+@pytest.mark.parametrize("settings", [{"opponents": "random"}, {"seat": "player_1", "level": 0, "twin": 1}])
+def test_where_everybody_plays_outside_no_setting_of_one_seat_is_offered(form: Any, settings: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"KuhnPoker has no setting '(opponents|seat)'; it has level") as refused:
+        form("TextKuhnPoker-v0", **settings)
+    offered = str(refused.value).partition(";")[2]
+    assert "max_cycles" in offered
+    assert not {"seat", "opponents", "max_episode_steps"} & set(re.findall(r"\w+", offered))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "settings", "accepted"),
+    [
+        ("TextTaxi-v0", {"rainy_probability": None}, "must be a number from 0 to 1"),
+        ("TextTaxi-v0", {"fickle_probability": "abc"}, "must be a number from 0 to 1"),
+        ("TextSlidingPuzzle-v0", {"step_reward": None}, "must be a finite number of at most 0"),
+        ("TextSlidingPuzzle-v0", {"goal_reward": "abc"}, "must be a finite number of at least 0"),
+        ("TextNim-v0", {"heaps": 3}, "must be one to eight whole numbers from 1 to 20"),
+        ("TextGathering-v0", {"map": 3}, "must be a sequence of rows such as "),
+        ("TextCleanup-v0", {"map": (1, 2)}, "must be a sequence of rows such as "),
+        ("TextKuhnPoker-v0", {"render_mode": ["ansi"]}, "must be None or one of ansi, human, rgb_array"),
+    ],
+)
+def test_settings_of_another_type_are_named(env_id: str, settings: dict[str, Any], accepted: str) -> None:
+    ((name, value),) = settings.items()
+    with pytest.raises(ValueError, match=rf"^{name} {accepted}.*{re.escape(repr(value))}"):
+        textgames.parallel_env(env_id, **settings)
+
+
+def test_arguments_of_another_type_are_named() -> None:
+    for env in every_form():
+        with pytest.raises(
+            ValueError, match=r"the options of reset\(\) must be a dictionary with .*layout_seed.*, got 5"
+        ):
+            env.reset(options=5)
+    games = batch(num_envs=2)
+    for given in (1.5, "12"):
+        with pytest.raises((ValueError, gym.error.Error), match=r"(?i)seed must be"):
+            games.reset(seed=given)
+    games.reset(seed=1)
+    with pytest.raises(TypeError, match="expected 2 responses, one a game, got None"):
+        games.step(None)
+    every = textgames.parallel_env("TextFrozenLake-v0")
+    every.reset(seed=1)
+    with pytest.raises(TypeError, match=r"step\(\) takes \{agent: response\} of every agent in .*, got None"):
+        every.step(None)  # type: ignore[arg-type]
 
 
 def test_bad_render_modes_are_named() -> None:
@@ -266,6 +321,14 @@ def test_a_parallel_episode_goes_on_from_a_saved_state(num_players: int) -> None
     assert other.restore_state(ended) == {}
     with pytest.raises(ResetNeeded, match="no agent is left"):
         other.step({})
+
+
+def test_there_is_nothing_to_read_before_the_first_reset() -> None:
+    with pytest.raises(ResetNeeded, match=r"action_help was asked for before reset\(\)"):
+        _ = make().unwrapped.action_help
+    for form in (textgames.parallel_env, textgames.aec_env):
+        with pytest.raises(ResetNeeded, match=r"observe\(\) was called before reset\(\)"):
+            form("TextKuhnPoker-v0").observe("player_0")
 
 
 def test_there_is_nothing_to_save_before_the_first_reset() -> None:

@@ -163,3 +163,9 @@ def test_texts_of_any_script_can_be_flattened(text: str) -> None:
     assert isinstance(flat, np.ndarray)
     assert flat in flatten_space(space)
     assert unflatten(space, flat) == text
+
+
+def test_as_many_steps_can_be_asked_for_as_rounds() -> None:
+    env = gym.make("TextFrozenLake-v0", max_episode_steps=1_000_000)
+    assert env.spec is not None
+    assert env.spec.max_episode_steps == 1_000_000

@@ -207,6 +207,11 @@ def test_what_cannot_be_played_is_said(name: str, settings: dict[str, Any], mess
         textgames.openspiel(name, **settings)
 
 
+def test_parameters_are_a_dictionary() -> None:
+    with pytest.raises(ValueError, match=r"parameters must be a dictionary such as .*, got 3"):
+        textgames.game_of("OpenSpiel-v0", name="hex", parameters=3)
+
+
 def test_a_deal_with_too_many_starts_is_not_listed() -> None:
     with pytest.raises(NotImplementedError, match="chance has more than 20,000 outcomes here in hanabi"):
         textgames.openspiel("hanabi", players=2).initial_outcomes()

@@ -131,8 +131,8 @@ def test_metrics_and_what_happened() -> None:
         ({"max_distance": 32, "max_moves": 40}, "max_distance must be a whole number from 1 to 31, got 32"),
         ({"max_moves": 7}, "max_moves must be at least max_distance, 8, got 7"),
         ({"max_moves": 8.5}, "max_moves must be a whole number from 1 to 10000, got 8.5"),
-        ({"step_reward": 0.1}, "step_reward must be a number of at most 0"),
-        ({"goal_reward": float("nan")}, "got -0.02 and nan"),
+        ({"step_reward": 0.1}, "step_reward must be a finite number of at most 0"),
+        ({"goal_reward": float("nan")}, "goal_reward must be a finite number of at least 0, got nan"),
     ],
 )
 def test_settings_outside_of_their_range(settings: dict[str, Any], message: str) -> None:

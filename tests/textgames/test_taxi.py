@@ -144,5 +144,5 @@ def test_the_map_shows_walls_and_marks() -> None:
 
 @pytest.mark.parametrize("name", ["rainy_probability", "fickle_probability"])
 def test_bad_settings_are_named(name: str) -> None:
-    with pytest.raises(ValueError, match=rf"{name} must be in \[0, 1\], got 1.5"):
+    with pytest.raises(ValueError, match=rf"{name} must be a number from 0 to 1, got 1.5"):
         Taxi(**{name: 1.5})

@@ -40,7 +40,8 @@ def _alone(id: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def check_episodes(id: str, settings: Mapping[str, Any]) -> None:
     """Episodes end once, are refused afterwards, and never both terminate and truncate."""
-    env = parallel_env(id, **{"max_steps": 5, **settings})
+    # max_cycles, since a level has a horizon of its own that max_steps doesn't change
+    env = parallel_env(id, **({} if settings.get("max_steps") else {"max_cycles": 5}), **settings)
     _require_reset_needed(env, "before reset()")
     for seed in range(5):
         env.reset(seed=seed)
@@ -55,7 +56,8 @@ def check_episodes(id: str, settings: Mapping[str, Any]) -> None:
                 require(not both, f"{agent}'s episode both terminated and truncated")
                 wrote = actions.get(agent, "")
                 require(infos[agent]["valid"] is True, f"the legal action {wrote!r} came back as not valid")
-        require(rounds <= 5 or "max_steps" in settings, f"an episode of max_steps=5 took {rounds} rounds")
+        limit = env.rules.max_steps
+        require(limit is not None and rounds <= limit, f"an episode of max_steps={limit} took {rounds} rounds")
         _require_reset_needed(env, "after the end of the episode")
 
 
@@ -132,8 +134,9 @@ def _some_response(env: Any, rng: np.random.Generator) -> str:
 def check_rewards(id: str, settings: Mapping[str, Any]) -> None:
     """In every form of environment, what the steps pay sums to what the rules paid, also what is paid late."""
     for seed in range(3):
-        paid, joint_actions = _paid_by_the_rules(id, settings, seed)
-        parallel, aec = parallel_env(id, **settings), aec_env(id, **settings)
+        limit, paid, joint_actions = _paid_by_the_rules(id, settings, seed)
+        limited = {**settings, "max_cycles": limit}  # both end with the last of these rounds
+        parallel, aec = parallel_env(id, **limited), aec_env(id, **limited)
         sums = dict.fromkeys(paid, 0.0)
         parallel.reset(seed=seed)
         for joint in joint_actions:
@@ -152,8 +155,8 @@ def check_rewards(id: str, settings: Mapping[str, Any]) -> None:
 
 def _paid_by_the_rules(
     id: str, settings: Mapping[str, Any], seed: int
-) -> tuple[dict[str, float], list[dict[str, str]]]:
-    """What an episode of random play pays by the rules alone, and everybody's responses."""
+) -> tuple[int, dict[str, float], list[dict[str, str]]]:
+    """What an episode of random play, of so many rounds at most, pays by the rules alone; everybody's responses."""
     env: Any = parallel_env(id, **settings)
     env.reset(seed=seed)
     game, limit = env.game, env.rules.max_steps or ROUNDS
@@ -165,7 +168,7 @@ def _paid_by_the_rules(
         joint_actions.append({player: written(game, action) for player, action in each.joint_action.items()})
         for player, reward in each.rewards.items():
             paid[player] += reward
-    return paid, joint_actions
+    return limit, paid, joint_actions
 
 
 def _require_equal_sums(sums: Mapping[str, float], paid: Mapping[str, float], form: str) -> None:
@@ -214,6 +217,12 @@ def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
     env = parallel_env(id, **settings, render_mode="ansi")
     env.reset(seed=0)
     require(isinstance(env.render(), str), "render_mode='ansi' must give a string")
+    for name, meant in (("palette", env.game.palette), ("legend", env.game.legend)):
+        strange = [mark for mark in meant if len(mark) != 1]
+        require(not strange, f"the {name} is of the board's characters, of which {strange} are none")
+    for mark, colour in env.game.palette.items():
+        known = len(colour) == 3 and all(isinstance(part, int) and 0 <= part <= 255 for part in colour)
+        require(known, f"the colour of {mark!r} must be (red, green, blue), each from 0 to 255, got {colour!r}")
     rng, sizes = np.random.default_rng(0), set()
     for form in (parallel_env, aec_env):
         env = form(id, **settings, render_mode="rgb_array")

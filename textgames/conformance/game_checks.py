@@ -1,6 +1,7 @@
 """The checks of a game itself: its names, its rules and its texts, without an environment around it."""
 
 import copy
+import itertools
 import math
 import pickle
 import random
@@ -12,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from textgames.conformance.play import (
+    ROUNDS,
     ConformanceError,
     Result,
     Round,
     draw,
     initial_state,
     legal_actions,
+    playing,
     require,
     rounds_of,
     to_move,
@@ -243,6 +246,9 @@ def check_texts(id: str, settings: Mapping[str, Any]) -> None:
             for text in (game.observe(state, player), game.observe(after, player)):
                 require(isinstance(text, str), f"observe() of {player} must return a string, got {text!r}")
                 require(text in space, f"observe() of {player} returned a text that is not printable: {text[:200]!r}")
+            if player in joint_action:
+                told = game.action_help(state, player)
+                require(isinstance(told, str) and told != "", f"action_help() of {player} must say what may be written")
             told = game.what_happened(state, joint_action, after, player)
             require(isinstance(told, str), f"what_happened() of {player} must return a string, got {told!r}")
 
@@ -260,16 +266,19 @@ def check_outcomes(id: str, settings: Mapping[str, Any]) -> None:
     """The chances that a game tells are those that it plays with (games with ``outcomes`` or ``initial_outcomes``)."""
     game = game_of(id, **settings)
     if game.has_outcomes:
-        for number, (state, joint_action, rng, result) in enumerate(rounds_of(game)):
+        by_chance = 0
+        for state, joint_action, rng, result in rounds_of(game):
             told = game.outcomes(state, joint_action)
             _require_distribution([chance for chance, *_ in told], f"outcomes() of {joint_action}")
             listed = {_frozen(outcome[1:]): 0.0 for outcome in told}
             for chance, *rest in told:
                 listed[_frozen(rest)] += chance
             require(_frozen(result) in listed, f"transition() gave {result!r}, which outcomes() doesn't list")
-            if number % 13 == 0 and len(told) > 1:
-                draws = [_frozen(game.transition(state, joint_action, rng)) for _ in range(_DRAWS)]
-                _require_frequencies(draws, listed, f"outcomes() of {joint_action}")
+            if len(listed) > 1:
+                if by_chance % 13 == 0:  # a few of those in which chance plays: they are thousands of rounds each
+                    draws = [_frozen(game.transition(state, joint_action, rng)) for _ in range(_DRAWS)]
+                    _require_frequencies(draws, listed, f"outcomes() of {joint_action}")
+                by_chance += 1
     if game.has_initial_outcomes:
         starts = game.initial_outcomes()
         _require_distribution([chance for chance, _ in starts], "initial_outcomes()")
@@ -304,6 +313,68 @@ def _require_frequencies(draws: Sequence[Any], chances: Mapping[Any, float], wha
             abs(share - chance) <= 6 * spread + 6 / len(draws),
             f"{what} gives {outcome!r} the probability {chance:g}, it came {counts[outcome]} times of {len(draws)}",
         )
+
+
+def check_scores(id: str, settings: Mapping[str, Any]) -> None:
+    """What scores are made of is true of play: ``worst_round``, ``return_range``, ``zero_sum`` and ``forfeit``."""
+    game = game_of(id, **settings)
+    require(not game.zero_sum or len(game.players) == 2, f"zero_sum is for two players, got {len(game.players)}")
+    played, episode, gains = list(rounds_of(game)), list[Round](), list[float]()
+    for number, round_ in enumerate(played, 1):
+        episode.append(round_)
+        _require_worst_round(game, round_)
+        if round_.result[2]:
+            _require_returns(game, episode)
+            gains += _gains_by_giving_up(game, episode, (0, ROUNDS))  # it ends so with more rounds left, too
+            episode = []
+        elif number == len(played) and game.longest_episode is None:  # else it is cut off by these checks alone
+            gains += _gains_by_giving_up(game, episode, (0,))
+    # where nothing bounds what a round pays, bad luck may pay less than bad play does: then on average
+    bounded = game.worst_round is not None or game.return_range is not None
+    gain = max(gains, default=0.0) if bounded else sum(gains) / max(len(gains), 1)
+    require(gain <= 1e-6, f"forfeit() pays {gain:g} more than random play still got; it must pay what a loss does")
+
+
+def _require_worst_round(game: TSMG[Any], round_: Round) -> None:
+    for player in playing(game, round_.state):
+        reward, worst = round_.result[1][player], game.worst_round
+        fits = worst is None or reward >= worst - 1e-6
+        require(fits, f"a round paid {player} {reward:g}, less than worst_round, which is {worst}")
+
+
+def _require_returns(game: TSMG[Any], episode: Sequence[Round]) -> None:
+    """Require of a finished episode that its returns are possible, and cancel out where the game says so."""
+    returns = {player: sum(round_.result[1][player] for round_ in episode) for player in game.players}
+    for player, total in returns.items():
+        low, high = game.return_range or (-math.inf, math.inf)
+        fits = low - 1e-6 <= total <= high + 1e-6
+        require(fits, f"an episode paid {player} {total:g}, which is not within return_range, {game.return_range}")
+    if game.zero_sum:
+        require(abs(sum(returns.values())) <= 1e-6, f"the returns of a zero_sum game sum to 0, got {returns}")
+
+
+def _gains_by_giving_up(game: TSMG[Any], episode: Sequence[Round], more: Sequence[int]) -> list[float]:
+    """How much more a player got by giving up at each of its turns than by playing on as it did.
+
+    The limit of rounds is the last of the episode, or so many ``more``.
+    """
+    gains, rest = [], dict.fromkeys(game.players, 0.0)
+    for left, round_ in enumerate(reversed(episode), 1):
+        for player, reward in round_.result[1].items():
+            rest[player] += reward
+        for player, further in itertools.product(round_.joint_action, more):
+            try:
+                paid = game.forfeit(round_.state, player, left + further)
+            except NotImplementedError:  # nobody knows what a loss pays here, which a game may say
+                continue
+            known = isinstance(paid, dict) and player in paid and set(paid) <= set(game.players)
+            told = f"forfeit() of {player} must"
+            require(known, f"{told} return {{player: reward}} with {player} and no strangers in it, got {paid!r}")
+            require(all(map(math.isfinite, paid.values())), f"{told} pay finite numbers, got {paid}")
+            cancels = not game.zero_sum or abs(sum(paid.values())) <= 1e-6
+            require(cancels, f"{told} pay the other player of a zero_sum game what it costs, got {paid}")
+            gains.append(paid[player] - rest[player])
+    return gains
 
 
 def check_success(id: str, settings: Mapping[str, Any]) -> None:

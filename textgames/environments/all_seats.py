@@ -11,7 +11,14 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from textgames.environments.render import check_render_mode, render_state
-from textgames.environments.rules import EpisodeRules, checked_options, layout_generator, make_game, rounds_of
+from textgames.environments.rules import (
+    ALL_SEATS_SETTINGS,
+    EpisodeRules,
+    checked_options,
+    layout_generator,
+    make_game,
+    rounds_of,
+)
 from textgames.environments.spaces import ObservationText, ResponseText, response_space
 from textgames.environments.table import Table
 from textgames.tsmg import TSMG, Player
@@ -41,7 +48,7 @@ class AllSeats:
         render_mode: str | None = None,
         **settings: Any,
     ) -> None:
-        self.game = make_game(game, settings)
+        self.game = make_game(game, settings, ALL_SEATS_SETTINGS)
         limit = max_cycles if max_cycles is not None else rounds_of(game, settings, max_steps)
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
         check_render_mode(render_mode)
@@ -67,7 +74,9 @@ class AllSeats:
         return self._table.state
 
     def observe(self, agent: Player) -> str:
-        """What an agent reads now."""
+        """What an agent reads now; ``ResetNeeded`` is raised before the first reset."""
+        if self._table.state is None:
+            raise ResetNeeded("observe() was called before reset(); call reset() first")
         return self.game.observe(self._table.state, agent)
 
     def _deal(self, seed: int | None, options: dict[str, Any] | None) -> None:

@@ -106,6 +106,8 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         except KeyError:
             missing = ", ".join([agent for agent in asked if agent not in actions])
             raise ValueError(f"no response of {missing}; step() needs one of every agent in {[*asked]}") from None
+        except TypeError:  # not asked for beforehand: a step of a small game takes no longer than a few such questions
+            raise TypeError(f"step() takes {{agent: response}} of every agent in {[*asked]}, got {actions!r}") from None
         round_ = table.play(responses, self._rng)
         self.agents = table.agents  # another list where somebody has left
         if self.render_mode == "human":

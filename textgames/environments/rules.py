@@ -5,7 +5,7 @@ unreadable response, and when it is an error to go on. These rules have their on
 only arrange them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple, get_args
@@ -14,7 +14,7 @@ import numpy as np
 
 from textgames.ladders.ladder import Level, ladder_of
 from textgames.names import did_you_mean
-from textgames.settings import check_switch, check_whole, taken_by
+from textgames.settings import check_number, check_switch, check_whole, taken_by
 from textgames.tsmg import TSMG, Player
 from textgames.twins.twin import twin_of
 
@@ -22,6 +22,9 @@ ENVIRONMENT_SETTINGS = (
     "max_steps", "max_episode_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents"
 )  # fmt: skip
 """The settings of environments that are not their game's."""
+
+_ARGUMENTS = ("max_cycles", "num_envs", "autoreset_mode", "game", "id")
+"""What else those who make environments by name are given."""
 
 TWIN = "twin"
 """The setting that every game has: which of its twins is played (:mod:`textgames.twins`), 0 for the game itself."""
@@ -31,6 +34,9 @@ LEVEL = "level"
 
 ONE_SEAT_SETTINGS = ("seat", "opponents", "max_episode_steps")
 """Those of them that only environments for one player have."""
+
+ALL_SEATS_SETTINGS = (*(name for name in ENVIRONMENT_SETTINGS if name not in ONE_SEAT_SETTINGS), "max_cycles")
+"""The settings of the environments of all players."""
 
 InvalidAction = Literal["default", "random", "noop", "terminate", "forfeit"]
 """What an unreadable response does: the first action, a random one, the game's no-op; or it ends the player's episode,
@@ -62,8 +68,7 @@ class EpisodeRules(NamedTuple):
         whole = isinstance(max_steps, int | np.integer) and not isinstance(max_steps, bool)
         if max_steps is not None and not (whole and max_steps >= 1):
             raise ValueError(f"max_steps must be a whole number of at least 1, or None for no limit, got {max_steps!r}")
-        if not 0 <= format_penalty < float("inf"):
-            raise ValueError(f"format_penalty must be a finite number of at least 0, got {format_penalty!r}")
+        check_number("format_penalty", format_penalty, 0, float("inf"))
         if invalid_action not in get_args(InvalidAction):
             known, near = ", ".join(get_args(InvalidAction)), did_you_mean(str(invalid_action), get_args(InvalidAction))
             raise ValueError(f"invalid_action must be one of {known}, got {invalid_action!r}{near}")
@@ -142,8 +147,14 @@ def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
     return cls
 
 
-def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any]) -> TSMG[Any]:
+def make_game(
+    game: str | type[TSMG[Any]] | TSMG[Any],
+    settings: Mapping[str, Any],
+    environments: Sequence[str] = ENVIRONMENT_SETTINGS,
+) -> TSMG[Any]:
     """Build a game from its settings, or the level and the twin of it that the settings of these names number.
+
+    An error for an unknown one also lists what its ``environments`` take.
 
     Raises:
         TypeError: a setting that the game doesn't have; the message names the nearest one and lists all. Or a value of
@@ -158,15 +169,15 @@ def make_game(game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, An
     cls = load_game(game)
     accepted, switches = game_settings(cls), _switches(cls)
     if LEVEL in settings and LEVEL not in accepted:
-        return make_game(cls, _at_level(cls, **settings))
+        return make_game(cls, _at_level(cls, **settings), environments)
     if TWIN in settings and TWIN not in accepted:
         own = {name: value for name, value in settings.items() if name != TWIN}
-        made = twin_of(make_game(cls, own), settings[TWIN])
+        made = twin_of(make_game(cls, own, environments), settings[TWIN])
         vars(made)["made_with"] = dict(settings) if settings[TWIN] else own
         return made
     for name, value in settings.items():
         if name not in accepted:
-            known = [*accepted, LEVEL, TWIN, *ENVIRONMENT_SETTINGS]
+            known = [*accepted, LEVEL, TWIN, *environments]
             near = did_you_mean(name, known)
             raise TypeError(f"{cls.__name__} has no setting {name!r}; it has {', '.join(known)}{near}")
         if name in switches:
@@ -222,8 +233,18 @@ def rounds_of(
 
 @lru_cache(maxsize=64)
 def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
-    """The names of a game's settings; remembered, as reading a signature costs more than building most games."""
-    return tuple(taken_by(cls).named)
+    """The names of a game's settings; remembered, as reading a signature costs more than building most games.
+
+    Raises:
+        ValueError: one of them is called like a setting of environments, which would never let it through.
+    """
+    names = tuple(taken_by(cls).named)
+    if taken := [name for name in names if name in (*ENVIRONMENT_SETTINGS, *_ARGUMENTS)]:
+        raise ValueError(
+            f"{cls.__name__} has a setting {taken[0]!r}, but that is a setting of its environments; "
+            f"call the game's own otherwise; names that are taken: {', '.join((*ENVIRONMENT_SETTINGS, *_ARGUMENTS))}"
+        )
+    return names
 
 
 @lru_cache(maxsize=64)
@@ -234,6 +255,8 @@ def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
 
 def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mapping[str, Any]:
     """The options of a reset, ``{}`` for none; a ValueError for one that is not accepted names the nearest that is."""
+    if options is not None and not isinstance(options, Mapping):
+        raise ValueError(f"the options of reset() must be a dictionary with {' and '.join(accepted)}, got {options!r}")
     for name in options or ():
         if name not in accepted:
             near = did_you_mean(str(name), accepted)

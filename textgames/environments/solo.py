@@ -60,7 +60,7 @@ class Limits(NamedTuple):
             return cls(max_steps, float("inf"), None)
         if max_episode_steps == NO_LIMIT:
             return cls(None, float("inf"), max_episode_steps)
-        check_whole("max_episode_steps", max_episode_steps, 1)
+        check_whole("max_episode_steps", max_episode_steps, 1, None)
         return cls(max_episode_steps if players == 1 else None, max_episode_steps, max_episode_steps)
 
     def stated_in(self, spec: EnvSpec | None, longest_episode: int | None) -> EnvSpec | None:
@@ -172,7 +172,9 @@ class TextGameEnv(gym.Env[str, str]):
 
     @property
     def action_help(self) -> str:
-        """What may be written inside the action tag now."""
+        """What may be written inside the action tag now; ``ResetNeeded`` is raised before the first reset."""
+        if self._state is None:
+            raise ResetNeeded("action_help was asked for before reset(); call reset() first")
         return self.game.action_help(self._state, self._player)
 
     @property

@@ -160,8 +160,12 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
                 f"expected {self.num_envs} responses, one a game, got one string: {actions!r}; "
                 f"to give it to every game, write step([{actions!r}] * {self.num_envs})"
             )
-        if len(actions) != self.num_envs:
-            raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
+        try:
+            given = len(actions)
+        except TypeError:
+            raise TypeError(f"expected {self.num_envs} responses, one a game, got {actions!r}") from None
+        if given != self.num_envs:
+            raise ValueError(f"expected {self.num_envs} responses, one a game, got {given}")
         restarted = self._restart() if True in self._over else ()
         game, player, limit, play = self.game, self._player, self._limit, self._play
         states, observations, rngs = self._states, self._observations, self._rngs
@@ -326,9 +330,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             return [None] * self.num_envs
         if isinstance(value, int | np.integer):
             return [value + i if spread else value for i in range(self.num_envs)]
-        values = list(value)
+        values = list(value) if isinstance(value, Collection) else []
         if len(values) != self.num_envs:
-            raise ValueError(f"{name} must be one number or {self.num_envs} of them, got {len(values)}")
+            got = len(values) if values else repr(value)
+            raise ValueError(f"{name} must be one whole number or {self.num_envs} of them, got {got}")
         return values
 
 

@@ -18,7 +18,7 @@ from textgames.frozen_lake.rules import (
     move_table,
     outcomes,
 )
-from textgames.settings import check_whole
+from textgames.settings import check_number, check_whole
 from textgames.tsmg import TSMG, action_index
 
 MOST_SIZE = 100
@@ -80,10 +80,10 @@ class FrozenLake(TSMG[FrozenLakeState]):
         relative: bool = False,
     ) -> None:
         check_whole("size", size, 2, MOST_SIZE)
-        if not 0 < frozen_probability <= 1:
-            raise ValueError(f"frozen_probability must be in (0, 1], got {frozen_probability!r}")
-        if not 0 <= success_rate <= 1:
-            raise ValueError(f"success_rate must be in [0, 1], got {success_rate!r}")
+        check_number("frozen_probability", frozen_probability, 0, 1)
+        if not frozen_probability:
+            raise ValueError(f"frozen_probability must be above 0, got {frozen_probability!r}")
+        check_number("success_rate", success_rate, 0, 1)
         if not coordinates and not grid:
             raise ValueError("coordinates and grid are both off: the player would see nothing; switch one on")
         if relative and not coordinates:

@@ -4,7 +4,7 @@ The dynamics are exactly those of Gymnasium's ``FrozenLake-v1``: cells are numbe
 actions are left 0, down 1, right 2, up 3, holes and goals are absorbing, and entering a goal pays 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ class Lake:
         Raises:
             ValueError: no rows, rows of different lengths, characters other than ``SFHG``, or no start.
         """
-        rows = tuple(desc)
+        rows = tuple(desc) if isinstance(desc, Collection) else ()
         if isinstance(desc, str) or not rows or not all(isinstance(row, str) for row in rows):
             raise ValueError(f'desc must be a sequence of rows such as ["SF", "FG"], got {desc!r}')
         lengths = {len(row) for row in rows}

@@ -9,12 +9,11 @@ it means; a ladder that was never measured does without.
 import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from textgames.by_game import ByGame
+from textgames.by_game import ByGame, table_of
 from textgames.settings import check_whole
 
 if TYPE_CHECKING:
@@ -75,9 +74,11 @@ def register_ladder(game: "type[TSMG[Any]] | str", file: str | Path) -> None:
     Args:
         game: the game's class, or ``"module:Class"``.
         file: where the table lies, or the name of one that ships.
+
+    Raises:
+        ValueError: there is no such file.
     """
-    shipped = files("textgames").joinpath(f"ladders/{file}.toml")
-    _FILES.register(game, Path(str(shipped)) if isinstance(file, str) and shipped.is_file() else Path(file))
+    _FILES.register(game, table_of("ladders", file))
 
 
 def ladder_of(game: "type[TSMG[Any]]") -> Ladder | None:

@@ -53,6 +53,8 @@ class OpenSpiel(TSMG[SpielState]):
         parameters: Mapping[str, Any] | None = None,
         observation: str = "auto",
     ) -> None:
+        if not isinstance(parameters or {}, Mapping):
+            raise ValueError(f'parameters must be a dictionary such as {{"players": 3}}, got {parameters!r}')
         self._made_of = (name, tuple(sorted((parameters or {}).items())), observation)
         self.key = self._made_of[:2]  # the library's game; equal keys are equal rules
         self._game = game = load(*self.key)
@@ -63,6 +65,7 @@ class OpenSpiel(TSMG[SpielState]):
         self.longest_episode = game.max_game_length()
         self.return_range = _finite_range(game.min_utility(), game.max_utility())
         self.zero_sum = len(self.players) == 2 and kind.utility == pyspiel.GameType.Utility.ZERO_SUM
+        self._team = kind.utility == pyspiel.GameType.Utility.IDENTICAL
         self.hidden_information = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
         self._history_is_read = _reads_history(name, kind, self.hidden_information, observation)
         self._nobody = dict.fromkeys(self.players, 0.0)
@@ -137,6 +140,11 @@ class OpenSpiel(TSMG[SpielState]):
     def _paid(self, before: SpielState, after: SpielState) -> dict[Player, float]:
         paid = zip(self.players, before.node.returns(), after.node.returns(), strict=True)
         return {player: float(now - then) for player, then, now in paid}
+
+    def forfeit(self, state: SpielState, player: Player, rounds_left: float) -> dict[Player, float]:
+        """The lowest return; a team that has been paid already, as in Hanabi, can still lose all of that."""
+        lost = super().forfeit(state, player, rounds_left)
+        return {**lost, player: lost[player] - state.node.returns()[self.players.index(player)]} if self._team else lost
 
     def succeeded(self, state: SpielState, player: Player) -> bool:
         """Whether a player of several got the most of all, and something above 0; alone, something above 0."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textgames.rounds import at_most
-from textgames.settings import check_whole
+from textgames.settings import check_number, check_whole
 from textgames.tsmg import TSMG
 from textgames.yardsticks import Yardstick
 
@@ -177,11 +177,8 @@ class SlidingPuzzle(TSMG[SlidingState]):
             raise ValueError(f"min_distance must not be above max_distance, got {min_distance} and {max_distance}")
         if max_moves < max_distance:
             raise ValueError(f"max_moves must be at least max_distance, {max_distance}, got {max_moves}")
-        if not -np.inf < step_reward <= 0 or not 0 <= goal_reward < np.inf:
-            raise ValueError(
-                "step_reward must be a number of at most 0 and goal_reward one of at least 0, "
-                f"got {step_reward!r} and {goal_reward!r}"
-            )
+        check_number("step_reward", step_reward, -np.inf, 0)
+        check_number("goal_reward", goal_reward, 0, np.inf)
         self.min_distance, self.max_distance = int(min_distance), int(max_distance)
         self.max_moves = self.longest_episode = int(max_moves)
         self.step_reward, self.goal_reward = float(step_reward), float(goal_reward)

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from textgames.settings import check_number
 from textgames.texts.grids import board_line, coordinates_of
 from textgames.tsmg import TSMG, action_index
 
@@ -178,8 +179,7 @@ class Taxi(TSMG[TaxiState]):
         fickle_probability: float = 0.3,
     ) -> None:
         for name, value in (("rainy_probability", rainy_probability), ("fickle_probability", fickle_probability)):
-            if not 0 <= value <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {value!r}")
+            check_number(name, value, 0, 1)
         self.is_rainy, self.fickle_passenger = bool(is_rainy), bool(fickle_passenger)
         self.rainy_probability = float(rainy_probability) if is_rainy else 1.0
         self.fickle_probability = float(fickle_probability) if fickle_passenger else 0.0

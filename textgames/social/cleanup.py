@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from textgames.names import nearest_or_all
 from textgames.settings import check_switch, check_whole
-from textgames.social.commons.board import Cells, beams_of
+from textgames.social.commons.board import Cells, beams_of, rows_of
 from textgames.social.commons.game import ACTIONS, BEAM, CLEAN, CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
 from textgames.social.commons.text import DIRT_MARK, RIVER_MARK, CommonsText, count, ready
@@ -218,7 +218,7 @@ class Cleanup(CommonsGame):
                 f"preset must name settings of Cleanup, got {preset!r}; {nearest_or_all(str(preset), PRESETS)}"
             )
         given = {
-            "map": None if map is None else tuple(map),
+            "map": None if map is None else rows_of(map),
             "num_players": num_players,
             "out_rounds": out_rounds,
             "beam_reward": beam_reward,

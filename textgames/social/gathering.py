@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from textgames.names import nearest_or_all
 from textgames.settings import check_whole
-from textgames.social.commons.board import Cells
+from textgames.social.commons.board import Cells, rows_of
 from textgames.social.commons.game import CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState
 from textgames.social.commons.text import CommonsText
@@ -155,7 +155,7 @@ class Gathering(CommonsGame):
                 f"preset must name settings of Gathering, got {preset!r}; {nearest_or_all(str(preset), PRESETS)}"
             )
         given = {
-            "map": None if map is None else tuple(map),
+            "map": None if map is None else rows_of(map),
             "num_players": num_players,
             "refill_rounds": refill_rounds,
             "out_rounds": out_rounds,

@@ -6,7 +6,7 @@ or). In misère play the same holds, except that with no heap above 1 it is the 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ class Nim(Duel[NimState]):
     """
 
     def __init__(self, *, heaps: Sequence[int] = (3, 4, 5), random_heaps: bool = False, misere: bool = False) -> None:
-        sizes = tuple(heaps)
+        sizes = tuple(heaps) if isinstance(heaps, Collection) else ()
         whole = all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes)
         if not whole or not 1 <= len(sizes) <= len(HEAP_NAMES) or not all(1 <= size <= 20 for size in sizes):
             raise ValueError(f"heaps must be one to eight whole numbers from 1 to 20, got {heaps!r}")

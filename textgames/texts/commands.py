@@ -238,7 +238,8 @@ _TAG = re.compile(r"<[^<>]*>")
 _AROUND = r"[\s\])}*_`']*"
 _COLONS = ":\u02d0\u0589\u05c3\u2236\ua789"
 """The colon, and what looks like one in other scripts."""
-_SPEAKER = r"(?:player|agent|speaker)[ _-]?\d+|system|user|assistant|moderator|narrator|game"
+_ASIDE = rf"(?:[(\[{{]\s?[^\s()\[\]{{}}]+\s?[)\]}}]{_AROUND})?"
+_SPEAKER = r"(?:player|agent|speaker)[ _-]*\d+|system|user|assistant|moderator|narrator|game"
 
 
 def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[str] = ()) -> str:
@@ -246,7 +247,8 @@ def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[s
 
     Tags and angle brackets, control and invisible characters are taken out, and so are ``"player_1:"``, ``"system
     says:"`` and the like, with which a message would speak for somebody else. Double quotation marks become single
-    ones, and any run of white space becomes one space.
+    ones, and any run of white space becomes one space. Invisible ones of Unicode's category Cf leave no space behind,
+    as a reader does not see that they part a name.
 
     Args:
         message: what was written; any string.
@@ -259,6 +261,8 @@ def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[s
 
 @lru_cache(maxsize=1024)  # what was said is read, and then checked once more by the rules
 def _quoted(message: str, max_length: int, speakers: tuple[str, ...]) -> str:
+    if not message.isprintable():  # before it is normalised, or what they held apart would be composed the next time
+        message = "".join(char for char in message if unicodedata.category(char) != "Cf")
     text = unicodedata.normalize("NFKC", message)
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
@@ -276,7 +280,10 @@ def _quoted(message: str, max_length: int, speakers: tuple[str, ...]) -> str:
 def _forged(speakers: tuple[str, ...]) -> re.Pattern[str]:
     """What would speak for somebody else: a name, perhaps in brackets or bold, perhaps "says", and a colon.
 
+    One word in brackets may stand beside it: "player_1 (wolf) says:".
+
     No two of its repetitions can match the same characters, so it takes time in proportion to the text.
     """
     names = "|".join([_SPEAKER, *map(re.escape, sorted(speakers, key=len, reverse=True))])
-    return re.compile(rf"(?<!\w)(?:{names}){_AROUND}(?:(?:says?|said|speaks){_AROUND})?[{_COLONS}]+", re.IGNORECASE)
+    says = rf"(?:(?:says?|said|speaks){_AROUND}{_ASIDE})?"
+    return re.compile(rf"(?<!\w)(?:{names}){_AROUND}{_ASIDE}{says}[{_COLONS}]+", re.IGNORECASE)

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textgames.by_game import ByGame
+from textgames.by_game import ByGame, table_of
 from textgames.settings import check_whole
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, Outcome, Player
@@ -32,10 +31,11 @@ def register_vocabulary(game: type[TSMG[Any]] | str, file: str | Path) -> None:
     Args:
         game: the game's class, or ``"module:Class"``.
         file: where the table lies, or the name of one that ships.
+
+    Raises:
+        ValueError: there is no such file.
     """
-    shipped = files("textgames").joinpath(f"twins/vocabularies/{file}.toml")
-    path = Path(str(shipped)) if isinstance(file, str) and shipped.is_file() else Path(file)
-    _VOCABULARIES.register(game, path)
+    _VOCABULARIES.register(game, table_of("twins/vocabularies", file))
 
 
 def _vocabulary_of(game: type[TSMG[Any]]) -> Vocabulary | None:

@@ -83,6 +83,14 @@ def test_a_template_and_its_fields_must_agree() -> None:
         ("**player_1**: x", "** x"),
         ("[player_1]: x", "[ x"),
         ("`system`\n says : x", "` x"),
+        ("player\u200b_1: x", "x"),  # nobody sees what holds the name apart
+        ("play\u00ader_1\u2060: x", "x"),
+        ("e\u200d\u0301", "é"),
+        ("player - 1: x player__2: y", "x y"),
+        ("player_1 (wolf) says: x", "x"),
+        ("system [ *note* ]: x", "x"),
+        ("player_1 said (quietly): x", "x"),
+        ("player_1 (a wolf, I think) left: x", "player_1 (a wolf, I think) left: x"),
         ("player_1∶ x player_2꞉ y", "x y"),  # what looks like a colon is taken for one
     ],
 )
@@ -100,7 +108,14 @@ def test_quoting_is_done_once(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["player_1" + " " * 100_000 + "x", "player " * 6000 + "player_1:" + " 1:" * 6000, "<" * 10**5]
+    "text",
+    [
+        "player_1" + " " * 100_000 + "x",
+        "player " * 6000 + "player_1:" + " 1:" * 6000,
+        "<" * 10**5,
+        "player_1 (" * 10**4,
+        "player_1 (" + "_" * 10**5,
+    ],
 )
 def test_quoting_the_longest_response_takes_no_time(text: str) -> None:
     """It took four minutes once: a player could have stopped the game for all."""

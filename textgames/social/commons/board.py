@@ -4,6 +4,7 @@ Cells are numbered row by row from the top left, as :mod:`textgames.texts.grids`
 quarter turns to the right from ``"up"``.
 """
 
+from collections.abc import Collection
 from functools import lru_cache
 
 from textgames.texts.grids import coordinates_of
@@ -87,6 +88,13 @@ class Board:
                     break
                 reached.append(to)
         return reached
+
+
+def rows_of(map: object) -> tuple[str, ...]:
+    """The rows of the setting ``map``; a ValueError for what has none."""
+    if isinstance(map, str) or not isinstance(map, Collection) or not all(isinstance(row, str) for row in map):
+        raise ValueError(f'map must be a sequence of rows such as ["P.A", "P.."], got {map!r}')
+    return tuple(map)
 
 
 @lru_cache(maxsize=64)
