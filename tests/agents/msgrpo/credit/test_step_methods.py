@@ -290,7 +290,7 @@ def test_hgpo_by_hand() -> None:
 
 @pytest.mark.parametrize("unit", [1.0, 0.06, 0.1])
 def test_hgpo_takes_rounding_for_nothing(unit: float) -> None:
-    """At B the first episode has the mean of the six, so k = 1 says nothing of it, in whatever unit rewards are paid."""
+    """At B the first episode has the mean of the six: k = 1 says nothing of it, in whatever unit rewards are paid."""
     paid = zip([3, 1, 4, 4, 2, 4], ["AB", "AB", *["CB"] * 4], strict=True)
     found = advantages("hgpo", batch(*[trajectory([0, unit * each], own) for each, own in paid]), discount=1.0)
     assert found[0][1] == pytest.approx(1.0, abs=1e-4)
