@@ -116,12 +116,12 @@ class Session:
         except StorageError as refusal:
             stopped, error = str(refusal), refusal
         except BenchmarkError:
-            _finish(folder, "failed", [*strange, *notices])
+            _finish(folder, "failed", [*strange, *notices], meter)
             raise
         except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
             stopped, error = f"a player failed: {type(failure).__name__}: {failure}", failure
         stopped = None if stopped is None else self.redactor.scrub(stopped)
-        _finish(folder, stopped or "finished", [*strange, *notices])
+        _finish(folder, stopped or "finished", [*strange, *notices], meter)
         done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
         return Ending(folder.path, done, total, stopped, error, growth.too_wide if growth else {}, options)
 
@@ -315,22 +315,24 @@ def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
 
 def _meter(plan: Plan, folder: RunFolder) -> Meter:
     """The meter, with what is on disk already counted in."""
-    scored: set[Key] = set()
-    tokens: dict[str, list[int]] = {}
-    for _, record in folder.numbered_records():
-        key, agents = key_of(record), record["agents"]
-        if record["error"] is None:
-            scored.add(key)
-        for player, paid in paid_tokens(record).items():
-            counted = tokens.setdefault(agents[player], [0, 0, 0])
-            counted[:] = [before + more for before, more in zip(counted, paid, strict=True)]
     totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
-    done = {matchup: sum(Key(*matchup, seed) in scored for seed in seeds) for matchup, seeds in plan.seeds.items()}
-    return Meter(totals, done, folder.manifest.get("prices", {}), tokens)
+    meter = Meter(totals, {}, folder.manifest.get("prices", {}), folder.unrecorded)
+    scored: set[Key] = set()
+    for _, record in folder.numbered_records():
+        if record["error"] is None:
+            scored.add(key_of(record))
+        for player, paid in paid_tokens(record).items():
+            meter.count_tokens(record["agents"][player], *paid)
+        meter.count_kept(record)
+    for matchup, seeds in plan.seeds.items():
+        meter.tallies[matchup].done = sum(Key(*matchup, seed) in scored for seed in seeds)
+    return meter
 
 
-def _finish(folder: RunFolder, outcome: str, notices: Sequence[str]) -> None:
-    """Note the outcome; a full disk must not hide why the run ended."""
+def _finish(folder: RunFolder, outcome: str, notices: Sequence[str], meter: Meter) -> None:
+    """Note the outcome and what unfinished episodes have cost; a full disk must not hide why the run ended."""
     finish_session(folder.manifest, outcome, notices)
     with suppress(StorageError):
+        if outcome != "finished" and (unrecorded := meter.unrecorded):
+            folder.keep_unrecorded(unrecorded)
         folder.write_manifest()

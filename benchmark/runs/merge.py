@@ -63,6 +63,9 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
                     digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
                 if owner[key] == number:
                     target.append(record)
+        if spent := [one for folder in folders if (one := folder.unrecorded)]:
+            own = {agent: [one[agent] for one in spent if agent in one] for agent in sorted(set().union(*spent))}
+            target.keep_unrecorded({agent: [*map(sum, zip(*several, strict=True))] for agent, several in own.items()})
     conflicts = sum(len(found) > 1 for found in digests.values())
     missing = sum(key not in owner for key in plan.episodes())
     return MergeReport(len(owner), len(several), conflicts, missing)
