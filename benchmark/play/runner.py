@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agents.episode import EpisodeTask, Step
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
@@ -21,6 +21,16 @@ from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_record, unscored
 
 
+class TurnLimit(Protocol):
+    """A limit of the caller's, on what turns use."""
+
+    def count(self, turn: Turn) -> None:
+        """Take notice of a turn that was played here; raises :class:`Stopped` where it is one too many."""
+
+    def may_start(self, in_flight: int, finished: int) -> bool:
+        """Whether another episode may start beside those in flight, after so many; where none are in flight, it may."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """How many episodes a run may play at once, and how much time and money it may take."""
@@ -28,7 +38,7 @@ class Limits:
     max_concurrency: int | None = None  # episodes in flight; where it is ``None``, see :meth:`in_flight`
     run_timeout: float | None = None  # seconds for this process's playing, or ``None``
     max_cost: float | None = None  # US dollars for the run, earlier processes included, or ``None``
-    on_turn: Callable[[Turn], None] | None = None  # is told of every turn played here, and stops by raising `Stopped`
+    turns: TurnLimit | None = None
 
     def in_flight(self, policies: Iterable[Policy]) -> int:
         """Episodes in flight of these players, when nobody has said how many.
@@ -39,7 +49,7 @@ class Limits:
         if self.max_concurrency is not None:
             return self.max_concurrency
         here = list(policies)
-        unlimited = self.max_cost is None and self.on_turn is None
+        unlimited = self.max_cost is None and self.turns is None
         finds_its_pace = unlimited and bool(here) and all(map(is_served, here))
         return 256 if finds_its_pace else DEFAULT_CONCURRENCY
 
@@ -211,14 +221,17 @@ class _TeamRun:
             yield EpisodeTask.of(scenario, seed, noise=self._noise)
 
     def _affordable(self) -> bool:
-        """Whether the money reaches for what is in flight and one more, going by the kept episodes' mean cost.
+        """Whether what is left reaches for those in flight and one more; money, going by the kept episodes' mean cost.
 
         Until one has cost something, nobody knows what the next one will: then no more are in flight than have finished
         without a cost, and one.
         """
+        in_flight = self._started - self._finished
+        if self._limits.turns is not None and not self._limits.turns.may_start(in_flight, self._meter.finished):
+            return False
         if self._limits.max_cost is None:
             return True
-        in_flight, each = self._started - self._finished, self._meter.mean_cost(self._seeds)
+        each = self._meter.mean_cost(self._seeds)
         known = each > 0 or in_flight <= self._finished
         return known and self._meter.spent + (in_flight + 1) * each <= self._limits.max_cost
 
@@ -232,8 +245,8 @@ class _TeamRun:
         if paid[:2] != (0, 0):
             tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
             self._meter.count_tokens(self._seat[player], *tokens)
-        if self._limits.on_turn is not None:
-            self._limits.on_turn(turn)
+        if self._limits.turns is not None:
+            self._limits.turns.count(turn)
 
     def _stop_above_budget(self) -> None:
         if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:

@@ -17,7 +17,6 @@ from agents.common.approvals import approve
 from agents.common.interrupt import kills_interrupt
 from agents.common.redaction import Redactor
 from agents.protocol import LEGAL_ONLY, UNLISTED
-from agents.turn import Turn
 from agents.wrappers import models_inside
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
@@ -30,7 +29,7 @@ from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options, flag_of
 from benchmark.play.progress import Meter, choose_display, noticed, teller
-from benchmark.play.runner import Limits, play_plan
+from benchmark.play.runner import Limits, TurnLimit, play_plan
 from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
@@ -77,23 +76,23 @@ class Session:
     options: RunOptions
     redactor: Redactor
 
-    def play(self, *, quiet: bool = False, on_turn: Callable[[Turn], None] | None = None) -> Ending:
+    def play(self, *, quiet: bool = False, turns: TurnLimit | None = None) -> Ending:
         """Play what the folder lacks, show progress on standard error unless ``quiet``, and close the folder.
 
-        Whatever stops it, finished episodes are kept and the manifest says how it ended. ``on_turn`` is a limit of the
-        caller's, as :class:`Limits` has it.
+        Whatever stops it, finished episodes are kept and the manifest says how it ended. ``turns`` is a limit of the
+        caller's.
 
         Raises:
             BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
         """
         with self.folder:
-            return self._play(quiet, on_turn)
+            return self._play(quiet, turns)
 
-    def _play(self, quiet: bool, on_turn: Callable[[Turn], None] | None) -> Ending:
+    def _play(self, quiet: bool, turns: TurnLimit | None) -> Ending:
         folder, options = self.folder, self.options
         plan = Plan.from_manifest(folder.manifest)
         meter = _meter(plan, folder)
-        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, on_turn)
+        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, turns)
         growth = Growth.of(folder, options, meter)
         start_session(folder.manifest)
         folder.write_manifest()
