@@ -6,6 +6,7 @@ before an unscored one, and then the earlier run before the later; conflicting p
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from os.path import realpath
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
             a folder is named twice, or one has a link in place of a file of prompts.
         StorageError: ``out`` can't be written.
     """
-    places = [path.resolve() for path in (*sources, out)]
+    places = [realpath(path) for path in (*sources, out)]
     for position, place in enumerate(places):
         if place in places[:position]:
             what = "--out is one of the runs to merge" if position == len(sources) else "a run is named twice"
