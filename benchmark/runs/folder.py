@@ -173,8 +173,10 @@ class RunFolder:
         offset = 0
         own = self.manifest["kind"] == RUN_KIND
         if not self.episodes_path.is_file():  # a pipe under this name would keep us waiting for ever
-            repair = f"; play its episodes again: {resume_command(self.path)}" if own else ""
-            raise UsageError(f"{self.path} has no file {EPISODES_NAME}{repair}")
+            there = os.path.lexists(self.episodes_path)  # a resume couldn't write it either
+            what = f"{self.episodes_path} isn't a file" if there else f"{self.path} has no file {EPISODES_NAME}"
+            repair = f"; {'move it away, and ' * there}play its episodes again: {resume_command(self.path)}"
+            raise UsageError(what + repair * own)
         try:
             with self.episodes_path.open("rb") as lines:
                 for number, line in enumerate(lines, start=1):
