@@ -31,7 +31,7 @@ from agents.models.base import (
 )
 from agents.models.served.answers import writable
 from agents.models.served.loops import PerLoop
-from agents.turn import MOST_TOKENS, FinishReason, Prompt, Turn, Usage, WeightsSpan
+from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Prompt, Turn, Usage, WeightsSpan
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -196,6 +196,10 @@ def read_row(row: object) -> Turn | None:
     return Turn(**data, **named, usage=usage)
 
 
+def _used_again(completion: Turn) -> Turn:
+    return replace(completion, usage=completion.usage._replace(cached=True), discarded=NO_USAGE, seconds=0.0)
+
+
 @cache
 def _row_type() -> "TypeAdapter[Any]":
     """The form of a row, with the limits of an episode's record; made late, as few runs have a cache."""
@@ -265,7 +269,10 @@ class CachedModel(_Kept[LanguageModel]):
             for prompt, seed, own in zip(prompts, seeds, legal, strict=True)
         ]
         known = {key: kept for key in keys if (kept := self.cache.get(key)) is not None}
-        rows = {key: row for row, key in enumerate(keys) if key not in known}
+        rows: dict[str, int] = {}
+        for row, key in enumerate(keys):
+            if key not in known:
+                rows.setdefault(key, row)
         if rows:
             asked = list(rows.values())
             constrained = [] if answers is None else [[answers[row] for row in asked]]
@@ -273,7 +280,10 @@ class CachedModel(_Kept[LanguageModel]):
             for key, completion in zip(rows, fresh, strict=True):
                 self.cache.put(key, completion)
                 known[key] = completion
-        return [known[key] for key in keys]
+        return [
+            known[key] if rows.get(key, row) == row else _used_again(known[key])  # what is asked once is paid once
+            for row, key in enumerate(keys)
+        ]
 
 
 class AsyncCachedModel(_Kept[AsyncLanguageModel]):

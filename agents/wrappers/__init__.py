@@ -6,6 +6,7 @@ wrapper, and a line here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
@@ -19,22 +20,18 @@ class Wrapper(NamedTuple):
     Attributes:
         path: ``"module:Class"``; it is only imported to play.
         description: what it does, in one line.
-        asks: the option that says how often the first player inside is asked for one decision; empty where it is once.
         players: how many players are inside.
         more: how many there may be besides.
     """
 
     path: str
     description: str
-    asks: str = ""
     players: int = 1
     more: int = 0
 
 
 WRAPPERS = {
-    "search": Wrapper(
-        "agents.wrappers.search:SearchPolicy", "the best of an agent's proposals by a value", "proposals"
-    ),
+    "search": Wrapper("agents.wrappers.search:SearchPolicy", "the best of an agent's proposals by a value"),
     "advised": Wrapper("agents.wrappers.advised:AdvisedPolicy", "an agent that reads another's advice", players=2),
     "imagine": Wrapper(
         "agents.wrappers.imagine:ImaginePolicy",
@@ -42,7 +39,7 @@ WRAPPERS = {
         players=2,
     ),
     "masked": Wrapper("agents.wrappers.masked:MaskedPolicy", "an agent kept to what a program allows"),
-    "router": Wrapper("agents.wrappers.router:RouterPolicy", "one of two agents for each decision", "proposals", 2, 1),
+    "router": Wrapper("agents.wrappers.router:RouterPolicy", "one of two agents for each decision", 2, 1),
 }
 
 
@@ -119,8 +116,12 @@ def wrapper(name: str) -> Any:
 
 def own_options(name: str) -> tuple[str, ...]:
     """The options that a wrapper has besides those of the players inside."""
+    return tuple(_own_parameters(name))
+
+
+def _own_parameters(name: str) -> Mapping[str, Parameter]:
     about = WRAPPERS[name]
-    return tuple(taken_by(wrapper(name), arguments=about.players + about.more).named)
+    return taken_by(wrapper(name), arguments=about.players + about.more).named
 
 
 def questions(spec: str, options: Mapping[str, Any]) -> dict[str, int]:
@@ -128,12 +129,10 @@ def questions(spec: str, options: Mapping[str, Any]) -> dict[str, int]:
     wrapped = wrapped_in(spec)
     if wrapped is None:
         return {spec: 1}
-    about, found = WRAPPERS[wrapped.name], dict[str, int]()
-    for place, inner in enumerate(wrapped.inside):
-        times = 1
-        if place == 0 and about.asks and len(wrapped.inside) == about.players:  # another player decides in its place
-            default = taken_by(wrapper(wrapped.name), arguments=about.players).named[about.asks].default
-            times = int(options.get(about.asks, default))
+    found, own = dict[str, int](), _own_parameters(wrapped.name)
+    told = {name: options.get(name, parameter.default) for name, parameter in own.items()}
+    asks = wrapper(wrapped.name).asks(len(wrapped.inside), told)
+    for inner, times in zip(wrapped.inside, asks, strict=True):
         for one, asked in questions(inner, options).items():
             found[one] = found.get(one, 0) + times * asked
     return found

@@ -6,7 +6,7 @@ whole batch to a player at once, :meth:`Around.act_async` asks for those of one 
 """
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -51,6 +51,11 @@ class Around:
     def decide(self, request: TurnRequest) -> Deciding:
         """Ask whom it takes, and return a turn. Usage and seconds are filled in from all questions."""
         raise NotImplementedError
+
+    @classmethod
+    def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
+        """How often each of so many players inside is asked for one decision at most, by the wrapper's own options."""
+        return (1,) * players
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ tell what such a model can be worth at all: :class:`TrueWorld`, by the game's ru
 :mod:`agents.analysis.world_model` measures the predictions themselves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +47,12 @@ class ImaginePolicy(Around):
         check_reads_below(player)
         super().__init__("imagine", player, world)
         self.revisions = revisions
+
+    @classmethod
+    def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
+        """The world is asked before each revision, and the player once more than that."""
+        revisions = int(options["revisions"])
+        return 1 + revisions, revisions
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ The turn says who answered (``served_by``); a run's results count in how many ep
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -82,6 +83,12 @@ class RouterPolicy(Around):
         self.route_by, self.share, self.proposals = route_by, share, proposals if route_by == "agreement" else 1
         self.least = _LEAST.get(route_by, 0.0) if least is None else least
         self._searchers = SearchPlayers()
+
+    @classmethod
+    def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
+        """The first is asked for every proposal where the rule is ``agreement``, and all others once at most."""
+        proposals = players == 2 and options["route_by"] in (None, "agreement")
+        return (int(options["proposals"]) if proposals else 1, *(1,) * (players - 1))
 
     @property
     def settings(self) -> dict[str, Any]:

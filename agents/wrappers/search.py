@@ -50,6 +50,11 @@ class SearchPolicy(Around):
         self.proposals, self.rank_by, self.rollouts = proposals, rank_by, rollouts
         self._searchers = SearchPlayers()
 
+    @classmethod
+    def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
+        """The player inside is asked for every proposal."""
+        return (int(options["proposals"]),)
+
     @property
     def settings(self) -> dict[str, Any]:
         rank_by = self.rank_by if isinstance(self.rank_by, str) else getattr(self.rank_by, "__qualname__", "a function")

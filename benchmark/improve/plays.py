@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -142,7 +142,7 @@ def _planned(
 
 
 class _Turns:
-    """Counts what a play's turns cost, and stops it above what is left."""
+    """Counts what a play's turns cost, starts no more than what is left reaches for, and stops it above that."""
 
     def __init__(self, left: Budget) -> None:
         self.spent = Spent()
@@ -157,6 +157,20 @@ class _Turns:
             if limit is not None and getattr(self.spent, unit) > limit:
                 raise Stopped(f"the budget is spent: its {unit}")
 
+    def may_start(self, in_flight: int, finished: int) -> bool:
+        """Whether what is left reaches for those in flight and another one, going by the mean of those that finished.
+
+        What is in flight when all is spent is paid for and lost: until one has finished, and where little is left, an
+        episode is alone.
+        """
+        if in_flight == 0:
+            return True
+        limits, spent = asdict(self._left), asdict(self.spent)
+        return finished > 0 and all(
+            limit is None or spent[unit] * (finished + in_flight + 1) <= limit * finished
+            for unit, limit in limits.items()
+        )
+
 
 def _go_on(folder: Path, planned: PlannedRun, meter: SpendingMeter, quiet: bool) -> None:
     recorded = _recorded(folder)
@@ -164,10 +178,10 @@ def _go_on(folder: Path, planned: PlannedRun, meter: SpendingMeter, quiet: bool)
     if left.is_spent:
         return
     turns = _Turns(left)
-    counted = None if left.tokens is None and left.calls is None else turns.count
+    counted = None if left.tokens is None and left.calls is None else turns
     with meter.timed(folder.name):
         session = open_session(planned._replace(options=replace(planned.options, run_timeout=left.seconds)))
-        ending = session.play(quiet=quiet, on_turn=counted)
+        ending = session.play(quiet=quiet, turns=counted)
     now = _recorded(folder)
     if ending.stopped is not None:  # a second call has to find spent what went into unfinished episodes
         tokens, calls = (getattr(turns.spent + recorded, unit) - getattr(now, unit) for unit in ("tokens", "calls"))

@@ -3,7 +3,7 @@
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,6 +20,7 @@ from agents.common.clock import duration
 from agents.models.served.model import NOTICES
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
+from benchmark.runs.record import Record, paid_tokens
 from benchmark.score.scores import cost
 from benchmark.show.tables.html import to_html
 from benchmark.show.tables.terminal import Sheet
@@ -38,6 +39,8 @@ class Tally:
     errors: int = 0  # unscored episodes of this process
     scored: int = 0  # scored episodes of this process
     score: float = 0.0  # the sum of the first player's returns over them
+    kept: int = 0  # episodes with a record, scored or not, those of earlier processes included
+    cost: float = 0.0  # US dollars of them
 
     @property
     def counts(self) -> str:
@@ -70,14 +73,37 @@ class Meter:
         self.tallies = {matchup: Tally(total, done.get(matchup, 0)) for matchup, total in totals.items()}
         self.tokens = {agent: [*counted, 0][:3] for agent, counted in (tokens or {}).items()}
         self.prices = prices
+        self._recorded: dict[str, list[int]] = {}  # of the tokens those of episodes that are kept
         self._started = time.monotonic()
         self._lock = Lock()  # steps are counted where they are played, what a failure cost where its episode is kept
 
     def count_tokens(self, agent: str, prompt: int, completion: int, cached: int = 0) -> None:
         with self._lock:
-            counted = self.tokens.setdefault(agent, [0, 0, 0])
-            for place, number in enumerate((prompt, completion, cached)):
-                counted[place] += number
+            _add(self.tokens, agent, (prompt, completion, cached))
+
+    def count_kept(self, record: Record) -> None:
+        """Count what an episode that is kept has cost; its tokens are counted already."""
+        agents = record["agents"]
+        tally = self.tallies.get(Matchup(record["scenario"], tuple(agents.values())), Tally(0, 0))
+        tally.kept += 1
+        for player, paid in paid_tokens(record).items():
+            tally.cost += cost(paid, self.prices.get(agents[player])) or 0.0
+            _add(self._recorded, agents[player], paid)
+
+    def mean_cost(self, matchups: Iterable[Matchup]) -> float:
+        """US dollars of an episode of these matchups, going by those that are kept; 0 where there are none."""
+        tallies = [self.tallies[matchup] for matchup in matchups]
+        return sum(tally.cost for tally in tallies) / max(1, sum(tally.kept for tally in tallies))
+
+    @property
+    def unrecorded(self) -> dict[str, list[int]]:
+        """``{agent: tokens}`` of episodes that aren't kept, of those who have any."""
+        nothing = [0, 0, 0]
+        left = {
+            agent: [max(0, paid - kept) for paid, kept in zip(counted, self._recorded.get(agent, nothing), strict=True)]
+            for agent, counted in self.tokens.items()
+        }
+        return {agent: tokens for agent, tokens in left.items() if any(tokens)}
 
     def count_episode(self, matchup: Matchup, score: float, error: str | None) -> None:
         tally = self.tallies[matchup]
@@ -110,6 +136,11 @@ class Meter:
     def seconds_left(self) -> float | None:
         """An estimate from the pace of this process; ``None`` before its first episode."""
         return self.seconds / self.finished * self.left if self.finished else None
+
+
+def _add(counted: dict[str, list[int]], agent: str, tokens: Sequence[int]) -> None:
+    before = counted.get(agent, [0, 0, 0])
+    counted[agent] = [one + more for one, more in zip(before, tokens, strict=True)]
 
 
 class Display:

@@ -5,12 +5,12 @@
 (time, money, patience) are kept.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agents.episode import EpisodeTask, Step
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
@@ -21,6 +21,16 @@ from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_record, unscored
 
 
+class TurnLimit(Protocol):
+    """A limit of the caller's, on what turns use."""
+
+    def count(self, turn: Turn) -> None:
+        """Take notice of a turn that was played here; raises :class:`Stopped` where it is one too many."""
+
+    def may_start(self, in_flight: int, finished: int) -> bool:
+        """Whether another episode may start beside those in flight, after so many; where none are in flight, it may."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """How many episodes a run may play at once, and how much time and money it may take."""
@@ -28,7 +38,7 @@ class Limits:
     max_concurrency: int | None = None  # episodes in flight; where it is ``None``, see :meth:`in_flight`
     run_timeout: float | None = None  # seconds for this process's playing, or ``None``
     max_cost: float | None = None  # US dollars for the run, earlier processes included, or ``None``
-    on_turn: Callable[[Turn], None] | None = None  # is told of every turn played here, and stops by raising `Stopped`
+    turns: TurnLimit | None = None
 
     def in_flight(self, policies: Iterable[Policy]) -> int:
         """Episodes in flight of these players, when nobody has said how many.
@@ -39,13 +49,17 @@ class Limits:
         if self.max_concurrency is not None:
             return self.max_concurrency
         here = list(policies)
-        unlimited = self.max_cost is None and self.on_turn is None
+        unlimited = self.max_cost is None and self.turns is None
         finds_its_pace = unlimited and bool(here) and all(map(is_served, here))
         return 256 if finds_its_pace else DEFAULT_CONCURRENCY
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody set was reached
     """A limit was reached; the message says which."""
+
+
+class _MoneySpent(Exception):  # noqa: N818 - likewise; what that comes to is known when nothing is in flight any more
+    """The run has cost more than it may."""
 
 
 class GaveUp(Exception):  # noqa: N818 - the other agents' run goes on
@@ -153,26 +167,29 @@ class _TeamRun:
         self._limits, self._meter, self._display, self._deadline = limits, meter, display, deadline
         # where they are elsewhere, they aren't here to be asked
         self._in_flight = limits.in_flight(self._policies[name] for name in self._team if name in self._policies)
+        scenarios = {name: plan.scenarios[name] for name, _ in seeds}
+        self._waiting = deque((scenarios[matchup.scenario], seed) for matchup, left in seeds.items() for seed in left)
         self._started = self._finished = 0
-        self._spent_before = meter.spent
         self._failures: Counter[str] = Counter()
         self._any_scored = False
         resample = folder.manifest["settings"].get("resample")
         self._noise = () if resample is None else (resample,)
 
     def play(self, elsewhere: Elsewhere | None) -> None:
-        total = sum(len(left) for left in self._seeds.values())
-        seconds = None if self._deadline is None else max(0.001, self._deadline - monotonic())
-        work = TableWork(self._seat, self._tasks(), total, seconds)
-        records = self._play_here(work) if elsewhere is None else self._counted(elsewhere(work))
-        try:
-            with closing(records):
-                for record in records:
-                    self._keep(record)
-        except TimeoutError:
-            raise Stopped(f"the run's time is up (--run-timeout {self._limits.run_timeout:g})") from None
-        if self._started < total:
-            raise Stopped(self._budget_message())
+        while self._waiting and self._affordable():  # what is in flight may cost less than it was feared to
+            seconds = None if self._deadline is None else max(0.001, self._deadline - monotonic())
+            work = TableWork(self._seat, self._tasks(), len(self._waiting), seconds)
+            records = self._play_here(work) if elsewhere is None else self._counted(elsewhere(work))
+            try:
+                with closing(records):
+                    for record in records:
+                        self._keep(record)
+            except TimeoutError:
+                raise Stopped(f"the run's time is up (--run-timeout {self._limits.run_timeout:g})") from None
+            except _MoneySpent:
+                break
+        if self._waiting or self._finished < self._started:
+            raise Stopped(self._budget_message())  # made here, where all that was in flight is counted
 
     def _play_here(self, work: TableWork) -> Generator[Record]:
         policies = {player: self._policies[name] for player, name in work.seats.items()}
@@ -198,21 +215,25 @@ class _TeamRun:
 
     def _tasks(self) -> Iterator[EpisodeTask]:
         """The tasks, as long as there is money for another episode."""
-        for matchup, left in self._seeds.items():
-            scenario = self._plan.scenarios[matchup.scenario]
-            for seed in left:
-                if not self._affordable():
-                    return
-                self._started += 1
-                yield EpisodeTask.of(scenario, seed, noise=self._noise)
+        while self._waiting and self._affordable():
+            scenario, seed = self._waiting.popleft()
+            self._started += 1
+            yield EpisodeTask.of(scenario, seed, noise=self._noise)
 
     def _affordable(self) -> bool:
-        """Whether the money reaches for what is in flight and one more, going by the finished episodes' mean cost."""
+        """Whether what is left reaches for those in flight and one more; money, going by the kept episodes' mean cost.
+
+        Until one has cost something, nobody knows what the next one will: then no more are in flight than have finished
+        without a cost, and one.
+        """
+        in_flight = self._started - self._finished
+        if self._limits.turns is not None and not self._limits.turns.may_start(in_flight, self._meter.finished):
+            return False
         if self._limits.max_cost is None:
             return True
-        in_flight = self._started - self._finished
-        each = (self._meter.spent - self._spent_before) / self._finished if self._finished else 0.0
-        return self._meter.spent + (in_flight + 1) * each <= self._limits.max_cost
+        each = self._meter.mean_cost(self._seeds)
+        known = each > 0 or in_flight <= self._finished
+        return known and self._meter.spent + (in_flight + 1) * each <= self._limits.max_cost
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
         for turn in step.turns:
@@ -224,12 +245,12 @@ class _TeamRun:
         if paid[:2] != (0, 0):
             tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
             self._meter.count_tokens(self._seat[player], *tokens)
-        if self._limits.on_turn is not None:
-            self._limits.on_turn(turn)
+        if self._limits.turns is not None:
+            self._limits.turns.count(turn)
 
     def _stop_above_budget(self) -> None:
         if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:
-            raise Stopped(self._budget_message())
+            raise _MoneySpent
 
     def _budget_message(self) -> str:
         return (
@@ -246,6 +267,7 @@ class _TeamRun:
         except ValueError as error:  # figures beyond anything real, from a server or a game
             record = unscored(record, str(error))
             self._folder.append(record)
+        self._meter.count_kept(record)
         matchup = Matchup(record["scenario"], tuple(self._team))
         self._meter.count_episode(matchup, next(iter(record["returns"].values())), record["error"])
         self._display.update()

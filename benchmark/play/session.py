@@ -17,7 +17,6 @@ from agents.common.approvals import approve
 from agents.common.interrupt import kills_interrupt
 from agents.common.redaction import Redactor
 from agents.protocol import LEGAL_ONLY, UNLISTED
-from agents.turn import Turn
 from agents.wrappers import models_inside
 from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
@@ -30,7 +29,7 @@ from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options, flag_of
 from benchmark.play.progress import Meter, choose_display, noticed, teller
-from benchmark.play.runner import Limits, play_plan
+from benchmark.play.runner import Limits, TurnLimit, play_plan
 from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
@@ -77,23 +76,23 @@ class Session:
     options: RunOptions
     redactor: Redactor
 
-    def play(self, *, quiet: bool = False, on_turn: Callable[[Turn], None] | None = None) -> Ending:
+    def play(self, *, quiet: bool = False, turns: TurnLimit | None = None) -> Ending:
         """Play what the folder lacks, show progress on standard error unless ``quiet``, and close the folder.
 
-        Whatever stops it, finished episodes are kept and the manifest says how it ended. ``on_turn`` is a limit of the
-        caller's, as :class:`Limits` has it.
+        Whatever stops it, finished episodes are kept and the manifest says how it ended. ``turns`` is a limit of the
+        caller's.
 
         Raises:
             BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
         """
         with self.folder:
-            return self._play(quiet, on_turn)
+            return self._play(quiet, turns)
 
-    def _play(self, quiet: bool, on_turn: Callable[[Turn], None] | None) -> Ending:
+    def _play(self, quiet: bool, turns: TurnLimit | None) -> Ending:
         folder, options = self.folder, self.options
         plan = Plan.from_manifest(folder.manifest)
         meter = _meter(plan, folder)
-        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, on_turn)
+        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, turns)
         growth = Growth.of(folder, options, meter)
         start_session(folder.manifest)
         folder.write_manifest()
@@ -116,12 +115,12 @@ class Session:
         except StorageError as refusal:
             stopped, error = str(refusal), refusal
         except BenchmarkError:
-            _finish(folder, "failed", [*strange, *notices])
+            _finish(folder, "failed", [*strange, *notices], meter)
             raise
         except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
             stopped, error = f"a player failed: {type(failure).__name__}: {failure}", failure
         stopped = None if stopped is None else self.redactor.scrub(stopped)
-        _finish(folder, stopped or "finished", [*strange, *notices])
+        _finish(folder, stopped or "finished", [*strange, *notices], meter)
         done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
         return Ending(folder.path, done, total, stopped, error, growth.too_wide if growth else {}, options)
 
@@ -315,22 +314,24 @@ def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
 
 def _meter(plan: Plan, folder: RunFolder) -> Meter:
     """The meter, with what is on disk already counted in."""
-    scored: set[Key] = set()
-    tokens: dict[str, list[int]] = {}
-    for _, record in folder.numbered_records():
-        key, agents = key_of(record), record["agents"]
-        if record["error"] is None:
-            scored.add(key)
-        for player, paid in paid_tokens(record).items():
-            counted = tokens.setdefault(agents[player], [0, 0, 0])
-            counted[:] = [before + more for before, more in zip(counted, paid, strict=True)]
     totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
-    done = {matchup: sum(Key(*matchup, seed) in scored for seed in seeds) for matchup, seeds in plan.seeds.items()}
-    return Meter(totals, done, folder.manifest.get("prices", {}), tokens)
+    meter = Meter(totals, {}, folder.manifest.get("prices", {}), folder.unrecorded)
+    scored: set[Key] = set()
+    for _, record in folder.numbered_records():
+        if record["error"] is None:
+            scored.add(key_of(record))
+        for player, paid in paid_tokens(record).items():
+            meter.count_tokens(record["agents"][player], *paid)
+        meter.count_kept(record)
+    for matchup, seeds in plan.seeds.items():
+        meter.tallies[matchup].done = sum(Key(*matchup, seed) in scored for seed in seeds)
+    return meter
 
 
-def _finish(folder: RunFolder, outcome: str, notices: Sequence[str]) -> None:
-    """Note the outcome; a full disk must not hide why the run ended."""
+def _finish(folder: RunFolder, outcome: str, notices: Sequence[str], meter: Meter) -> None:
+    """Note the outcome and what unfinished episodes have cost; a full disk must not hide why the run ended."""
     finish_session(folder.manifest, outcome, notices)
     with suppress(StorageError):
+        if outcome != "finished" and (unrecorded := meter.unrecorded):
+            folder.keep_unrecorded(unrecorded)
         folder.write_manifest()

@@ -14,14 +14,17 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from shlex import quote
+
+from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from agents.common.files import replacing
 from agents.common.locking import LOCK_NAME, NO_LINKS, FolderLock
 from agents.common.redaction import Redactor
-from agents.common.refusals import shown
+from agents.common.refusals import problem_of, shown
 from benchmark.errors import StorageError, UsageError, storing
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
 from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, sealed_line, to_line
@@ -29,6 +32,7 @@ from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, 
 EPISODES_NAME = "episodes.jsonl"
 DAMAGED_NAME = "episodes.damaged.jsonl"
 PROMPTS_NAME = "prompts.toml"
+SPENT_NAME = "spent.json"
 PROMPTS_FILES = "prompts*.toml"  # those of single agents, too
 
 SYNC_SECONDS = 2.0  # the most that a power cut can cost
@@ -169,8 +173,10 @@ class RunFolder:
         offset = 0
         own = self.manifest["kind"] == RUN_KIND
         if not self.episodes_path.is_file():  # a pipe under this name would keep us waiting for ever
-            repair = f"; play its episodes again: {resume_command(self.path)}" if own else ""
-            raise UsageError(f"{self.path} has no file {EPISODES_NAME}{repair}")
+            there = os.path.lexists(self.episodes_path)  # a resume couldn't write it either
+            what = f"{self.episodes_path} isn't a file" if there else f"{self.path} has no file {EPISODES_NAME}"
+            repair = f"; {'move it away, and ' * there}play its episodes again: {resume_command(self.path)}"
+            raise UsageError(what + repair * own)
         try:
             with self.episodes_path.open("rb") as lines:
                 for number, line in enumerate(lines, start=1):
@@ -233,6 +239,34 @@ class RunFolder:
         except OSError as error:
             os.ftruncate(self._file, before)
             raise StorageError(f"can't write to {self.episodes_path}: {error.strerror}") from None
+
+    @property
+    def unrecorded(self) -> dict[str, tuple[int, int, int]]:
+        """``{agent: tokens}`` of episodes that were paid for and not finished, which no record tells of.
+
+        They are those of prompts, of completions, and of the prompts those that the provider had in its cache.
+
+        Raises:
+            UsageError: the file is damaged.
+        """
+        file = self.path / SPENT_NAME
+        if not file.is_file():
+            return {}
+        try:
+            return _unrecorded_type().validate_json(file.read_bytes())
+        except ValidationError as error:
+            raise UsageError(
+                f"{file} doesn't say what unfinished episodes have cost: {problem_of(error)}; remove the file: then "
+                "that isn't counted in --max-cost"
+            ) from None
+
+    def keep_unrecorded(self, tokens: Mapping[str, Sequence[int]]) -> None:
+        """Keep what unfinished episodes have cost, in all processes that worked on the run.
+
+        Raises:
+            StorageError: the disk is full or the folder can't be written.
+        """
+        write_atomically(self.path / SPENT_NAME, self._redactor.scrub(json.dumps(tokens, indent=1)) + "\n")
 
     def sync(self) -> None:
         assert self._file is not None, "the folder is open for reading only"
@@ -314,6 +348,11 @@ class RunFolder:
             end = start
         if end < size:
             os.ftruncate(self._file, end)
+
+
+@cache
+def _unrecorded_type() -> TypeAdapter[dict[str, tuple[int, int, int]]]:
+    return TypeAdapter(dict[str, tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt]])
 
 
 def folder_name(agent: str) -> str:

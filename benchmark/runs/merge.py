@@ -6,6 +6,7 @@ before an unscored one, and then the earlier run before the later; conflicting p
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from os.path import realpath
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
             a folder is named twice, or one has a link in place of a file of prompts.
         StorageError: ``out`` can't be written.
     """
-    places = [path.resolve() for path in (*sources, out)]
+    places = [realpath(path) for path in (*sources, out)]
     for position, place in enumerate(places):
         if place in places[:position]:
             what = "--out is one of the runs to merge" if position == len(sources) else "a run is named twice"
@@ -63,6 +64,9 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
                     digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
                 if owner[key] == number:
                     target.append(record)
+        if spent := [one for folder in folders if (one := folder.unrecorded)]:
+            own = {agent: [one[agent] for one in spent if agent in one] for agent in sorted(set().union(*spent))}
+            target.keep_unrecorded({agent: [*map(sum, zip(*several, strict=True))] for agent, several in own.items()})
     conflicts = sum(len(found) > 1 for found in digests.values())
     missing = sum(key not in owner for key in plan.episodes())
     return MergeReport(len(owner), len(several), conflicts, missing)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from os.path import realpath
 from pathlib import Path
 from sys import intern
 from typing import Any
@@ -195,15 +196,18 @@ class ResultColumns:
 def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
     """Run folders and entries; a folder of folders stands for all runs and entries right inside it.
 
+    What is named twice, however it is written, is there once: its agents would else stand beside themselves.
+
     Raises:
         UsageError: a path that isn't any of these.
     """
-    found: list[Path] = []
+    found: dict[str, Path] = {}
     for given in paths:
         path = Path(given)
         inside = sorted(child.parent for child in path.glob(f"*/{MANIFEST_NAME}")) if path.is_dir() else []
-        found += inside if inside and not (path / MANIFEST_NAME).exists() else [path]
-    return found
+        for folder in inside if inside and not (path / MANIFEST_NAME).exists() else [path]:
+            found.setdefault(realpath(folder), folder)  # which takes links in a circle, too
+    return [*found.values()]
 
 
 def read_columns(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> ResultColumns:

@@ -79,6 +79,16 @@ def test_results_of_several_folders(workplace):
         benchmark.read_results("nowhere")
 
 
+def test_a_folder_that_is_named_twice_is_read_once(small, textbench):
+    Path("link").symlink_to("small")
+    shown = textbench("leaderboard", "small").out
+    for again in ("small", "./link", Path("small").resolve(), "."):  # the last is a folder of folders
+        assert textbench("leaderboard", "small", again).out == shown
+    Path("circle").symlink_to("circle")
+    for command in (("leaderboard", "circle"), ("merge", "circle", "--out", "both")):
+        assert "there is no circle" in textbench(*command).err
+
+
 def test_without_pandas_there_is_advice(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(benchmark.UsageError, match=r"data frames need pandas: pip install .*\[pandas\]"):

@@ -79,10 +79,11 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
                     letters += len(seeds) * seat.prompt_letters
         price = prices.get(name)
         times = sum(asked[name].values())
-        answers = times * decisions * answers_at_most(options.protocol)
+        tries = answers_at_most(options.protocol)  # each of which is sent the prompt again
+        answers = times * decisions * tries
         tokens = round(times * letters / LETTERS_PER_TOKEN), round(answers * _longest(name, options))
         dollars = None if price is None else (tokens[0] * price["input"] / 1e6, tokens[1] * price["output"] / 1e6)
-        prompts, most = (None, None) if dollars is None else (dollars[0], sum(dollars))
+        prompts, most = (None, None) if dollars is None else (dollars[0], tries * dollars[0] + dollars[1])
         estimates.append(Estimate(name, round(decisions), *tokens, price, prompts, most))
     return estimates
 

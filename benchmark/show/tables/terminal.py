@@ -249,10 +249,17 @@ def printable(text: str) -> str:
     )
 
 
+class _Stdout(Console):
+    """Leaves a reader that has gone, as ``head`` has, to :func:`benchmark.cli.main`: rich would exit with code 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def stdout_console() -> Console:
     """The console for results: as wide as the terminal; wide enough for every table in a file or a pipe."""
-    console = Console(highlight=False, force_jupyter=False)  # in a notebook, too, what is printed is text
-    return console if console.is_terminal else Console(highlight=False, force_jupyter=False, width=180)
+    console = _Stdout(highlight=False, force_jupyter=False)  # in a notebook, too, what is printed is text
+    return console if console.is_terminal else _Stdout(highlight=False, force_jupyter=False, width=180)
 
 
 def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:

@@ -49,8 +49,10 @@ def test_sampled_decoding_is_drawn_anew_unless_asked_otherwise(tmp_path):
 def test_equal_prompts_of_a_batch_are_generated_once_and_order_is_kept(tmp_path):
     model = cached(counting_model(), ResponseCache(tmp_path / "c"))
     other = (Message("user", "other"),)
-    texts = [c.response for c in model.generate([PROMPT, other, PROMPT], GREEDY, [(0,), (1,), (2,)])]
-    assert texts == ["answer 0", "answer 1", "answer 0"]
+    for used_before in (False, True):
+        turns = model.generate([PROMPT, other, PROMPT], GREEDY, [(0,), (1,), (2,)])
+        assert [turn.response for turn in turns] == ["answer 0", "answer 1", "answer 0"]
+        assert [turn.usage.cached for turn in turns] == [used_before, used_before, True]
 
 
 def test_everything_of_a_completion_survives_and_errors_are_not_kept(tmp_path):

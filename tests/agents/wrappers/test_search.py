@@ -173,4 +173,7 @@ def test_what_is_inside_is_what_counts() -> None:
     assert not is_paid("search(tiny)")
     assert questions("search(search(tiny))", {"proposals": 3}) == {"tiny": 9}
     assert questions("search(tiny)", {}) == {"tiny": 8}
+    assert questions("imagine(openai:a, openai:b)", {"revisions": 5}) == {"openai:a": 6, "openai:b": 5}
+    assert questions("advised(imagine(a, b), b)", {}) == {"a": 2, "b": 2}
+    assert questions("router(a, b)", {"route_by": "share"}) == {"a": 1, "b": 1}
     assert {"proposals", "rank_by", "temperature"} <= options_taken("search(tiny)")[0].keys()

@@ -259,6 +259,23 @@ def test_a_closed_pipe_is_no_error(small_run):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("replay", "small", "--plain"),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (("list",), ("export", "small", "--csv", "-"))),
+    ],
+)
+def test_who_stops_reading_makes_no_error(small_run, command):
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = [sys.executable, "-m", "benchmark.cli", *command]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with os.fdopen(writing, "w") as closed:
+        done = subprocess.run(process, stdout=closed, stderr=subprocess.PIPE, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_doctor_names_what_is_missing_and_the_command_for_it(textbench):
     document = json.loads(textbench("doctor", "--json").out)
     agents = {agent["spec"]: agent["missing"] for agent in document["agents"]}

@@ -8,6 +8,7 @@ import pytest
 
 from agents.common.locking import LOCK_NAME
 from agents.prompt_texts import PromptTexts
+from benchmark.runs.folder import RunFolder
 from tests.benchmark.improve.heeding_server import ADVICE
 
 GEPA = ("gepa", "--set", "seeds=6", "--set", "batch=2", "--set", "rounds=3", "--set", "parts=opening")
@@ -80,6 +81,16 @@ def test_a_spent_budget_ends_it_with_the_best_so_far(improve, method):
     assert done.code == 0, done.err
     assert "the budget is spent: " in done.err
     assert about()["changed"] is False
+
+
+@pytest.mark.parametrize(("unit", "most"), [("calls", 130), ("tokens", 60_000)])
+def test_no_more_is_in_flight_than_the_budget_reaches_for(improve, unit, most):
+    done = improve(LIBRARY, "openai:wise", f"--budget-{unit}", most, "--set", "seeds=50")
+    assert done.code == 0, done.err
+    assert "the budget is spent: " in done.err
+    assert about()["spent"][unit] < 1.2 * most
+    (folder,) = Path("better/plays").iterdir()
+    assert len(RunFolder.open(folder).index()) > 0
 
 
 def test_who_can_not_reflect_and_what_is_no_option_is_one_sentence(improve):

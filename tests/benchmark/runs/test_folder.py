@@ -123,7 +123,9 @@ def test_episodes_that_arent_in_a_file_are_one_sentence(folder, make):
     folder.close()
     folder.episodes_path.unlink()
     make(folder.episodes_path)
-    with pytest.raises(UsageError, match=r"run has no file episodes\.jsonl; play its episodes again: textbench resume"):
+    there = folder.episodes_path.exists()
+    what = r"episodes\.jsonl isn't a file; move it away, and" if there else r"run has no file episodes\.jsonl;"
+    with pytest.raises(UsageError, match=f"{what} play its episodes again: textbench resume"):
         list(RunFolder.open(folder.path).records())
 
 

@@ -46,3 +46,11 @@ def test_a_budget_for_reasoning_counts_and_players_without_a_model_do_not(textbe
     (one,) = json.loads(done.out)["estimates"]
     assert one["completion_tokens_at_most"] == pytest.approx(356 * one["decisions"], rel=0.01)
     assert "estimates" not in json.loads(textbench("run", "--agent", "random", "--dry-run", "--json").out)
+
+
+def test_prompts_are_paid_once_for_every_answer_that_a_protocol_allows(textbench):
+    Path("prices.toml").write_text('[prices."m"]\ninput = 2.0\noutput = 8.0\n')
+    command = ("run", "--agent", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--scenario", "frozen-lake")
+    options = ("--prices", "prices.toml", "--protocol", "retry:5", "--dry-run", "--json")
+    (one,) = json.loads(textbench(*command, *options).out)["estimates"]
+    assert one["cost_at_most"] == pytest.approx(6 * one["cost_of_prompts"] + one["completion_tokens_at_most"] * 8 / 1e6)

@@ -1,12 +1,14 @@
 """What is paid for is counted, whatever became of it: behind a real local server, which knows what it has served."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from agents.models.served import pacing
 from benchmark.runs.folder import RunFolder
+from benchmark.runs.record import paid_tokens
 from tests.agents.openai_server import OpenAIServer
 
 LAKE = ("--scenario", "frozen-lake", "--max-concurrency", 1)
@@ -80,3 +82,59 @@ def test_what_the_cache_answers_inside_of_a_wrapper_or_beside_others_is_free(tex
         second = textbench("run", *play, "--base-url", server.base_url, *options, "--out", "b")
         assert server.served["ok"] == asked > 0
     assert cost_of(second) == 0
+
+
+def spent_so_far(message):
+    return float(re.search(r"([\d.]+) USD spent of --max-cost", message)[1])
+
+
+def costs_of(folder):
+    """What each episode that is kept has cost."""
+    return [
+        sum(sum(one[:2]) for one in paid_tokens(each).values()) / 1000
+        for each in RunFolder.open(Path(folder)).records()
+    ]
+
+
+def test_what_an_unfinished_episode_has_cost_counts_in_the_next_process(textbench):
+    with OpenAIServer() as server:
+        options = ("--base-url", server.base_url, "--episodes", 20, *LAKE, *PRICED)
+        first = textbench("run", "--agent", "m=openai:m", *options, "--max-cost", 0.4, "--out", "r")
+        paid = server.tokens_served / 1000
+        assert "0 of 20 episodes are kept" in first.err
+        assert spent_so_far(first.err) == pytest.approx(paid, abs=1e-4)
+        assert RunFolder.open(Path("r")).unrecorded.keys() == {"m"}
+        again = textbench("resume", "r", "--quiet")
+        assert server.tokens_served / 1000 == paid
+        assert spent_so_far(again.err) == pytest.approx(paid, abs=1e-4)
+        assert textbench("resume", "r", "--quiet", "--max-cost", 100).code == 0
+        whole = server.tokens_served / 1000
+    assert sum(costs_of("r")) + paid == pytest.approx(whole)
+
+
+def test_until_an_episode_has_finished_no_other_one_is_paid_for(textbench):
+    with OpenAIServer(latency=0.01) as server:
+        options = ("--base-url", server.base_url, "--scenario", "frozen-lake", "--episodes", 50, *PRICED)
+        done = textbench("run", "--agent", "openai:m", *options, "--max-cost", 10, "--out", "r")
+        paid = server.tokens_served / 1000
+    costs = costs_of("r")
+    assert len(costs) > 1
+    assert spent_so_far(done.err) == pytest.approx(paid, abs=1e-4)
+    assert paid < 10 + max(costs)
+
+
+def test_a_merged_run_knows_what_was_spent(textbench):
+    with OpenAIServer() as server:
+        options = ("--base-url", server.base_url, "--episodes", 3, *LAKE, *PRICED, "--max-cost", 0.4)
+        for offset in (0, 3):
+            textbench("run", "--agent", "m=openai:m", *options, "--seed-offset", offset, "--out", f"r{offset}")
+        assert textbench("merge", "r0", "r3", "--out", "both").code == 0
+        paid = sum(sum(tokens[:2]) for tokens in RunFolder.open(Path("both")).unrecorded.values())
+        assert paid == server.tokens_served
+
+
+def test_a_damaged_record_of_what_was_spent_is_a_sentence(textbench, small_run):
+    (small_run / "spent.json").write_text('{"m": [1, -2, 0]}')
+    done = textbench("resume", small_run)
+    assert done.code == 2
+    assert "spent.json doesn't say what unfinished episodes have cost: m.1" in done.err
