@@ -9,7 +9,7 @@ A folder may come from anybody. It brings no code, and what it names of servers 
 has named it, too: with ``--set``, or in the command that made the folder here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from agents.common.approvals import Claim, approve, open_claims
 from agents.common.files import replacing
 from agents.common.toml import read_toml, to_toml
 from agents.load import options_taken
-from agents.wrappers import innermost, with_innermost
+from agents.wrappers import innermost, own_options, with_innermost, wrapped_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, AgentTable
 from benchmark.play.agents.options import read_sets, together
@@ -49,7 +49,7 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
         spec = with_innermost(agent.spec, partial(_given, specs))
         texts.append(f"{agent.name}={spec}" if tables else text)
         if tables:
-            own[agent.name] = _agreed(agent.spec, tables)
+            own[agent.name] = _agreed(agent, tables, given.get(agent.name, {}))
     if not own:
         return options
     return replace(options, agents=tuple(texts), agent_options=together(own, options.agent_options) or None)
@@ -66,21 +66,40 @@ def _opened(folder: Path, name: str, given: Mapping[str, Any]) -> AgentTable:
     return _resolved(folder, table)
 
 
-def _agreed(spec: str, tables: Mapping[str, AgentTable]) -> AgentTable:
-    """The options of all folders inside of one agent, for whom they hold together.
+def _agreed(agent: AgentSpec, tables: Mapping[str, AgentTable], given: Mapping[str, Any]) -> AgentTable:
+    """The options of all folders inside of one agent, for all of whom they hold.
 
     Raises:
-        UsageError: two of them contradict each other.
+        UsageError: a folder's option would also be that of somebody whose own it isn't.
     """
     agreed: AgentTable = {}
     for inner, table in tables.items():
         for option, value in without_spec(table).items():
-            if agreed.setdefault(option, value) != value:
+            others = () if option in given else _others_taking(option, value, agent.spec, inner, tables)
+            if (other := next(iter(others), None)) is not None:
                 raise UsageError(
-                    f"{spec}: {Path(inner) / AGENT_NAME} has {option} = {value!r}, another agent inside "
-                    f"{agreed[option]!r}; options hold for all agents inside of one, so their folders have to agree"
+                    f"{agent.spec}: {Path(inner) / AGENT_NAME} has {option} = {value!r}, which would hold for {other} "
+                    "too, as options do for all agents inside of one: give it to each of them, or say what is to hold "
+                    f"for all with --set {agent.name}.{option}=..."
                 )
+            agreed[option] = value
     return agreed
+
+
+def _others_taking(option: str, value: Any, spec: str, mine: str, tables: Mapping[str, AgentTable]) -> Iterator[str]:
+    """Who else in a spec, the wrappers among them, takes an option without having that value for its own."""
+    if (wrapped := wrapped_in(spec)) is not None:
+        if option in own_options(wrapped.name):
+            yield wrapped.name
+        for inner in wrapped.inside:
+            yield from _others_taking(option, value, inner, mine, tables)
+    elif spec != mine and tables.get(spec, {}).get(option) != value:
+        try:
+            taken, takes_others = options_taken(tables.get(spec, {}).get("spec", spec))
+        except (ValueError, ImportError) as error:
+            raise UsageError(" ".join(str(error).split())) from None
+        if takes_others or option in taken:
+            yield spec
 
 
 def is_agent_folder(spec: str) -> bool:
