@@ -118,6 +118,11 @@ def test_options_are_those_of_the_function_with_its_types():
     assert checked("offline", {"learn_from": "a,b", "top": "0.5"})["learn_from"] == ["a", "b"]
     with pytest.raises(UsageError, match="must be a whole number, got 'x'"):
         checked("imitate", {"examples": "x"})
+    for method, option, value in (("imitate", "examples", 0), ("imitate", "examples", -5), ("gepa", "seeds", 0)):
+        with pytest.raises(UsageError, match=f"option {option} of {method} must be at least 1, got {value}"):
+            checked(method, {option: value})
+    with pytest.raises(UsageError, match="option rank of offline must be at least 0, got -1"):
+        checked("offline", {"rank": -1})
     with pytest.raises(UsageError, match="no option of offline named 'methd'; did you mean 'method'"):
         checked("offline", {"methd": "filtered"})
     with pytest.raises(UsageError, match="the option method of offline must be one of"):
