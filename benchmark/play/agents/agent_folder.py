@@ -9,7 +9,7 @@ A folder may come from anybody. It brings no code, and what it names of servers 
 has named it, too: with ``--set``, or in the command that made the folder here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,8 @@ from typing import Any, get_args
 from agents.common.approvals import Claim, approve, open_claims
 from agents.common.files import replacing
 from agents.common.toml import read_toml, to_toml
-from agents.load import options_taken
+from agents.load import BASELINES, options_taken
+from agents.models.provider import providers
 from agents.wrappers import innermost, own_options, with_innermost, wrapped_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, AgentTable
@@ -156,17 +157,40 @@ def _read(folder: Path) -> AgentTable:
 def _resolved(folder: Path, table: AgentTable) -> AgentTable:
     """The table with the paths of what lies in the folder."""
 
-    def resolved(inner: str) -> str:
-        provider, _, name = inner.partition(":")
-        return f"{provider}:{folder / name}" if name and (folder / name).exists() else inner  # hf:model
+    def resolved(name: str) -> str:
+        return str(folder / name) if (folder / name).exists() else name
 
-    table = {**table, "spec": with_innermost(table["spec"], resolved)}
+    return _placed(folder, table, lambda provider, name: resolved(name), resolved)
+
+
+def from_anywhere(table: AgentTable) -> AgentTable:
+    """The table with the whole paths of what it names here, which hold in whatever folder it is read."""
+
+    def whole(name: str) -> str:
+        path = Path(name).expanduser()
+        return str(path.absolute()) if path.exists() else name
+
+    def whole_of(provider: str, name: str) -> str:
+        about = providers().get(provider) or BASELINES.get(provider)
+        return whole(name) if about is not None and about.takes.startswith(("PATH", "FILE")) else name
+
+    return _placed(Path(), table, whole_of, whole)
+
+
+def _placed(
+    folder: Path, table: AgentTable, model: Callable[[str, str], str], file: Callable[[str], str]
+) -> AgentTable:
+    """The table with other paths of the files that it names, and of models and programs, ``hf:model``."""
+
+    def placed(inner: str) -> str:
+        provider, _, name = inner.partition(":")
+        return f"{provider}:{model(provider, name)}" if name else inner
+
+    table = {**table, "spec": with_innermost(table["spec"], placed)}
     types = _options_of(folder, table["spec"])
     paths = {option for option, kind in types.items() if Path in get_args(kind)} | {"adapter"}
     return {
-        option: str(folder / value)
-        if option in paths and isinstance(value, str) and value and (folder / value).exists()
-        else value
+        option: file(value) if option in paths and isinstance(value, str) and value else value
         for option, value in table.items()
     }
 

@@ -14,6 +14,7 @@ from benchmark.errors import UsageError
 from benchmark.improve import IMPROVERS, checked
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
 from benchmark.improve.improver import ImprovementTask
+from benchmark.play.agents.agent_folder import from_anywhere
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
 
 NO_LIMIT = Budget()
@@ -209,3 +210,19 @@ def test_killed_at_any_moment_it_goes_on_and_ends_as_if_nothing_had_happened(tex
     assert textbench(*LIBRARY, "--out", "killed").code == 0
     assert files(Path("killed")) == files(Path("whole"))
     assert SCENARIOS["frozen-lake"].first_seed > max(TRAINING_SEEDS)
+
+
+def test_what_the_agent_names_here_is_named_by_whole_paths(textbench, workplace):
+    """Else its folder would name nothing, or something else, wherever it is moved."""
+    for name in ("model", "openai"):
+        Path(name).mkdir()
+    Path("mask.py").write_text("def allowed(observation, legal):\n    return legal\n")
+    here = Path.cwd()
+    table = {"spec": "masked(hf:model)", "program": "mask.py", "prompts": "brief", "temperature": 0.5}
+    assert from_anywhere(table) == {**table, "spec": f"masked(hf:{here}/model)", "program": f"{here}/mask.py"}
+    for spec in ("openai:openai", "hf:org/model", "tiny"):
+        assert from_anywhere({"spec": spec}) == {"spec": spec}
+    command = ("improve", "offline", "--agent", "program:mine.py", "--scenario", "frozen-lake", "--quiet")
+    Path("mine.py").write_text("def act(observation, legal):\n    return legal[0]\n")
+    assert textbench(*command, "--set", "method=context").code == 2
+    assert textbench(*command, "--set", "method=context").err.count(str(here / "mine.py")) == 1
