@@ -31,6 +31,8 @@ SHORT = MSGRPOConfig(
     keep_checkpoints=9, kl_coefficient=0.1, preflight_episodes=0, min_valid_share=0, scenarios=("TestCorridor-v0",),
 )  # fmt: skip
 
+BASE = "base_model_name_or_path"
+
 
 @pytest.fixture
 def warm(tokenizer: Any, make_llama: Any, tmp_path: Path) -> Path:
@@ -93,6 +95,13 @@ def test_an_adapter_of_a_folder_here_is_loaded_from_anywhere(
     trainer = trainer_of(replace(config, model=named, lora_rank=2))
     save_pretrained(trainer.model, "made")
     trainer.tokenizer.save_pretrained("made")
+    settings = Path("made/adapter_config.json")
+    told = json.loads(settings.read_text())
+    settings.write_text(json.dumps(told | {BASE: named}))  # as others write it
+    again, _ = load_model("made", dtype="float32", device="cpu")
+    save_pretrained(again, "again")
+    assert json.loads(Path("again/adapter_config.json").read_text())[BASE] == told[BASE]
+    settings.write_text(json.dumps(told))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)

@@ -73,12 +73,14 @@ def load_model(
     finally:
         if bars:
             transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-    model.name_or_path = _from_anywhere(named, base)  # what adapters that are saved later name as their base
+    model.name_or_path = lasting = _from_anywhere(named, base)  # what adapters that are saved later name as their base
     if adapter is not None:
         try:
             model = put_on(model, adapter)
         except SafetensorError as error:
             raise damaged(adapter, error) from error
+        if below is not None:
+            model.peft_config["default"].base_model_name_or_path = lasting
     setattr(model, LOADED_FROM, source if adapter is None else adapter)
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
 
@@ -88,10 +90,10 @@ def _from_anywhere(named: str, base: str) -> str:
 
     That isn't the folder of what is in a cache.
     """
-    file = named.removeprefix("hf:").removeprefix("gguf:")
-    path = Path(file).expanduser()
-    here = path.is_file() if named.startswith("gguf:") else path.is_dir() and path == Path(base).expanduser()
-    return f"{named.removesuffix(file)}{path.absolute()}" if here else named
+    kind = "gguf:" if named.startswith("gguf:") else ""
+    path = Path(named.removeprefix(kind).removeprefix("hf:")).expanduser()
+    here = path.is_file() if kind else path.is_dir() and path == Path(base).expanduser()
+    return f"{kind}{path.absolute()}" if here else named
 
 
 def damaged(folder: str, error: SafetensorError) -> ValueError:
