@@ -19,11 +19,13 @@ def replacing(file: Path, mode: str = "w") -> Iterator[IO[Any]]:
 
     An error in the block leaves the old file as it was. The draft is synced to the device before it is renamed, since
     some file systems would otherwise keep the new name and lose the content in a power cut. ``mode`` is ``"w"`` for
-    UTF-8 text, or ``"wb"`` for bytes.
+    UTF-8 text, or ``"wb"`` for bytes. A link is replaced itself, as one in a stranger's folder may lead anywhere.
 
     Raises:
-        OSError: the disk is full, or the folder can't be written.
+        OSError: the disk is full, the folder can't be written, or ``file`` is a device or a pipe.
     """
+    if file.exists() and not (file.is_file() or file.is_dir() or file.is_symlink()):
+        raise OSError(errno.EINVAL, "it is a device or a pipe, and what is accepted is a file", str(file))
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         with draft.open(mode, encoding=None if "b" in mode else "utf-8") as stream:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.models.answers import CLOSED_BY_A_BUDGET
 from agents.models.base import NotLoaded
-from agents.models.local.loading.adapters import base_of, check_peft
+from agents.models.local.loading.adapters import base_of, check_peft, of_a_base
 from agents.models.local.loading.card import Card, read_card
 from agents.models.local.loading.places import find_place
 from agents.models.provider import Provider, check_source
@@ -62,7 +62,10 @@ def check(path_or_repo: str, *, adapter: str | None = None, **options: Any) -> N
     """Refuse what is known to be wrong with a model, or with what it stands on, before it is loaded."""
     base = base_of(find_place(path_or_repo))
     if base is not None:
-        check_source(base)
+        try:
+            check_source(base)
+        except (OSError, ValueError) as error:
+            raise of_a_base(path_or_repo, error) from None
     if adapter is not None or base is not None:
         check_peft(adapter or path_or_repo)
     return unloaded(path_or_repo, **options)

@@ -15,6 +15,7 @@ program's names as its first argument.
 
 import builtins
 import ctypes
+import decimal
 import importlib
 import json
 import os
@@ -138,6 +139,23 @@ def _import(name: str, names: Any = None, locals: Any = None, wanted: Any = (), 
 _BUILTINS = {name: one for name, one in vars(builtins).items() if name not in HIDDEN} | {"__import__": _import}
 
 
+def draws_from_the_seed() -> random.Random:
+    """Have generators without a seed, and those of the system, seeded by the one that is returned, in this process."""
+    fresh, seed = random.Random(), random.Random.seed
+
+    def seeded(self: random.Random, a: Any = None, version: int = 2) -> None:
+        seed(self, fresh.getrandbits(128) if a is None else a, version)
+
+    class SystemRandom(random.Random):
+        def seed(self, *unused: Any, **more: Any) -> None:
+            seeded(self)
+
+    vars(random)["SystemRandom"] = SystemRandom
+    setattr(random.Random, "seed", seeded)  # noqa: B010 - a method, which mypy wouldn't have assigned
+    random.seed = random._inst.seed
+    return fresh
+
+
 class Program:
     """A source that is run anew for every call, so that a call depends on its arguments alone.
 
@@ -150,6 +168,10 @@ class Program:
     def __init__(self, source: str, harness: str, seconds: float) -> None:
         self._source, self._seconds = source, seconds
         self._code: CodeType | None = None
+        self._fresh = draws_from_the_seed()  # before it is kept how the modules are
+        shared = [one for name, one in sys.modules.items() if {name, name.partition(".")[0]} & {*MODULES}]
+        self._shared = [(vars(one), dict(vars(one))) for one in shared if isinstance(one, ModuleType)]
+        self._context = decimal.getcontext().copy()
         self._harness = ModuleType("harness")
         exec(harness, self._harness.__dict__)
 
@@ -159,6 +181,11 @@ class Program:
 
     def call(self, function: str, arguments: list[Any], seed: Any) -> Any:
         """What a function of the harness returns, or of the program where the harness has none of this name."""
+        for names_now, names_before in self._shared:  # an earlier call may have left something in a module
+            names_now.clear()
+            names_now.update(names_before)
+        decimal.setcontext(self._context.copy())
+        self._fresh.seed(repr(seed))
         random.seed(repr(seed))
         trusted = getattr(self._harness, function, None)
         names = self._names()
@@ -169,7 +196,7 @@ class Program:
         if self._code is None:
             self._code = compile(self._source, f"<{NAME}>", "exec")
         module = sys.modules[NAME] = ModuleType(NAME)  # data classes look for their module
-        module.__dict__["__builtins__"] = _BUILTINS
+        module.__dict__["__builtins__"] = dict(_BUILTINS)
         exec(self._code, module.__dict__)
         return module
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from agents.baselines.search import SearchPlayers
-from agents.policy import as_requests
-from agents.turn import Policy, Turn, TurnRequest
+from agents.baselines.search import SearchPlayers, search_player_of
+from agents.policy import as_requests, lists_actions
+from agents.turn import Policy, Turn, TurnRequest, request_in
 from agents.wrappers.around import Around, Deciding, Question, action_named, check_reads_below
+from textgames.tsmg import TSMG
 
 ASKED = "The player answers: {action}\nWhat is shown next?"
 """What stands below an observation where a world model is asked; see :func:`asked_after`."""
@@ -88,6 +89,20 @@ class TrueWorld:
 
     def __init__(self) -> None:
         self._searchers = SearchPlayers()
+
+    def check_game(self, game: TSMG[Any]) -> None:
+        """Raise a ValueError for a game whose next observation can't be told from what is shown and one answer."""
+        name = type(game).__name__
+        if not lists_actions(game):
+            raise ValueError(f"{self.name} can't tell what comes next in {name}, which doesn't list its actions")
+        start = game.initial_state(np.random.default_rng(0))
+        player, *others = game.to_move(start)
+        if others:
+            raise ValueError(f"{self.name} can't tell what comes next in {name}, whose players answer at the same time")
+        try:
+            search_player_of(game).state(request_in(game, start, player))
+        except ValueError as error:
+            raise ValueError(f"{self.name} can't read {name}: {error}") from None
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
         return [Turn(self._next(request)) for request in as_requests(requests)]

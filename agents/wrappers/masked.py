@@ -61,7 +61,7 @@ def _kept(request: TurnRequest, turn: Turn, answer: Answer) -> Turn:
     if not allowed or not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
         told = answer if answer.error else Answer(error=f"{FUNCTION} returned {allowed!r:.80}, which names no actions")
         response = turn_of_answer(told, FUNCTION).response
-    elif action_named(request, turn.response) in allowed:
+    elif action_named(request, turn.response) in {name.strip().casefold() for name in allowed}:  # as games read them
         return turn
     else:  # what was said stays in the record
         response = f"<think>{without_tags(turn.response)}</think><action>{allowed[0]}</action>"

@@ -17,6 +17,7 @@ What decides (``route_by``):
 The turn says who answered (``served_by``); a run's results count in how many episodes each did.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -79,6 +80,9 @@ class RouterPolicy(Around):
             raise ValueError(f"proposals is a whole number of at least 1, got {proposals!r}")
         if not 0 <= share <= 1:
             raise ValueError(f"share is a number from 0 to 1, got {share!r}")
+        if least is not None and not (0 <= least < math.inf and (least <= 1 or route_by != "agreement")):
+            accepted = "from 0 to 1, a share of the proposals" if route_by == "agreement" else "of at least 0, a loss"
+            raise ValueError(f"least is a number {accepted}, got {least!r}")
         super().__init__("router", first, second, *([] if chooser is None else [chooser]))
         self.route_by, self.share, self.proposals = route_by, share, proposals if route_by == "agreement" else 1
         self.least = _LEAST.get(route_by, 0.0) if least is None else least

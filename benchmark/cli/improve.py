@@ -97,7 +97,7 @@ def _agent(args: Namespace) -> "AgentTable":
 
     from agents.common.redaction import url_secrets
     from benchmark.errors import UsageError
-    from benchmark.play.agents.agent_folder import with_agent_folders
+    from benchmark.play.agents.agent_folder import from_anywhere, with_agent_folders
     from benchmark.play.agents.objects import AgentSpec
     from benchmark.play.agents.options import with_agent_options
     from benchmark.play.agents.players import Players
@@ -112,7 +112,7 @@ def _agent(args: Namespace) -> "AgentTable":
     if url_secrets(checked.by_agent.get(agent.name, {}).get("base_url") or ""):
         raise UsageError("the server's address holds a secret, and is kept in the agent's folder: set OPENAI_BASE_URL")
     Players([agent], checked).check_unmade()
-    return {"spec": agent.spec, **checked.by_agent.get(agent.name, {})}
+    return from_anywhere({"spec": agent.spec, **checked.by_agent.get(agent.name, {})})
 
 
 def _evaluated(args: Namespace, improvement: "Improvement", output: "Output") -> int:

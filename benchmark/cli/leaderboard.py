@@ -34,8 +34,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Print the scores, or write the page."""
     from benchmark.cli.output import Output
+    from benchmark.errors import UsageError
     from benchmark.results import read_results
 
+    if args.html == "-":
+        raise UsageError("--html takes a file, such as page.html, got '-'")
     output = Output(args.json, args.quiet, args.stats)
     results = read_results(*given_or_newest(args.sources, output), agents=args.agent or (), quiet=args.quiet)
     if args.html:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
-from benchmark.errors import unknown_name
+from benchmark.errors import UsageError, unknown_name
 
 
 class Improver(NamedTuple):
@@ -39,6 +39,10 @@ IMPROVERS = {
         "benchmark.improve.methods.code_model:improve", "let a language model write the rules that a planner plays by"
     ),
 }
+
+
+MAY_BE_NONE = ("rank", "rounds", "shown", "tries")
+"""Options that may be 0; of all other whole numbers 0 would leave nothing to learn from."""
 
 
 def find_improver(name: str) -> Callable[..., dict[str, Any]]:
@@ -72,4 +76,8 @@ def checked(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         option: typed_option(f"the option {option} of {name}", value, type_of(function, option))
         for option, value in given.items()
     }
+    for option, value in own.items():
+        least = 0 if option in MAY_BE_NONE else 1
+        if isinstance(value, int) and not isinstance(value, bool) and value < least:
+            raise UsageError(f"the option {option} of {name} must be at least {least}, got {value}")
     return {option: own.get(option, known[option].default) for option in known}

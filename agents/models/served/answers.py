@@ -24,7 +24,7 @@ from typing import Any
 
 from agents.models.reasoning import NOT_BEGUN, Begun, end_of_response, split_reasoning
 from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Turn, Usage
-from textgames.texts.actions import THOUGHT
+from textgames.texts.actions import THINK, THOUGHT
 
 MAX_ANSWER_BYTES = 2**20
 """The most that is read of an answer. 256 tokens are some kilobytes; the rest is room for a long visible reasoning."""
@@ -189,10 +189,14 @@ def completion_of(
 
     ``stops`` and ``choice`` are as in :func:`with_stop_string`. Reasoning that the server left in the text goes to that
     which it gave apart. What ended in the middle of reasoning has no response, not even the string that it ended at.
+    A text that closes more reasoning than it opens went on from a ``<think>`` of the chat template's.
     """
-    text = writable(text)
-    if finish_reason in ("stop", "length") and (end := end_of_response(text, stops, begun.text)) is not None:
-        text, finish_reason = text[:end], "stop"
+    text, behind = writable(text), 0
+    if not begun.prefix and text.count(THOUGHT) > text.count(THINK):
+        begun, behind = Begun(opening="open"), text.rindex(THOUGHT) + len(THOUGHT)
+    before = text[:behind] or begun.text
+    if finish_reason in ("stop", "length") and (end := end_of_response(text[behind:], stops, before)) is not None:
+        text, finish_reason = text[: behind + end], "stop"
     inside, text = split_reasoning(text, begun.opening)
     reasoning = "\n\n".join(part for part in (reasoning, inside) if part)
     if finish_reason == "stop" and not (reasoning and not text):

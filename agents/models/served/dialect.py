@@ -13,7 +13,7 @@ from agents.models.reasoning import NOT_BEGUN, Begun, asks_for_reasoning, check_
 from agents.models.served.answers import error_message
 from agents.models.served.routes import ROUTES, RouteName
 from agents.turn import Prompt, Turn, prefix_of
-from textgames.texts.actions import THINK, behind_thoughts
+from textgames.texts.actions import OPEN_TAG, THINK, behind_thoughts
 
 OMITTABLE = ("temperature", "top_p", "stop", "max_tokens", "seed")
 """What a user may have left out."""
@@ -50,6 +50,8 @@ class Dialect:
             string in its reasoning from the one that ends the response, so none is sent to a model that does.
         stopped_thinking: whether a response was stopped in a ``<think>`` that the prompt asks for; then none is sent
             either.
+        suspects: whether a response may have been stopped in reasoning that the chat template had opened, which its
+            text alone can't tell; one without a stop string does, and is asked for once.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Dialect:
         asked = asks_for_reasoning(arguments)
         self.thinks = True if asked is None and thinking_budget is not None else asked
         self.stopped_thinking = False
+        self.suspects: bool | None = None  # None until there was a response to suspect
 
         chosen: dict[str, tuple[Any, Any]] = {"route": (route, "auto"), "reasoning_effort": (effort, None)}
         chosen |= {"reasoning_tokens": (reasoning_tokens, None), "thinking_budget": (thinking_budget, None)}
@@ -106,7 +109,7 @@ class Dialect:
     ) -> dict[str, Any]:
         """The fields as this server wants them, with the limit and the seed."""
         route, absent = ROUTES[self.route], self.omit.union(self.left_out)
-        if begun.opening != "none" or self.stopped_thinking:
+        if begun.opening != "none" or self.stopped_thinking or self.suspects:
             absent |= {"stop"}
         if self.route == "chat":
             fields |= self._of_template
@@ -155,8 +158,13 @@ class Dialect:
         """Take notice of a response that was stopped in reasoning; what was learnt, or ``None``.
 
         A ``<think>`` that is open is the model's own where the prompt doesn't ask for one. Where it does, a response
-        that ends in it without a stop string has ended by itself.
+        that ends in it without a stop string has ended by itself. Words before an action may be reasoning that the
+        template has opened: without a stop string, they go on to its close.
         """
+        if self.suspects and "stop" not in sent and completion.error is None:
+            self.suspects = False
+            self.thinks = True if self.thinks is None and completion.reasoning else self.thinks
+            return None
         if "stop" not in sent or completion.finish_reason != "stop":
             return None
         inside = behind_thoughts(prefix_of(prompt) + completion.response) is None
@@ -166,9 +174,18 @@ class Dialect:
             self.thinks = True
         elif inside and completion.response.endswith(tuple(sent["stop"])):
             self.stopped_thinking = True
+        elif self.thinks is None and self.suspects is not False and self._may_reason(completion, prompt, sent["stop"]):
+            self.suspects = True
+            return "it may stop in the model's reasoning: a response is asked for again without a stop string, to see"
         else:
             return None
         return "it stops in the model's reasoning: no stop string is sent from here on, and responses end at it here"
+
+    def _may_reason(self, completion: Turn, prompt: Prompt, stops: Collection[str]) -> bool:
+        """Whether a stopped response has words before its action, and nothing that tells them from reasoning."""
+        said = completion.response
+        plain = not completion.reasoning and not prefix_of(prompt) and THINK not in said and self.route != "completions"
+        return plain and said.endswith(tuple(stops)) and bool(said.partition(OPEN_TAG)[0].strip())
 
     def learn_of_reasoning(self) -> bool:
         """Take notice that reasoning ate up a response; whether there are more tokens for the next one."""

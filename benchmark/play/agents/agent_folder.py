@@ -9,7 +9,7 @@ A folder may come from anybody. It brings no code, and what it names of servers 
 has named it, too: with ``--set``, or in the command that made the folder here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,9 @@ from typing import Any, get_args
 from agents.common.approvals import Claim, approve, open_claims
 from agents.common.files import replacing
 from agents.common.toml import read_toml, to_toml
-from agents.load import options_taken
-from agents.wrappers import innermost, with_innermost
+from agents.load import BASELINES, options_taken
+from agents.models.provider import providers
+from agents.wrappers import innermost, own_options, with_innermost, wrapped_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, AgentTable
 from benchmark.play.agents.options import read_sets, together
@@ -49,7 +50,7 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
         spec = with_innermost(agent.spec, partial(_given, specs))
         texts.append(f"{agent.name}={spec}" if tables else text)
         if tables:
-            own[agent.name] = _agreed(agent.spec, tables)
+            own[agent.name] = _agreed(agent, tables, given.get(agent.name, {}))
     if not own:
         return options
     return replace(options, agents=tuple(texts), agent_options=together(own, options.agent_options) or None)
@@ -66,21 +67,40 @@ def _opened(folder: Path, name: str, given: Mapping[str, Any]) -> AgentTable:
     return _resolved(folder, table)
 
 
-def _agreed(spec: str, tables: Mapping[str, AgentTable]) -> AgentTable:
-    """The options of all folders inside of one agent, for whom they hold together.
+def _agreed(agent: AgentSpec, tables: Mapping[str, AgentTable], given: Mapping[str, Any]) -> AgentTable:
+    """The options of all folders inside of one agent, for all of whom they hold.
 
     Raises:
-        UsageError: two of them contradict each other.
+        UsageError: a folder's option would also be that of somebody whose own it isn't.
     """
     agreed: AgentTable = {}
     for inner, table in tables.items():
         for option, value in without_spec(table).items():
-            if agreed.setdefault(option, value) != value:
+            others = () if option in given else _others_taking(option, value, agent.spec, inner, tables)
+            if (other := next(iter(others), None)) is not None:
                 raise UsageError(
-                    f"{spec}: {Path(inner) / AGENT_NAME} has {option} = {value!r}, another agent inside "
-                    f"{agreed[option]!r}; options hold for all agents inside of one, so their folders have to agree"
+                    f"{agent.spec}: {Path(inner) / AGENT_NAME} has {option} = {value!r}, which would hold for {other} "
+                    "too, as options do for all agents inside of one: give it to each of them, or say what is to hold "
+                    f"for all with --set {agent.name}.{option}=..."
                 )
+            agreed[option] = value
     return agreed
+
+
+def _others_taking(option: str, value: Any, spec: str, mine: str, tables: Mapping[str, AgentTable]) -> Iterator[str]:
+    """Who else in a spec, the wrappers among them, takes an option without having that value for its own."""
+    if (wrapped := wrapped_in(spec)) is not None:
+        if option in own_options(wrapped.name):
+            yield wrapped.name
+        for inner in wrapped.inside:
+            yield from _others_taking(option, value, inner, mine, tables)
+    elif spec != mine and tables.get(spec, {}).get(option) != value:
+        try:
+            taken, takes_others = options_taken(tables.get(spec, {}).get("spec", spec))
+        except (ValueError, ImportError) as error:
+            raise UsageError(" ".join(str(error).split())) from None
+        if takes_others or option in taken:
+            yield spec
 
 
 def is_agent_folder(spec: str) -> bool:
@@ -137,17 +157,40 @@ def _read(folder: Path) -> AgentTable:
 def _resolved(folder: Path, table: AgentTable) -> AgentTable:
     """The table with the paths of what lies in the folder."""
 
-    def resolved(inner: str) -> str:
-        provider, _, name = inner.partition(":")
-        return f"{provider}:{folder / name}" if name and (folder / name).exists() else inner  # hf:model
+    def resolved(name: str) -> str:
+        return str(folder / name) if (folder / name).exists() else name
 
-    table = {**table, "spec": with_innermost(table["spec"], resolved)}
+    return _placed(folder, table, lambda provider, name: resolved(name), resolved)
+
+
+def from_anywhere(table: AgentTable) -> AgentTable:
+    """The table with the whole paths of what it names here, which hold in whatever folder it is read."""
+
+    def whole(name: str) -> str:
+        path = Path(name).expanduser()
+        return str(path.absolute()) if path.exists() else name
+
+    def whole_of(provider: str, name: str) -> str:
+        about = providers().get(provider) or BASELINES.get(provider)
+        return whole(name) if about is not None and about.takes.startswith(("PATH", "FILE")) else name
+
+    return _placed(Path(), table, whole_of, whole)
+
+
+def _placed(
+    folder: Path, table: AgentTable, model: Callable[[str, str], str], file: Callable[[str], str]
+) -> AgentTable:
+    """The table with other paths of the files that it names, and of models and programs, ``hf:model``."""
+
+    def placed(inner: str) -> str:
+        provider, _, name = inner.partition(":")
+        return f"{provider}:{model(provider, name)}" if name else inner
+
+    table = {**table, "spec": with_innermost(table["spec"], placed)}
     types = _options_of(folder, table["spec"])
     paths = {option for option, kind in types.items() if Path in get_args(kind)} | {"adapter"}
     return {
-        option: str(folder / value)
-        if option in paths and isinstance(value, str) and value and (folder / value).exists()
-        else value
+        option: file(value) if option in paths and isinstance(value, str) and value else value
         for option, value in table.items()
     }
 

@@ -162,6 +162,10 @@ def typed_option(place: str, value: Any, hint: Any) -> Any:
         fits = False
     if not fits:
         raise UsageError(f"{place} must be {accepted_by(adapter)}, got {shown(value)}")
+    try:
+        json.dumps(typed, allow_nan=False, skipkeys=True, default=str)
+    except ValueError:  # and no file of the run could hold it
+        raise UsageError(f"{place} must be a number, neither infinite nor NaN, got {shown(value)}") from None
     return str(typed) if isinstance(typed, Path) else typed
 
 

@@ -8,6 +8,7 @@ no network and no string-to-code conversion.
 
 import base64
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -126,7 +127,7 @@ def write_page(document: ViewDocument, path: str | Path) -> int:
         ValueError: as :func:`render_page`.
         OSError: the file can't be written; the old one is then still there.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays one
     content = render_page(document).encode("utf-8")
     with replacing(target, "wb") as stream:
         stream.write(content)

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,18 @@ def test_an_error_leaves_the_old_file_and_no_draft(tmp_path):
         stream.write("new")
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
     assert file.read_text() == "new"
+
+
+def test_a_pipe_is_refused_and_a_link_replaced_itself(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="it is a device or a pipe, and what is accepted is a file"), replacing(pipe):
+        pass
+    link.symlink_to(pipe)
+    with replacing(link) as stream:
+        stream.write("new")
+    assert (pipe.is_fifo(), link.is_symlink(), link.read_text()) == (True, False, "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):

@@ -7,12 +7,16 @@ import sys
 import time
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from agents.models.hf import check
+from agents.models.local.loading.adapters import save_pretrained
+from agents.models.local.loading.load import load_model
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import load, main
 from agents.msgrpo.engines.engine import EngineParts
@@ -26,6 +30,8 @@ SHORT = MSGRPOConfig(
     format_penalty=0.5, learning_rate=1e-2, minibatches=1, eval_every=0, samples_every=0, checkpoint_every=2,
     keep_checkpoints=9, kl_coefficient=0.1, preflight_episodes=0, min_valid_share=0, scenarios=("TestCorridor-v0",),
 )  # fmt: skip
+
+BASE = "base_model_name_or_path"
 
 
 @pytest.fixture
@@ -78,6 +84,35 @@ def test_an_adapter_is_trained_further_and_stays_one(config: MSGRPOConfig, warm:
     assert {name: weight.shape for name, weight in was.items()} == {name: weight.shape for name, weight in now.items()}
     moved = {name: (now[name] - was[name]).norm() / was[name].norm() for name in was}
     assert 0 < max(moved.values()) < 0.5  # it went on from there and didn't begin anew
+
+
+@pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
+@pytest.mark.parametrize("named", ["base", "./base", "hf:base"])
+def test_an_adapter_of_a_folder_here_is_loaded_from_anywhere(
+    config: MSGRPOConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trainer = trainer_of(replace(config, model=named, lora_rank=2))
+    save_pretrained(trainer.model, "made")
+    trainer.tokenizer.save_pretrained("made")
+    settings = Path("made/adapter_config.json")
+    told = json.loads(settings.read_text())
+    settings.write_text(json.dumps(told | {BASE: named}))  # as others write it
+    again, _ = load_model("made", dtype="float32", device="cpu")
+    save_pretrained(again, "again")
+    assert json.loads(Path("again/adapter_config.json").read_text())[BASE] == told[BASE]
+    settings.write_text(json.dumps(told))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    check("../made")
+    load_model("../made", dtype="float32", device="cpu")
+    (tmp_path / "base").rename(tmp_path / "gone")
+    for refused in (check, partial(load_model, dtype="float32", device="cpu")):
+        with pytest.raises(
+            ValueError, match=r"the adapter '\.\./made' stands on a model that can't be had here: no fol"
+        ):
+            refused("../made")
 
 
 def test_the_reference_is_the_adapter_as_it_began(config: MSGRPOConfig) -> None:

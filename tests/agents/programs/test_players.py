@@ -179,6 +179,9 @@ def test_what_isnt_allowed_stands_in_the_record(tmp_path: Path) -> None:
     (turn,) = load_agent("masked(random)", program=mask).act([request])
     assert turn.response.endswith(f"</think><action>{other}</action>")
     assert "Any legal action is as good" in turn.response
+    spelt = written(tmp_path, f"def allowed(observation, legal):\n    return [{other!r}, ' Left', 'RIGHT ']")
+    (turn,) = load_agent("masked(random)", program=spelt).act([request])
+    assert turn.response == said.response, "games read names so"
     failing = written(tmp_path, "def allowed(observation, legal):\n    return []")
     (turn,) = load_agent("masked(random)", program=failing).act([request])
     assert "returned [], which names no actions" in turn.response

@@ -1,6 +1,7 @@
 """A sandbox computes, and what reaches for anything else is stopped: by the kernel, whatever Python lets through."""
 
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -258,6 +259,39 @@ def test_equal_calls_have_equal_answers_whatever_was_before() -> None:
         back = [second.call(*call[:1], *call.arguments, seed=call.seed) for call in reversed(calls)]
     assert there == back[::-1]
     assert len({answer.value[0] for answer in there}) > 1
+
+
+LEAVING = """
+import decimal, math
+def act(names):
+    before = getattr(math, "count", 0), decimal.getcontext().prec, "left" in __builtins__, math.floor(2.5)
+    math.count, math.floor, decimal.getcontext().prec, __builtins__["left"] = 1, str, 5, 1
+    return before
+"""
+UNSEEDED = """
+import random
+def act(names):
+    one = random.Random()
+    found = [one.random(), random.SystemRandom().choice(names), random.SystemRandom().random()]
+    one.seed()
+    random.seed()
+    return [*found, one.random(), random.random(), random.Random(3).random()]
+"""
+
+
+def test_what_a_call_leaves_in_a_module_is_gone_in_the_next() -> None:
+    with Sandbox(LEAVING) as sandbox:
+        answers = sandbox.calls([Call("act", ([],))] * 3)
+    assert [answer.value for answer in answers] == [[0, 28, False, 2]] * 3
+
+
+def test_generators_without_a_seed_draw_from_that_of_the_call() -> None:
+    calls = [Call("act", (["left", "up"],), (1, at)) for at in range(8)]
+    with Sandbox(UNSEEDED) as first, Sandbox(UNSEEDED) as second:
+        there = [answer.value for answer in first.calls(calls)]
+        assert there == [answer.value for answer in second.calls(calls[::-1])][::-1]
+    assert len({drawn for found in there for drawn in found if isinstance(drawn, float)}) == 4 * 8 + 1
+    assert {found[-1] for found in there} == {random.Random(3).random()}
 
 
 def test_a_decision_costs_well_under_a_millisecond() -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.turn import Policy, Turn, TurnRequest
 from agents.wrappers.imagine import FalseWorld, ImaginePolicy, TrueWorld
+from benchmark.cli import main
 from textgames.scenarios import SCENARIOS
 
 
@@ -104,3 +106,25 @@ def test_the_command_measures_a_world_model(capsys: pytest.CaptureFixture[str]) 
 def test_a_player_of_moves_is_no_model_of_the_world() -> None:
     with pytest.raises(ValueError, match="planner answers with a move whatever it is asked"):
         world_fidelity(load_agent("planner"), SCENARIOS["frozen-lake"])
+
+
+@pytest.mark.parametrize("world", ["TrueWorld", "FalseWorld"])
+@pytest.mark.parametrize(
+    ("scenario", "reason"),
+    [
+        ("prisoners-dilemma", "whose players answer at the same time"),
+        ("word-guess", "which doesn't list its actions"),
+        ("kuhn-poker", "can't tell the whole state from an observation"),
+    ],
+)
+def test_a_game_that_they_cannot_read_is_refused_before_it_is_played(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, world: str, scenario: str, reason: str
+) -> None:
+    agent = f"imagine(random, agents.wrappers.imagine:{world})"
+    out = tmp_path / "run"
+    assert main(["run", "--agent", f"i={agent}", "--scenario", scenario, "--episodes", "2", "--out", str(out)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"textbench: agent 'i' on {scenario}: ")
+    assert reason in told
+    assert told.count("\n") == 1
+    assert not out.exists()

@@ -146,6 +146,10 @@ def test_everybody_inside_counts() -> None:
         ({"route_by": "los"}, "did you mean 'loss'"),
         ({"share": 1.5}, "share is a number from 0 to 1, got 1.5"),
         ({"proposals": 0}, "proposals is a whole number of at least 1, got 0"),
+        ({"least": 5}, "least is a number from 0 to 1, a share of the proposals, got 5"),
+        ({"least": float("nan")}, "least is a number from 0 to 1, a share of the proposals, got nan"),
+        ({"least": -3, "route_by": "loss"}, "least is a number of at least 0, a loss, got -3"),
+        ({"least": float("inf"), "route_by": "loss"}, "least is a number of at least 0, a loss, got inf"),
         ({"route_by": "player"}, "with 2 players: 'player' is the rule of"),
     ],
 )

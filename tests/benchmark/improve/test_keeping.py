@@ -14,6 +14,7 @@ from benchmark.errors import UsageError
 from benchmark.improve import IMPROVERS, checked
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
 from benchmark.improve.improver import ImprovementTask
+from benchmark.play.agents.agent_folder import from_anywhere
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
 
 NO_LIMIT = Budget()
@@ -118,6 +119,11 @@ def test_options_are_those_of_the_function_with_its_types():
     assert checked("offline", {"learn_from": "a,b", "top": "0.5"})["learn_from"] == ["a", "b"]
     with pytest.raises(UsageError, match="must be a whole number, got 'x'"):
         checked("imitate", {"examples": "x"})
+    for method, option, value in (("imitate", "examples", 0), ("imitate", "examples", -5), ("gepa", "seeds", 0)):
+        with pytest.raises(UsageError, match=f"option {option} of {method} must be at least 1, got {value}"):
+            checked(method, {option: value})
+    with pytest.raises(UsageError, match="option rank of offline must be at least 0, got -1"):
+        checked("offline", {"rank": -1})
     with pytest.raises(UsageError, match="no option of offline named 'methd'; did you mean 'method'"):
         checked("offline", {"methd": "filtered"})
     with pytest.raises(UsageError, match="the option method of offline must be one of"):
@@ -204,3 +210,19 @@ def test_killed_at_any_moment_it_goes_on_and_ends_as_if_nothing_had_happened(tex
     assert textbench(*LIBRARY, "--out", "killed").code == 0
     assert files(Path("killed")) == files(Path("whole"))
     assert SCENARIOS["frozen-lake"].first_seed > max(TRAINING_SEEDS)
+
+
+def test_what_the_agent_names_here_is_named_by_whole_paths(textbench, workplace):
+    """Else its folder would name nothing, or something else, wherever it is moved."""
+    for name in ("model", "openai"):
+        Path(name).mkdir()
+    Path("mask.py").write_text("def allowed(observation, legal):\n    return legal\n")
+    here = Path.cwd()
+    table = {"spec": "masked(hf:model)", "program": "mask.py", "prompts": "brief", "temperature": 0.5}
+    assert from_anywhere(table) == {**table, "spec": f"masked(hf:{here}/model)", "program": f"{here}/mask.py"}
+    for spec in ("openai:openai", "hf:org/model", "tiny"):
+        assert from_anywhere({"spec": spec}) == {"spec": spec}
+    command = ("improve", "offline", "--agent", "program:mine.py", "--scenario", "frozen-lake", "--quiet")
+    Path("mine.py").write_text("def act(observation, legal):\n    return legal[0]\n")
+    assert textbench(*command, "--set", "method=context").code == 2
+    assert textbench(*command, "--set", "method=context").err.count(str(here / "mine.py")) == 1

@@ -32,6 +32,11 @@ def base_of(path: str | Path) -> str | None:
     return base
 
 
+def of_a_base(adapter: str, error: Exception) -> ValueError:
+    """What to say of an adapter whose base can't be had."""
+    return ValueError(f"the adapter {adapter!r} stands on a model that can't be had here: {error}")
+
+
 def settings_digest(path: str | Path) -> str | None:
     """A digest of the settings that decide what an adapter's weights do, such as its scale; ``None`` without any.
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from agents.models.local.loading.adapters import base_of, put_on
+from agents.models.local.loading.adapters import base_of, of_a_base, put_on
 from agents.models.local.loading.card import LOADED_FROM
 from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.local.loading.places import find_place
@@ -40,7 +40,10 @@ def load_model(
     if (below := base_of(folder)) is not None:
         adapter = adapter or source
         base = model_folder(named := below)
-        find_place(base)
+        try:
+            find_place(base)
+        except (OSError, ValueError) as error:
+            raise of_a_base(source, error) from None
     number_type = pick_dtype(dtype, target, dequantised=made_from_gguf(base))
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     offline = not Path(base).is_dir() and not _hub_answers()
@@ -59,9 +62,10 @@ def load_model(
         raise ValueError(f"{source} is not a causal language model: its type is {config.model_type!r}") from error
     except OSError as error:
         if offline:
+            of = "" if below is None else f", which the adapter {source!r} stands on,"
             raise ValueError(
-                f"{base!r} isn't among the models downloaded before, and the Hugging Face hub can't be reached from "
-                "here: connect and try again, or name a folder that has the model, as in hf:./FOLDER"
+                f"{base!r}{of} isn't among the models downloaded before, and the Hugging Face hub can't be reached "
+                "from here: connect and try again, or name a folder that has the model, as in hf:./FOLDER"
             ) from None
         raise ValueError(f"can't load a model from {source!r}: {str(error).strip().splitlines()[0]}") from error
     except SafetensorError as error:
@@ -69,14 +73,27 @@ def load_model(
     finally:
         if bars:
             transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-    model.name_or_path = named  # what adapters that are saved later name as their base: no place in a cache
+    model.name_or_path = lasting = _from_anywhere(named, base)  # what adapters that are saved later name as their base
     if adapter is not None:
         try:
             model = put_on(model, adapter)
         except SafetensorError as error:
             raise damaged(adapter, error) from error
+        if below is not None:
+            model.peft_config["default"].base_model_name_or_path = lasting
     setattr(model, LOADED_FROM, source if adapter is None else adapter)
     return model.to(target).eval(), tokenizer  # type: ignore[arg-type]
+
+
+def _from_anywhere(named: str, base: str) -> str:
+    """A model's name as it holds in whatever folder one reads it: of what lies here the whole path, else as it is.
+
+    That isn't the folder of what is in a cache.
+    """
+    kind = "gguf:" if named.startswith("gguf:") else ""
+    path = Path(named.removeprefix(kind).removeprefix("hf:")).expanduser()
+    here = path.is_file() if kind else path.is_dir() and path == Path(base).expanduser()
+    return f"{kind}{path.absolute()}" if here else named
 
 
 def damaged(folder: str, error: SafetensorError) -> ValueError:

@@ -93,6 +93,41 @@ def test_a_think_that_is_never_closed_is_asked_for_once():
     assert (completion.response, len(server.requests)) == ("<think>hm", 1)
 
 
+OPENED = "Maybe <action>up</action>? Or <action>down</action>? No.</think>\n<action>left</action>"
+"""What a model writes whose chat template has opened its reasoning."""
+
+
+@pytest.mark.parametrize("options", [{"omit": ["stop"]}, {"chat_template_kwargs": {"enable_thinking": True}}])
+@pytest.mark.parametrize("rest", ["", " or so"])
+def test_reasoning_that_the_template_opened_is_none_of_the_response(options, rest):
+    said = "First.</think>" + OPENED + rest
+    for prompt in (PROMPT, ASKS):
+        with OpenAIServer(respond=lambda request: said) as server:
+            (completion,) = ask(server, prompt, **options)
+        assert (completion.response.strip(), completion.finish_reason) == ("<action>left</action>", "stop")
+        assert completion.reasoning == said.rpartition("</think>")[0]
+
+
+@pytest.mark.parametrize("prompt", [PROMPT, ASKS])
+def test_a_stop_in_reasoning_that_the_template_opened_is_found_by_asking_once_without(prompt, caplog):
+    with OpenAIServer(respond=lambda request: OPENED) as server:
+        server.keep_requests = True
+        with caplog.at_level(logging.WARNING, logger=NOTICES):
+            completions = ask(server, prompt, times=3)
+    assert {each.response.strip() for each in completions} == {"<action>left</action>"}
+    assert ["stop" in request for request in server.requests] == [True, False, False, False]
+    assert [record.getMessage().count("may stop in the model's reasoning") for record in caplog.records] == [1]
+
+
+def test_words_before_an_action_are_asked_for_again_once():
+    """They may be reasoning, and aren't: stop strings are sent again."""
+    with OpenAIServer(respond=lambda request: "So <action>up</action> and more") as server:
+        server.keep_requests = True
+        completions = ask(server, times=3)
+    assert {each.response for each in completions} == {"So <action>up</action>"}
+    assert ["stop" in request for request in server.requests] == [True, False, True, True]
+
+
 def test_a_response_that_runs_on_behind_its_action_is_whole():
     """A model that is sent no stop string may write until its limit: what it said before that isn't cut off."""
     with OpenAIServer(respond=lambda request: "<think>a</think><action>up</action>" + " and" * 50) as server:

@@ -61,6 +61,43 @@ def test_files_are_those_of_the_folder_wherever_it_is_moved(textbench, workplace
     assert options.agent_options == {"two": {"prompts": "two/words.toml", "temperature": 0.25}}
 
 
+@pytest.mark.parametrize(
+    ("spec", "other"),
+    [
+        ("router(one, two)", "two"),
+        ("advised(tiny, one)", "tiny"),
+        ("search(router(tiny-lake, one))", "tiny-lake"),
+        ("router(two, router(one, one))", "two"),
+    ],
+)
+def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbench, workplace, spec, other):
+    for name, options in {"one": {"temperature": 0.1}, "two": {}}.items():
+        Path(name).mkdir()
+        write_agent_folder(Path(name), {"spec": "tiny", **options})
+    done = textbench(*RUN, "--agent", f"r={spec}", "--out", "a")
+    assert (done.code, done.err) == (
+        2,
+        f"textbench: {spec}: one/agent.toml has temperature = 0.1, which would hold for {other} too, as options do for "
+        "all agents inside of one: give it to each of them, or say what is to hold for all with "
+        "--set r.temperature=...\n",
+    )
+    assert not Path("a").exists()
+    said = with_agent_folders(RunOptions(agents=(f"r={spec}",), sets=("r.temperature=0.5",)))
+    assert said.by_agent["r"]["temperature"] == 0.1, "what is said goes before it, as ever"
+    write_agent_folder(Path("two"), {"spec": "tiny", "temperature": 0.1})
+    for fine in ("router(one, random)", "router(one, two)", "search(one)"):
+        assert with_agent_folders(RunOptions(agents=(f"r={fine}",))).by_agent == {"r": {"temperature": 0.1}}
+
+
+def test_an_option_of_a_folder_isnt_that_of_the_wrapper_around_it(workplace):
+    Path("one").mkdir()
+    table = {"spec": "search(random)", "proposals": 2}
+    write_agent_folder(Path("one"), table)
+    approve_agent_folder(Path("one"), table)
+    with pytest.raises(UsageError, match="has proposals = 2, which would hold for search too"):
+        with_agent_folders(RunOptions(agents=("r=search(one)",)))
+
+
 HERE = "http://127.0.0.1:9/v1"
 
 

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import math
+import os
 import re
 import zlib
 from copy import deepcopy
@@ -278,6 +279,24 @@ def test_a_real_run_becomes_a_page(tmp_path: Path) -> None:
     assert data["scenarios"][0]["legend"]["G"] == "goal"
     captions = [text for text in reader.text if ": scores" in text]
     assert captions == [f"{name}: scores, intervals over starts" for name in ("frozen-lake", "snake-duel")]
+
+
+def test_a_page_is_written_to_a_file_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, target, link, pipe = (tmp_path / name for name in ("run", "page.html", "link.html", "pipe"))
+    assert main(["run", "--agent", "random", "--scenario", "bandit", "--episodes", "1", "--out", str(run)]) == 0
+    link.symlink_to("page.html")
+    assert main(["leaderboard", str(run), "--html", str(link), "--quiet"]) == 0
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8").startswith("<!")
+    os.mkfifo(pipe)
+    capsys.readouterr()
+    for html, said in ((str(pipe), f"can't write {pipe}: it is a device or a pipe"), ("-", "--html takes a file")):
+        assert main(["leaderboard", str(run), "--html", html, "--quiet"]) in (1, 2)
+        told = capsys.readouterr().err
+        assert told.startswith(f"textbench: {said}")
+        assert told.count("\n") == 1
+    assert pipe.is_fifo()
+    assert not Path("-").exists()
 
 
 def test_refuses_what_it_cannot_draw(documents: Documents) -> None:
