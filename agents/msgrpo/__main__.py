@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.common.arguments import Parser
 from agents.common.files import refusal, replacing_folder
+from agents.common.toml import to_toml
 from agents.models.provider import find_model
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
@@ -101,7 +102,7 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
         named = MSGRPOConfig.from_toml(options.config) if options.config else None
         config = named or saved
         run = run_folder(checkpoint)
-        config = config.with_overrides([f'out="{run or ""}"', *options.set])
+        config = config.with_overrides([f"out={to_toml(str(run or ''))}", *options.set])
         if not config.out:
             raise ConfigError(f"{checkpoint} was copied out of its run: say where it goes on, --set out=FOLDER")
         for name, (was, now) in saved.differences(config).items():

@@ -295,7 +295,8 @@ class MSGRPOTrainer:
         self.log = RunLog(config, self.out if first else None, first=self.iteration, quiet=self.quiet)
         with kills_interrupt():
             if config.preflight_episodes and self.iteration == 0:  # before anything is written
-                fly(config, self._tasks_of(0), self.policy, self.source.play, self.log.say)
+                games = self.methods.games(self.games)  # as the sampler plays them
+                fly(config, training_tasks(config, games, 0), self.policy, self.source.play, self.log.say)
             with self.log:
                 try:
                     self._train()
@@ -363,7 +364,11 @@ class MSGRPOTrainer:
         ]
         self._seen_layouts = set(state["seen_layouts"])
         torch.set_rng_state(state["torch_rng"])
-        if state.get("measured_by", self._measured_by) != self._measured_by:
+        scores = {done: score_of(results) for done, results in self.evaluations}
+        if self.out is not None and checkpoints.run_folder(folder) != self.out.resolve():
+            self._best = scores.get(self.iteration, -np.inf)  # the best of the other folder isn't in this one
+        now = self._measured_by
+        if any(now.get(name) != was for name, was in state.get("measured_by", {}).items()):
             self._best = -np.inf  # of another measure
         self.methods.load_state_dict(state.get("methods", {}), state.get("learners", {}))
         for name, part in (("critic", self.critic), ("reference", self.learner.reference)):
@@ -371,7 +376,7 @@ class MSGRPOTrainer:
                 part.load_state_dict(state.get(name))
         self._resumed = True
         self.watch = Watch(self.config, self.history)
-        ranked = sorted(((score_of(results), done) for done, results in self.evaluations), reverse=True)
+        ranked = sorted(((score, done) for done, score in scores.items()), reverse=True)
         self.keeper.resumed(folder, [done for _, done in ranked])
         self.source.drop()
         self.source.renew(state.get("weights_version", self.iteration - self.skipped))
@@ -379,8 +384,12 @@ class MSGRPOTrainer:
     @property
     def _measured_by(self) -> dict[str, Any]:
         """The settings by which scores are compared."""
-        settings = {name: value for name, value in vars(self.config).items() if name.startswith("eval_")}
-        return settings | {"eval_every": 0}
+        also = ("response_mode", "prompt_file", "max_response_tokens", "legal_only", "around", "cost")
+        settings = {
+            name: value for name, value in vars(self.config).items() if name.startswith("eval_") or name in also
+        }
+        games = tuple(game if isinstance(game, str) else game.name for game in self.evaluator.games)
+        return settings | {"eval_every": 0, "eval_scenarios": games}
 
     def _evaluate_if_due(self) -> None:
         every, done = self.config.eval_every, self.iteration

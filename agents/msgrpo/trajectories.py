@@ -14,6 +14,7 @@ import textgames
 from agents.episode import Episode, EpisodeTask
 from agents.models.local.loading.card import Card
 from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.credit.arithmetic import same
 from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
@@ -243,10 +244,10 @@ def rollout_metrics(
     chosen = Counter(
         action for each in trajectories for action, valid in zip(each.actions, each.valid, strict=True) if valid
     )
-    groups: dict[object, set[float]] = {}
+    groups: dict[object, list[float]] = {}
     seats: dict[str, list[float]] = {}
     for trajectory, value in zip(trajectories, returns.tolist(), strict=True):
-        groups.setdefault(trajectory.group, set()).add(value)
+        groups.setdefault(trajectory.group, []).append(value)
     for index in whole:
         seats.setdefault(trajectories[index].player, []).append(float(returns[index]))
     return {
@@ -263,7 +264,7 @@ def rollout_metrics(
         "response_tokens": float(sum(lengths)),
         "prompt_tokens": float(sum(len(prompt) for trajectory in trajectories for prompt in trajectory.prompt_ids)),
         "response_length": float(np.mean(lengths)),
-        "zero_advantage_groups": sum(len(values) == 1 for values in groups.values()) / len(groups),
+        "zero_advantage_groups": float(np.mean([same(own, own[0]).all() for own in map(np.array, groups.values())])),
         # of a game of several players, by seat: together they say little where what one wins another one loses
         **({f"return_{player}": float(np.mean(seats[player])) for player in sorted(seats)} if len(seats) > 1 else {}),
     }

@@ -69,7 +69,7 @@ class MSGRPOConfig(TrainingSettings):
                     raise ConfigError(f"{name} is set twice: {flat[name]!r} and {setting!r}")
                 flat[name] = setting
         if tables:
-            flat["method_settings"] = {**flat.get("method_settings", {}), **tables}
+            flat["method_settings"] = {**_table("method_settings", flat.get("method_settings", {})), **tables}
         named = flat.pop("preset", None)
         return cls(**flat) if named is None else cls.preset(named, **flat)
 
@@ -82,30 +82,39 @@ class MSGRPOConfig(TrainingSettings):
         """
         file = recipe_path(path)
         advice = "" if file.exists() else no_such_recipe(path)
-        settings = read_toml(file, f"the config {str(path)!r}", ConfigError, advice)
+        try:
+            settings = read_toml(file, f"the config {str(path)!r}", ConfigError, advice)
+        except ConfigError as error:
+            if "overwrite a value" in str(error):  # credit = "gigpo" beside [credit.gigpo]
+                error.add_note("A setting with a table of its name stands in its section: put credit into [advantages]")
+            raise
         return cls.from_mapping(settings).with_overrides(overrides)
 
     def with_overrides(self, overrides: Iterable[str]) -> "MSGRPOConfig":
         """The same settings with ``key=value`` strings applied, read by :func:`agents.common.toml.read_value`."""
         changes: dict[str, Any] = {}
         tables: dict[str, Any] = {}
-        method: dict[str, Any] = {}
+        published: dict[str, Any] = {}
         for override in overrides:
             name, value = read_setting(override, "key=value, as in --set learning_rate=1e-5", ConfigError)
             if _has_null(value):
                 raise ConfigError(f"--set {override}: there is no null in TOML; leave the setting out")
             point, *path = name.split(".")
-            if point in POINTS and len(path) == 2:
-                tables.setdefault(point, {}).setdefault(path[0], {})[path[1]] = value
+            if point in POINTS and len(path) >= 2:  # a class is named with its module, which may have dots
+                method = ".".join(path[:-1]).strip('"')
+                tables.setdefault(point, {}).setdefault(method, {})[path[-1]] = value
             elif name in _properties():
                 changes[name] = value
             elif point in ("engine_options", "chat_template_kwargs", "around_options") and len(path) == 1:
-                changes[point] = {**changes.get(point, getattr(self, point)), path[0]: value}
+                changes[point] = {**_table(point, changes.get(point, getattr(self, point))), path[0]: value}
             elif name == "preset":
-                method = preset(value)
+                published = preset(value)
             else:
                 raise ConfigError(f"--set {override}: {_not_a_setting(name)}")
-        changes = layered(method, changes | ({"method_settings": tables} if tables else {}))
+        own = _table("method_settings", changes.get("method_settings", {}))
+        if own or tables:
+            changes["method_settings"] = layered(own, tables)
+        changes = layered(published, changes)
         if "method_settings" in changes:
             changes["method_settings"] = layered(self.method_settings, changes["method_settings"])
         return replace(self, **changes)
@@ -131,6 +140,13 @@ class MSGRPOConfig(TrainingSettings):
         """``{name: (own value, other's value)}`` of the settings in which two configs differ."""
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in _properties()}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _table(name: str, value: object) -> Mapping[str, Any]:
+    """What is to be added to; what isn't a table is refused before the others are, as nothing can be added to it."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{name} = {value!r} can't be used; accepted: a table")
+    return value
 
 
 @cache

@@ -26,7 +26,7 @@ def recipe_path(given: str | Path) -> Path:
     it, so that what is written for a clone also works where there is only the installed package.
     """
     path = Path(given)
-    if path.exists() or path.parent not in (Path(), Path("configs")):
+    if path.is_file() or path.parent not in (Path(), Path("configs")):
         return path
     return packaged_recipes().get(path.name.removesuffix(".toml"), path)
 

@@ -178,7 +178,7 @@ class TrainingSettings:
     learning_rate: float = setting("update", 1e-6, gt=0)
     """Peak learning rate of AdamW."""
     schedule: Literal["constant", "linear", "cosine"] = setting("update", "constant")
-    """Learning rate after the warm-up: constant, or linear / cosine to zero at the last iteration."""
+    """Learning rate after the warm-up: constant, or linear / cosine to zero after the last iteration."""
     warmup: int = setting("update", 0, ge=0)
     """Iterations over which the learning rate rises linearly from zero."""
     weight_decay: float = setting("update", 0.01, ge=0)

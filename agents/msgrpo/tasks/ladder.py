@@ -69,6 +69,8 @@ class LadderSampling:
         """The iteration's ordinary tasks, each group at a level; layouts, seeds and their order stay."""
         size, longest, tasks = iteration.config.group_size, iteration.config.horizon, iteration.tasks()
         drawn = self._drawn(len(tasks) // size, rng)
+        if len({task.scenario for task in tasks}) > 1:  # dealt in turn: the first would always be at the policy's level
+            drawn = rng.permutation(drawn).tolist()
         found = []
         for place, task in enumerate(tasks):
             base, levels = known_scenario(task.scenario), self.levels(task.scenario)
@@ -109,9 +111,10 @@ class LadderSampling:
     def _drawn(self, groups: int, rng: np.random.Generator) -> list[int]:
         """The level of each group: of the policy's, of the next, and of easier ones where there are any."""
         own = max(1, round(self.share * groups))
+        first = int(rng.integers(2)) if (groups - own) % 2 else 0  # of an odd number either kind may have one more
         others = [
             self.level + 1 if harder or self.level == 1 else int(rng.integers(1, self.level))
-            for harder in (rng.permutation(groups - own) % 2).tolist()
+            for harder in ((rng.permutation(groups - own) + first) % 2).tolist()
         ]
         return [self.level] * own + others
 

@@ -368,6 +368,32 @@ def test_a_run_that_goes_on_from_an_earlier_checkpoint_forgets_the_best_of_the_o
     assert best_in(tmp_path) == 5  # by another measure, that knows of no other
 
 
+def test_a_run_that_goes_on_in_another_folder_looks_for_the_best_that_lies_there(
+    make_trainer: Any, tmp_path: Path
+) -> None:
+    config = replace(SHORT, checkpoint_every=1, keep_checkpoints=9, eval_every=1, eval_episodes=1, iterations=2)
+    scored(make_trainer(replace(config, out=str(tmp_path / "a"))), 0.1, 0.9, 0.2).train()
+    other = scored(make_trainer(replace(config, iterations=5, out=str(tmp_path / "b"))), 0.5, 0.8, 0.4)
+    other.resume(tmp_path / "a")
+    other.train()
+    assert best_in(tmp_path / "b") == 4
+
+
+@pytest.mark.parametrize("change", [{"eval_temperature": 0.1}, {"scenarios": ("snake",)}, {"max_response_tokens": 3}])
+def test_after_a_change_of_what_is_evaluated_the_best_waits_for_its_first_score(
+    make_trainer: Any, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    config = replace(SHORT, out=str(tmp_path), keep_checkpoints=9, eval_every=1, eval_episodes=1, iterations=2)
+    scored(make_trainer(config), 0.1, 0.9, 0.2).train()
+    other = scored(make_trainer(replace(config, iterations=4, eval_every=4, **change)), 0.3)
+    other.resume(tmp_path)
+    other.iteration = 3
+    other.save()
+    assert best_in(tmp_path) == 1  # nothing has a score by the new measure yet
+    other.train()
+    assert best_in(tmp_path) == 4
+
+
 @pytest.mark.slow
 def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer: Any) -> None:
     seen: list[Any] = []

@@ -1,6 +1,5 @@
 """Keeps a run on disk: its checkpoints, and the last valid state of one that ends early."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ class Keeper:
             self._written.add(state.iteration)
         checkpoints.point(self.out, "last", folder)
         best = checkpoints.iteration_of(self.out, "best")
-        unknown = math.isinf(state.training["best"]) and not spoiled  # without evaluations the last one is played
+        unknown = not self.config.eval_every and not spoiled  # without evaluations the last one is played
         if best is None or self.best_so_far or unknown or (spoiled and best > state.iteration):
             checkpoints.point(self.out, "best", folder)
         self.best_so_far = False

@@ -106,13 +106,35 @@ def test_errors_name_field_value_and_what_is_accepted(settings: dict[str, object
         ("grups=3", ["did you mean 'groups'?"]),
         ("groups=many", ["groups = 'many'"]),
         ('engine_options={"address": null}', ["no null in TOML; leave the setting out"]),
+        ("method_settings=3", ["method_settings = 3 can't be used; accepted: a table"]),
+        ("around_options=3 around_options.x=1", ["around_options = 3 can't be used; accepted: a table"]),
     ],
 )
 def test_override_errors(override: str, words: list[str]) -> None:
     with pytest.raises(ConfigError) as error:
-        MSGRPOConfig().with_overrides([override])
+        MSGRPOConfig().with_overrides([override] if "null" in override else override.split())
     for word in words:
         assert word in str(error.value)
+
+
+def test_a_class_of_a_module_with_dots_can_be_set() -> None:
+    overrides = [f"credit={__name__}:Mine", f"credit.{__name__}:Mine.discount=0.5", f'credit."{__name__}:Mine".sign=-1']
+    assert "." in __name__
+    tables = MSGRPOConfig().with_overrides(overrides).method_settings
+    assert tables == {"credit": {f"{__name__}:Mine": {"discount": 0.5, "sign": -1}}}
+
+
+def test_a_flat_file_with_a_table_of_a_settings_name_says_where_the_setting_goes(tmp_path: Path) -> None:
+    (tmp_path / "flat.toml").write_text('credit = "gigpo"\n[credit.gigpo]\nstep_weight = 0.5\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="isn't TOML") as error:
+        MSGRPOConfig.from_toml(tmp_path / "flat.toml")
+    assert "put credit into [advantages]" in error.value.__notes__[0]
+
+
+def test_a_folder_hides_no_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tiny-frozen-lake").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert MSGRPOConfig.from_toml("tiny-frozen-lake").out == "runs/tiny-frozen-lake"
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from agents.prompt import PromptMap
 from agents.tiny import Recipe
 from agents.tiny.imitation import demonstrate
 from benchmark.cli import warmup
+from tests.agents.msgrpo.hand_made import trajectory
 
 BASE = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
 CONFIG = MSGRPOConfig(scenarios=("frozen-lake",), iterations=200)
@@ -288,6 +289,13 @@ def test_metrics_tell_what_the_game_pays_and_how_often_the_first_action_is_chose
     assert metrics["return"] == 0.25
     assert metrics["game_return"] == 0.5
     assert metrics["most_frequent_action"] == pytest.approx(2 / 3)  # of valid answers: what stood in for one isn't
+
+
+def test_sums_in_another_order_are_equal_returns_in_the_log_too() -> None:
+    parts = [trajectory([0.1, 0.2]), trajectory([0.3, 0.0]), trajectory([1.0], group=1), trajectory([0.0], group=1)]
+    returns = np.array([each.rewards.sum() for each in parts])
+    assert returns[0] != returns[1]
+    assert rollout_metrics(parts, returns)["zero_advantage_groups"] == 0.5
 
 
 def test_a_run_without_any_update_is_dead_in_a_resumed_run_too() -> None:

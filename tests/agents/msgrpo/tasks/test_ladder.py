@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agents.baselines.random import RandomPlayer
 from agents.baselines.search import PlannerPlayer
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.rollouts import Rollouts
 from agents.msgrpo.run.health import checks
 from agents.msgrpo.tasks import SAMPLERS
 from agents.msgrpo.tasks.ladder import LadderSampling
-from tests.agents.msgrpo.played import iteration_of
+from tests.agents.msgrpo.played import iteration_of, play
 from textgames import SCENARIOS, TRAINING_SEEDS, known_scenario
 
 
@@ -52,6 +53,17 @@ def test_groups_are_of_the_level_the_next_one_and_easier_ones() -> None:
     assert [(one.seed, one.noise, one.layout_seed) for one in tasks] == [
         (one.seed, one.noise, one.layout_seed) for one in plain
     ]
+
+
+def test_every_game_is_played_at_the_level_and_beside_it() -> None:
+    """Groups are dealt to games in turn: levels in order would leave the second game at the next level for ever."""
+    seen: Counter[str] = Counter()
+    for number in range(24):
+        made = Rollouts(MSGRPOConfig(groups=2, group_size=2), ["frozen-lake", "taxi"], number, RandomPlayer(), play)
+        found = LadderSampling(start=2).tasks(made, np.random.default_rng(number))
+        assert [task.scenario.rpartition("-level-")[0] for task in found] == ["frozen-lake"] * 2 + ["taxi"] * 2
+        seen.update(task.scenario for task in found)
+    assert set(seen) == {f"{game}-level-{level}" for game in ("frozen-lake", "taxi") for level in (1, 2, 3)}
 
 
 def test_the_first_and_the_last_level_have_no_others() -> None:
