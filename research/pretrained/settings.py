@@ -96,6 +96,7 @@ class Player(BaseModel):
     protocol: str = "random"  # what an unreadable response leads to
     options: Table = {}  # of the agent, as commands have them: history, legal_only, temperature, ...
     shown: Count = 0  # decisions of the planner that stand in the prompt as examples
+    view: Table = {}  # settings of the environment in place of the scenario's
     episodes: Count = 0  # 0: the recipe's
     seeds: Count = 0  # of an arm, the first so many of its runs; 0: all
 
@@ -192,7 +193,7 @@ class Pretrained(BaseModel):
 
     def _check_player(self, where: str, player: Player) -> None:
         self._one_of(f"{where}.part", player.part, self.parts)
-        self._check_view(where, player.scenarios, {})
+        self._check_view(where, player.scenarios, player.view)
         made = self._is_made(f"{where}.agent", player.agent)
         for option in player.options:
             if option not in known_options():

@@ -121,7 +121,8 @@ def play(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, r
     player = experiment.everyone[job.about]
     first = SCENARIOS[job.scenario].seed(experiment.first_episode)
     count = player.episodes or experiment.episodes
-    tasks = [EpisodeTask.of(job.scenario, first + k, protocol=player.protocol) for k in range(count)]
+    shown = seen(job.scenario, player.view)
+    tasks = [EpisodeTask.of(shown, first + k, protocol=player.protocol) for k in range(count)]
     policy = policy_of(player, job, experiment, folder)
     processor = time.process_time()
     episodes: list[Episode] = []

@@ -100,6 +100,16 @@ def test_a_view_holds_for_the_teacher_and_for_training(done: Done) -> None:
     assert done.folder.result("train/large/0")["began"] == "train/small/0"
 
 
+def test_a_view_holds_for_the_fresh_episodes_too(done: Done, again: PretrainedFolder) -> None:
+    job, players = done.jobs["play/trained/0/frozen-lake"], dict(done.experiment.players)
+    players[job.about] = players[job.about].model_copy(update={"view": {"grid": False}})
+    again.result_file(job.name).unlink()
+    do(job, done.experiment.model_copy(update={"players": players}), again, nothing)
+    steps = [sum(folder.result(job.name)["lengths"]) for folder in (again, done.folder)]
+    tokens = [folder.result(job.name)["tokens"]["prompt"] for folder in (again, done.folder)]
+    assert tokens[0] / steps[0] < tokens[1] / steps[1] - 20
+
+
 def test_a_run_keeps_its_curve_and_the_layouts_before_it(done: Done) -> None:
     run, start = done.folder.result("train/plain/0"), done.folder.result("start/few")
     assert [point[0] for point in run["evaluations"]] == [0, 2]
