@@ -122,7 +122,12 @@ class PromptMap:
         }
 
     def _cut(self, observation: str) -> str:
-        return observation.partition(self.texts.cut_at)[0].rstrip("\n") if self.texts.cut_at else observation
+        if self.texts.cut_at:
+            observation = observation.partition(self.texts.cut_at)[0].rstrip("\n")
+        if self.texts.leave_out:
+            unseen = tuple(self.texts.leave_out.split("\n"))
+            observation = "\n".join([line for line in observation.split("\n") if not line.startswith(unseen)])
+        return observation
 
     def _instructions(self, told: str) -> str:
         for today, then in self.texts.reworded.items():

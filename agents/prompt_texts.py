@@ -23,7 +23,7 @@ CARD_NAME, CARD_PROMPTS = "textbench.json", "prompts"
 """The file in a trained model's folder that says how it was asked (:mod:`agents.models.local.loading.card`), and where
 its texts stand there."""
 _MEMORY = ("memory", "no_memory")
-_OPTIONAL = ("cut_at", "unlisted", "complaint")
+_OPTIONAL = ("cut_at", "leave_out", "unlisted", "complaint")
 _TABLES = ("response", "open_response", "prefix", "reasons", "reworded")
 _WORDINGS = "wordings"
 _STREAM_OF_WORDINGS = 20261123
@@ -48,6 +48,8 @@ class PromptTexts:
             for never.
         cut_at: an observation is shown up to this text alone, for models that read coordinates and no drawn board.
             Empty for the whole of it.
+        leave_out: beginnings of lines of an observation that aren't shown, one a line, for models that read a drawn
+            board and no coordinates. Empty for none.
         memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
         no_memory: what ``$memory`` says before that.
         unlisted: what ``$actions`` says where the legal moves aren't to be listed; empty for the package's own words.
@@ -72,6 +74,7 @@ class PromptTexts:
     prefix: Mapping[str, str] = field(default_factory=dict)
     clock: str = ""  # records and cards of models from before there was a clock don't have it
     cut_at: str = ""
+    leave_out: str = ""
     memory: str = ""
     no_memory: str = "nothing yet"
     unlisted: str = ""
@@ -181,8 +184,7 @@ class PromptTexts:
     def read_in(self, mode: str) -> dict[str, Any]:
         """The texts that a prompt in one response mode is made of; others may differ without anybody noticing."""
         plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
-        if self.cut_at:
-            plain["cut_at"] = self.cut_at
+        plain |= {key: text for key in ("cut_at", "leave_out") if (text := getattr(self, key))}
         plain |= {table: getattr(self, table).get(mode) for table in ("response", "open_response", "prefix")}
         wordings = {name: texts.read_in(mode) for name, texts in self.wordings.items()}
         return plain | ({_WORDINGS: wordings} if wordings else {})

@@ -124,6 +124,19 @@ def test_a_drawn_board_can_be_left_out(scenario: str) -> None:
     assert PromptTexts.from_data(texts.as_data()) == texts
 
 
+def test_coordinates_that_are_drawn_too_can_be_left_out() -> None:
+    """The lake is then prompted for as one that tells no coordinates."""
+    told, drawn = (textgames.game_of("TextFrozenLake-v0", coordinates=coordinates) for coordinates in (True, False))
+    state = told.initial_state(np.random.default_rng(3))
+    texts = [game.observe(state, "player_0") for game in (told, drawn)]
+    requests = [replace(REQUEST, observation=text, history=((text, "left"),)) for text in texts]
+    asked = [as_text(PromptMap.from_file("brief-grid", "direct", history_turns=1)(request)) for request in requests]
+    assert asked[0] == asked[1] == as_text(PromptMap.from_file("brief", "direct", history_turns=1)(requests[1]))
+    grid = PromptTexts.from_file("brief-grid")
+    assert PromptTexts.from_data(grid.as_data()) == grid
+    assert grid.read_in("direct") != PromptTexts.from_file("brief").read_in("direct")  # other prompts, in a run's eyes
+
+
 def test_rules_that_were_reworded_are_told_as_they_were() -> None:
     (today, then), *_ = WITHOUT.reworded.items()
     request = TurnRequest("the board", f"Rules: {today}", ("left",))

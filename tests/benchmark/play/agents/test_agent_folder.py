@@ -141,7 +141,7 @@ def test_what_is_wrong_with_one_is_one_sentence(textbench, workplace, text, said
     assert said in done.err
 
 
-@pytest.mark.parametrize("name", ["default", "without-clock", "brief-coordinates", "prefixed"])
+@pytest.mark.parametrize("name", ["default", "without-clock", "brief-coordinates", "brief-grid", "prefixed"])
 @pytest.mark.parametrize("mode", ["think", "direct"])
 def test_prompts_that_are_written_are_read_as_they_were(tmp_path, name, mode):
     texts = PromptTexts.from_file(name)
