@@ -102,7 +102,8 @@ def test_two_iterations_and_a_resumed_run_are_equal_bit_for_bit(make_trainer: An
         assert torch.equal(a, b), name
 
 
-@pytest.mark.parametrize("staleness", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("staleness", [0, 1])
 def test_a_copy_that_samples_ahead_is_held_to_it_as_well(make_trainer: Any, staleness: int) -> None:
     history = make_trainer(
         replace(SHORT, dtype="bfloat16" if not staleness else "float32", staleness=staleness)

@@ -19,6 +19,7 @@ def warmup(*more, scenario="frozen-lake"):
     return main(["warmup", "--scenario", scenario, *SMALL, "--set", "device=cpu", "--set", "dtype=float32", *more])
 
 
+@pytest.mark.slow
 def test_it_learns_and_evaluates_before_and_after_and_a_second_call_plays_nothing_anew(workplace, capsys):
     assert warmup("--json", "--teacher", "random", "planner", "--explore", "0.2") == 0
     told = capsys.readouterr()

@@ -29,7 +29,7 @@ def submitted(textbench, *options):
 @pytest.mark.parametrize(
     "options",
     [
-        (),
+        pytest.param((), marks=pytest.mark.slow),
         ("--protocol", "retry:1"),
         *(pytest.param(("--protocol", each), marks=pytest.mark.slow) for each in ("default", "forfeit")),
     ],
