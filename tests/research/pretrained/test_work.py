@@ -107,7 +107,7 @@ def test_a_view_holds_for_the_fresh_episodes_too(done: Done, again: PretrainedFo
     do(job, done.experiment.model_copy(update={"players": players}), again, nothing)
     steps = [sum(folder.result(job.name)["lengths"]) for folder in (again, done.folder)]
     tokens = [folder.result(job.name)["tokens"]["prompt"] for folder in (again, done.folder)]
-    assert tokens[0] / steps[0] < tokens[1] / steps[1] - 20
+    assert tokens[0] / steps[0] < tokens[1] / steps[1] - 5  # of the grid that is left out
 
 
 def test_a_run_keeps_its_curve_and_the_layouts_before_it(done: Done) -> None:
