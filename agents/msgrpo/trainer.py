@@ -114,7 +114,7 @@ class MSGRPOTrainer:
             raise ConfigError(f"around = {config.around!r} and evaluations from outside: accepted is one of them")
         self.games = games_of(game, config)
         self.methods = Methods.of(config)
-        self.methods.check(EpisodeTask.of(one, 0) for one in self.games)
+        self.methods.check([EpisodeTask.of(one, 0) for one in self.games])
         self.out = Path(config.out) if config.out else None
         if config.threads:
             torch.set_num_threads(config.threads)

@@ -1,7 +1,7 @@
 """The methods that a run's settings name, one of each plug-in point, made and checked together."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,16 +65,16 @@ class Methods:
         found: Sequence[Any] = getattr(self.sampler, "games", list)(games)
         return found
 
-    def check(self, tasks: Iterable[EpisodeTask]) -> None:
+    def check(self, tasks: Sequence[EpisodeTask]) -> None:
         """Let the methods that can't be used with every game refuse one: those that have a ``check(task)``.
 
         Raises:
             ConfigError: a method can't be used with the game of a task.
         """
-        games = {task.scenario: task for task in tasks}
         for method in vars(self).values():
-            for task in games.values():
-                getattr(method, "check", lambda task: None)(task)
+            if (check := getattr(method, "check", None)) is not None:
+                for task in tasks:
+                    check(task)
 
     def state_dict(self) -> dict[str, Any]:
         """What methods have learnt from iteration to iteration, as plain data for checkpoints."""
