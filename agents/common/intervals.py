@@ -120,9 +120,14 @@ def without_each(parts: int) -> Array:
     return (1 - np.eye(parts)) / (parts - 1)
 
 
+def is_rounding(spread: float, value: float) -> bool:
+    """Whether what varies by ``spread`` around ``value`` doesn't vary at all but in its last bits."""
+    return spread <= 1e-12 * max(1.0, abs(value))
+
+
 def _skewed_ends(value: float, pseudo: Array) -> tuple[float, float]:
     n, spread = len(pseudo), float(pseudo.std(ddof=1))
-    if spread <= 1e-12 * max(1.0, abs(value)):  # rounding alone
+    if is_rounding(spread, value):
         return value, value
     skewness = float(np.mean((pseudo - pseudo.mean()) ** 3) / pseudo.std() ** 3)
     reach = float(student_quantile(n - 1)) / sqrt(n)

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.common.intervals import Array, Estimate, student
+from agents.common.intervals import Array, Estimate, is_rounding, student
 
 Key = TypeVar("Key")
 
@@ -56,7 +56,7 @@ def paired_p_value(differences: Array) -> float:
 
 def student_p_value(values: Array) -> float:
     """The two-sided p-value of Student's test that the mean is zero; 1 where nothing varies or there is one value."""
-    if len(values) < 2 or values.std() <= 1e-12 * max(1.0, abs(values.mean())):
+    if len(values) < 2 or is_rounding(float(values.std()), float(values.mean())):
         return 1.0
     from scipy.special import stdtr
 
