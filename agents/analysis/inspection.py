@@ -26,6 +26,9 @@ from textgames.texts.actions import OPEN_TAG
 from textgames.tsmg import TSMG
 
 TIE = 1e-9
+MIXED = 0.01
+"""With more than this chance a move of a plan that draws its moves is meant, and no error of its solver."""
+
 _AGAIN = 303  # what the seeds of the samples begin with, so that they meet no decision's
 
 
@@ -40,6 +43,7 @@ class InspectedStep:
         after_reasoning: ``{action: exact probability behind the response's own reasoning}``; ``None`` where the policy
             has no local model or the response no action tag.
         values: ``{action: value}`` of every legal action: expected return of it and the best known play after it.
+        best: the actions that :func:`best_actions` tells.
     """
 
     step: Step
@@ -47,11 +51,7 @@ class InspectedStep:
     source: Source
     after_reasoning: Mapping[str, float] | None
     values: Mapping[str, float]
-
-    @property
-    def best(self) -> tuple[str, ...]:
-        most = max(self.values.values())
-        return tuple(action for action, value in self.values.items() if value >= most - TIE)
+    best: tuple[str, ...]
 
     @property
     def best_probability(self) -> float:
@@ -65,6 +65,17 @@ class InspectedStep:
     def regret(self) -> float:
         """What is lost in expectation against the best action; an invalid response executes the first action."""
         return expected_regret(self.probabilities, self.values)
+
+
+def best_actions(solver: SearchPlayer, request: TurnRequest, values: Mapping[str, float]) -> tuple[str, ...]:
+    """The actions of the largest value, and those that the solver's plan mixes.
+
+    In an equilibrium all of these are worth the same, and who plays one of them alone can be exploited. What an
+    approximate one leaves between their values is its error, which no tolerance tells from a loss: in a position that
+    is seldom reached it is large.
+    """
+    most, plan = max(values.values()), solver.plan_probabilities(request) or {}
+    return tuple(action for action, value in values.items() if value >= most - TIE or plan.get(action, 0.0) > MIXED)
 
 
 def expected_regret(probabilities: Mapping[str, float], values: Mapping[str, float]) -> float:
@@ -117,12 +128,11 @@ def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = 
         for request, step in zip(listener.requests, steps, strict=True)
     ]
     wanted, source = _wanted(policy, steps, requests, samples)
-    inspected = [
-        InspectedStep(
-            step, probabilities, source, _after_reasoning(policy, step, request.legal_actions), solver.values(request)
-        )
-        for step, request, probabilities in zip(steps, requests, wanted, strict=True)
-    ]
+    inspected = []
+    for step, request, probabilities in zip(steps, requests, wanted, strict=True):
+        after, values = _after_reasoning(policy, step, request.legal_actions), solver.values(request)
+        best = best_actions(solver, request, values)
+        inspected.append(InspectedStep(step, probabilities, source, after, values, best))
     return Inspection(episode, tuple(inspected), "exact" if solver.exact else "search")
 
 

@@ -179,7 +179,7 @@ def print_inspection(inspection: "Inspection", agent: str) -> None:
     for line in (
         f"In a cell: how probable the action is ({_SOURCES[steps[0].source]}), how probable after the reasoning that "
         "was written (exact; local models only), and the action's value "
-        f"({_VALUES[inspection.value_source]}). * marks the best values, > what was played.",
+        f"({_VALUES[inspection.value_source]}). * marks the best actions, > what was played.",
         f"Return {next(iter(episode.returns.values())):g}{won}. On average {best:.1%} on a best action, regret "
         f"{regret:.3f} per step.",
     ):

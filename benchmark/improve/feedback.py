@@ -6,7 +6,7 @@ estimates elsewhere; where nobody knows any, an episode tells its return and its
 
 from typing import NamedTuple
 
-from agents.analysis.inspection import TIE
+from agents.analysis.inspection import TIE, best_actions
 from agents.baselines.search import SearchPlayer, find_search_player
 from agents.turn import TurnRequest
 from benchmark.runs.record import Record
@@ -18,7 +18,7 @@ class JudgedMove(NamedTuple):
     """One decision of a recorded episode beside the best one."""
 
     step: ReplayedStep
-    lost: float  # the value of the best action less that of the executed one
+    lost: float  # the value of the best action less that of the executed one; 0 where that is one of the best
     best: tuple[str, ...]
 
 
@@ -41,9 +41,8 @@ class Judge:
         values = solver.values(request)
         if step.action not in values:
             return None
-        most = max(values.values())
-        best = tuple(action for action, value in values.items() if value >= most - TIE)
-        return JudgedMove(step, most - values[step.action], best)
+        best = best_actions(solver, request, values)
+        return JudgedMove(step, 0.0 if step.action in best else max(values.values()) - values[step.action], best)
 
     def words(self, record: Record, moves: int = 3) -> str:
         """An episode in words, with so many of the moves that lost the most; earlier ones first."""

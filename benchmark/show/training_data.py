@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from agents.analysis.inspection import TIE
+from agents.analysis.inspection import TIE, best_actions
 from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
 from agents.prompt import PromptMap, as_text
 from agents.turn import Message, Prompt, TurnRequest, without_prefix
@@ -214,7 +214,7 @@ def demonstrations(source: Source, keep: Kept = "all") -> Iterator[Line]:
         if keep == "value":
             solver = source.solver(scenario)
             values = solver.values(decision.request) if solver else {}
-            if decision.action not in values or values[decision.action] < max(values.values()) - TIE:
+            if solver is None or decision.action not in best_actions(solver, decision.request, values):
                 continue
             told = {"value": values[decision.action], "values": _kind(solver)}
         yield {
@@ -251,9 +251,10 @@ def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
         known = [decision for decision in given.values() if decision.action in values]
         if not known:
             continue
-        best, action = _best(known, values, None if own else planner)
+        good = best_actions(solver, first.request, values)
+        best, action = _best(known, values, good, None if own else planner)
         for decision in known:
-            if values[decision.action] < values[action] - TIE:
+            if decision.action not in good and values[decision.action] < values[action] - TIE:
                 yield {
                     "prompt": _messages(decision),
                     "chosen": _said(best),
@@ -267,11 +268,14 @@ def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
 
 
 def _best(
-    known: Sequence[RecordedDecision], values: Mapping[str, float], planner: PlannerPlayer | None
+    known: Sequence[RecordedDecision],
+    values: Mapping[str, float],
+    good: Sequence[str],
+    planner: PlannerPlayer | None,
 ) -> tuple[str, str]:
     """The response of the largest value and its action: that of the runs, or the planner's if that is worth more."""
     best = max(known, key=lambda decision: values[decision.action])
-    if planner is None or values[best.action] >= max(values.values()) - TIE:
+    if planner is None or best.action in good:
         return best.response, best.action
     action = planner.choose(best.request).action
     if values[action] <= values[best.action] + TIE:

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agents import EpisodeSession, PromptMap
+from agents import EpisodeSession, PromptMap, load_agent
+from agents.analysis.inspection import inspect_episode
 from agents.prompt_texts import prompt_path
+from benchmark.improve.feedback import Judge
 from benchmark.runs.folder import RunFolder
+from benchmark.runs.replay import replay
+from textgames import SCENARIOS
 
 PLAYERS = Path(__file__).parents[1] / "players_for_tests.py"
 needs_trl = pytest.mark.skipif(
@@ -100,6 +104,25 @@ def test_the_better_action_does_better(textbench, small_run):
     dry = [line for line in lines if line["scenario"] == "frozen-lake"]
     assert dry
     assert all((line["value_chosen"], line["value_rejected"]) == (1.0, 0.0) for line in dry)
+
+
+@pytest.mark.parametrize("game", ["kuhn-poker", pytest.param("leduc-poker", marks=pytest.mark.slow)])
+def test_no_move_of_an_equilibrium_is_worse_than_another_that_it_mixes(textbench, game):
+    """Not even by the error of its solver: who learns one of them alone can be exploited."""
+    played = ("run", "--agent", "planner", "--agent", "random", "--scenario", game, "--episodes", 8, "--quiet")
+    assert textbench(*played, "--out", "duel").code == 0
+    assert len(exported(textbench, "duel", "--agent", "planner", "--keep", "value")) == len(
+        exported(textbench, "duel", "--agent", "planner")
+    )
+    pairs = exported(textbench, "duel", what="preferences")
+    assert {pair["agent"] for pair in pairs} == {"random"}
+    judge = Judge(SCENARIOS[game])
+    for record in RunFolder.open(Path("duel")).records():
+        for move in judge.moves(replay(record, SCENARIOS[game])):
+            assert move.lost == 0 or record["agents"][move.step.player] == "random"
+    for seed in range(8):
+        for step in inspect_episode(load_agent("planner"), game, seed, samples=1).steps:
+            assert step.step.action in step.best
 
 
 def test_text_is_for_models_without_a_chat_template(textbench, small_run):
