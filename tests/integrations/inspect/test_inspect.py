@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,15 @@ def mock(fails: Sequence[str] = ()) -> Any:
         prompt = [{"role": message.role, "content": message.text} for message in messages]
         if any(text in prompt[-1]["content"] for text in fails):
             raise RuntimeError("the provider is gone")
-        output = ModelOutput.from_content("mockllm", answer(prompt))
-        output.usage = ModelUsage(input_tokens=10, output_tokens=5, total_tokens=15)
-        return output
+        return output_of(answer(prompt))
 
     return get_model("mockllm/model", custom_outputs=respond, memoize=False)
+
+
+def output_of(text: str, stop: Any = "stop") -> ModelOutput:
+    output = ModelOutput.from_content("mockllm", text, stop_reason=stop)
+    output.usage = ModelUsage(input_tokens=10, output_tokens=5, total_tokens=15)
+    return output
 
 
 def run(task: Any, model: Any, tmp_path: Path, **options: Any) -> EvalLog:
@@ -188,13 +193,47 @@ def test_share_of_invalid_responses_has_a_true_standard_error() -> None:
     responses = draws.integers(1, 9, 200)
     wrong = draws.binomial(responses, 0.2)
     scores = [
-        SampleScore(score=Score(value=w / n, metadata={"invalid": int(w), "responses": int(n)}))
-        for w, n in zip(wrong, responses, strict=True)
+        SampleScore(score=Score(value=w / n, metadata={"invalid": int(w), "responses": int(n)}), sample_id=seed)
+        for seed, (w, n) in enumerate(zip(wrong, responses, strict=True))
     ]
     assert share()(scores) == pytest.approx(wrong.sum() / responses.sum())
     picked = draws.integers(0, 200, (4000, 200))
     bootstrapped = (wrong[picked].sum(1) / responses[picked].sum(1)).std()
     assert share_stderr()(scores) == pytest.approx(bootstrapped, rel=0.1)
+    assert share_stderr()(scores * 2) == pytest.approx(share_stderr()(scores))  # the same seeds again tell nothing new
+    nobody = [SampleScore(score=Score(value=0.0, metadata={"invalid": 0, "responses": 0}), sample_id=n) for n in (1, 2)]
+    assert [share()(nobody), share_stderr()(nobody), share()([]), share_stderr()([])] == [0.0] * 4
+
+
+def test_invalid_responses_of_all_epochs_count(tmp_path: Path) -> None:
+    outputs = map(output_of, chain(["hm"] * 3, repeat("<action>red</action>")))
+    model = get_model("mockllm/model", custom_outputs=outputs, memoize=False)
+    log = run(scenario_task("bandit", episodes=2), model, tmp_path, epochs=2, max_samples=1)
+    responses = [one for sample in log.samples or [] for one in sample.store["episode"]["responses"]]
+    assert 0 < metrics_of(log)["invalid"]["share"] == sum(not one["valid"] for one in responses) / len(responses) < 1
+
+
+@pytest.mark.parametrize(
+    ("said", "stop", "stop_seqs", "valid"),
+    [
+        ("<action>right</action> or <action>up</action>", "max_tokens", None, True),
+        ("<action>right</action> or <action>up</action>", "stop", None, True),
+        ("<action>right", "stop", ["</action>"], True),
+        ("<action>right", "stop", None, False),
+        ("<action>right", "max_tokens", ["</action>"], False),
+    ],
+)
+def test_a_response_ends_at_its_first_action(
+    said: str, stop: Any, stop_seqs: list[str] | None, valid: bool, tmp_path: Path
+) -> None:
+    """As in our own run; a tag is closed only where a server that was told to stop there has cut the close out."""
+    model = get_model("mockllm/model", custom_outputs=map(output_of, repeat(said), repeat(stop)), memoize=False)
+    log = run(scenario_task("frozen-lake", episodes=1), model, tmp_path, stop_seqs=stop_seqs)
+    (sample,) = log.samples or []
+    told = sample.store["episode"]["responses"]
+    assert {one["valid"] for one in told} == {valid}
+    assert not valid or {one["action"] for one in told} == {"right"}
+    assert import_log(log, tmp_path / "imported", quiet=True).complete
 
 
 def test_every_scenario_is_a_task() -> None:

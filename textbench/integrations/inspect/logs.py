@@ -38,8 +38,7 @@ class LoggedPlayer:
         for sample in log.samples or ():
             if sample.epoch == 1:
                 seed = int(sample.id)
-                outputs = [event.output for event in sample.events if event.event == "model" and not event.error]
-                self._said[seed] = iter(outputs)
+                self._said[seed] = (event for event in sample.events if event.event == "model" and not event.error)
                 if EPISODE not in sample.store:
                     self._failed[seed] = sample.error.message if sample.error else "the sample wasn't finished"
 
@@ -49,10 +48,10 @@ class LoggedPlayer:
 
     def _next(self, request: TurnRequest) -> Turn:
         seed = request.seed[0]
-        output = next(self._said.get(seed, iter(())), None)
-        if output is None or seed in self._failed:
+        said = next(self._said.get(seed, iter(())), None)
+        if said is None or seed in self._failed:
             return Turn("", error=self._failed.get(seed, "the log has no response here"))
-        return turn_of(output, prefix_of(self._prompt_map(request)) if self._prompt_map else "")
+        return turn_of(said.output, said.config, prefix_of(self._prompt_map(request)) if self._prompt_map else "")
 
 
 def import_log(log: str | Path | EvalLog, out: str | Path | None = None, *, quiet: bool = False) -> Results:

@@ -4,6 +4,7 @@ An episode that failed (a provider's error) has none of these, and Inspect leave
 silent: every score then counts it among its ``unscored_samples``, and the share of failed episodes is a score itself.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -41,35 +42,42 @@ def success() -> Scorer:
     return _score_of(lambda episode: Score(value=float(episode["success"])))
 
 
-@metric
+@metric(scores="unreduced")
 def share() -> Metric:
-    """Invalid responses among all of them, as ``textbench run`` counts: long episodes count for more."""
+    """Invalid responses among all of them, as ``textbench run`` counts: long episodes count for more.
+
+    They are those of all epochs, where Inspect's reducers would keep the first one's counts alone.
+    """
 
     def metric(scores: list[SampleScore]) -> float:
         invalid, responses = _counts(scores)
-        return float(invalid.sum() / responses.sum()) if len(scores) else 0.0
+        return float(invalid.sum() / max(responses.sum(), 1))
 
     return metric
 
 
-@metric
+@metric(scores="unreduced")
 def share_stderr() -> Metric:
-    """Standard error of :func:`share`: a ratio of two sums over episodes (delta method)."""
+    """Standard error of :func:`share`: a ratio of two sums over seeds (delta method)."""
 
     def metric(scores: list[SampleScore]) -> float:
         invalid, responses = _counts(scores)
-        if len(scores) < 2:
+        if len(invalid) < 2 or not responses.any():  # nobody was asked
             return 0.0
         residuals = (invalid - responses * invalid.sum() / responses.sum()) / responses.mean()
-        return float(residuals.std(ddof=1) / np.sqrt(len(scores)))
+        return float(residuals.std(ddof=1) / np.sqrt(len(invalid)))
 
     return metric
 
 
 def _counts(scores: list[SampleScore]) -> tuple[Any, Any]:
-    """``(invalid responses, responses)`` of every sample, two arrays of floats."""
-    counts = [sample.score.metadata or {} for sample in scores]
-    return np.array([one["invalid"] for one in counts], float), np.array([one["responses"] for one in counts], float)
+    """``(invalid responses, responses)`` of every sample, two arrays of floats; its epochs, whose seed is one, sum."""
+    counts = defaultdict[Any, Any](lambda: np.zeros(2))
+    for sample in scores:
+        told = sample.score.metadata or {}
+        counts[sample.sample_id] += told["invalid"], told["responses"]
+    invalid, responses = np.array([*counts.values()]).reshape(-1, 2).T
+    return invalid, responses
 
 
 @scorer(metrics=[share(), share_stderr()], name="invalid")

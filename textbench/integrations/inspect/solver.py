@@ -1,20 +1,25 @@
 """The loop of an episode: every turn is a request of its own, made by our prompt map."""
 
+from dataclasses import replace
+
 import anyio.to_thread
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,
     ChatMessageSystem,
     ChatMessageUser,
+    GenerateConfig,
     ModelOutput,
     get_model,
 )
+from inspect_ai.model._generate_config import active_generate_config  # what a task's requests are sent with
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from agents import EpisodeSession, PromptMap, Turn, Usage
 from agents.loop.session import Opponents
 from agents.models.base import CLOSE_TAG
-from agents.models.served.answers import with_stop_string, writable
+from agents.models.reasoning import Begun
+from agents.models.served.answers import completion_of
 from agents.turn import FinishReason, Policy, is_served, prefix_of
 from textgames.scenarios import Scenario
 
@@ -51,7 +56,7 @@ def play_episode(
         while not session.over:
             messages = [_message(message) for message in session.messages]
             state.output = await model.generate(messages)
-            turn = turn_of(state.output, prefix_of(session.prompt))
+            turn = turn_of(state.output, model.config.merge(active_generate_config()), prefix_of(session.prompt))
             if behind_servers:  # while they think, other samples go on
                 outcome = await anyio.to_thread.run_sync(session.respond, turn)
             else:
@@ -79,18 +84,17 @@ def play_episode(
     return solve
 
 
-def turn_of(output: ModelOutput, prefix: str = "") -> Turn:
+def turn_of(output: ModelOutput, config: GenerateConfig, prefix: str = "") -> Turn:
     """A response of Inspect's model as our players give it, with the prefix that the model went on from.
 
-    As in ``textbench run`` it ends at its action, whether the server was told to stop there or not.
+    As in ``textbench run`` it ends at its action, whether the server was told by ``config`` to stop there or not.
     """
     if output.error is not None:
         return Turn("", error=output.error)
     finish = _FINISHES.get(output.stop_reason, "stop")
-    text = prefix + writable(output.completion)
-    if finish == "stop":
-        text = with_stop_string(text, (CLOSE_TAG,), {})
-    return Turn(text, finish_reason=finish, usage=_usage(output))
+    cut_out = {} if CLOSE_TAG in (config.stop_seqs or ()) else {"stop_reason": None}
+    turn = completion_of({}, output.completion, finish, (CLOSE_TAG,), cut_out, begun=Begun(prefix))
+    return replace(turn, response=prefix + turn.response, usage=_usage(output))
 
 
 def _usage(output: ModelOutput) -> Usage:
