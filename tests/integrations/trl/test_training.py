@@ -138,7 +138,16 @@ def test_what_cannot_be_followed_is_said(tmp_path: Path) -> None:
         trainer.train()
 
 
-def test_actions_are_read_as_calls_behind_an_example_of_one() -> None:
+@pytest.mark.parametrize(
+    ("behind", "action"),
+    [
+        ("<action>up</action>", "up"),
+        ("<action>up</action> or <action>down</action>", "up"),
+        ("<action>up<action>down</action>", "up<action>down"),
+        ("<action>up", None),
+    ],
+)
+def test_actions_are_read_as_calls_behind_an_example_of_one(behind: str, action: str | None) -> None:
     from transformers import AutoTokenizer
     from trl.chat_template_utils import parse_response
 
@@ -149,9 +158,10 @@ def test_actions_are_read_as_calls_behind_an_example_of_one() -> None:
     environment = game_environment(mode="think")()
     prompt = environment.reset(layout_seed=1)
     assert "<action>NAME</action>" in prompt
-    told = "<think>goal is up</think><plan>up</plan><action>up</action><|endoftext|>"
+    told = f"<think>goal is up</think><plan>up</plan>{behind}<|endoftext|>"
     parsed = parse_response(tokenizer, tokenizer(told)["input_ids"], prefix=tokenizer(prompt)["input_ids"])
-    assert [call["function"] for call in parsed["tool_calls"]] == [{"name": "act", "arguments": {"action": "up"}}]
+    calls = [call["function"] for call in parsed.get("tool_calls", [])]
+    assert calls == ([] if action is None else [{"name": "act", "arguments": {"action": action}}])
     assert parsed["reasoning_content"] == "goal is up"
 
 

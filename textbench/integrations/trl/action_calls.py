@@ -17,8 +17,8 @@ _TEMPLATE = (
 _FIELDS: dict[str, Any] = {
     "reasoning_content": {"open": "<think>", "close": "</think>", "content": "text"},
     "tool_calls": {
-        "open": "<action>",
-        "close": "</action>",
+        "open_pattern": "<action>(?=.*</action>)",  # a tag that is cut off names no action
+        "close_pattern": "</action>.*",  # and nothing counts that is behind an action
         "repeats": True,
         "content": "text",
         "transform": {"type": "function", "function": {"name": "act", "arguments": {"action": "{content}"}}},
@@ -29,6 +29,9 @@ _FIELDS: dict[str, Any] = {
 
 def read_actions_as_calls(tokenizer: Any) -> Any:
     """Give a tokenizer a chat template and a response template in which an action tag is a call of ``act``.
+
+    As in ``textbench run`` a response ends at its first action: what is behind it isn't read. A tag that is cut off is
+    no call, so with it the model leaves the episode.
 
     Messages are joined by blank lines, as models without a chat template read them, and an answer ends with the
     end-of-sequence token.
