@@ -63,6 +63,14 @@ def test_a_group_shares_its_start_and_not_its_transitions() -> None:
     assert len({step["observations"][0]["content"] for step in told if step["observations"]}) > 1
 
 
+def test_a_response_ends_at_its_first_action() -> None:
+    env = made({"settings": None}, scenario="frozen-lake", layout_seed=None)  # as YAML and Parquet leave them out
+    env.init([])
+    assert env.step("<action>down")["metadata"]["unreadable"] == "unclosed_tag"
+    told = env.step("<think><action>up</action></think><action>down</action> or <action>up</action>")["metadata"]
+    assert (told["valid"], told["action"]) == (True, "down")
+
+
 def test_configuration_of_the_trainer_is_followed() -> None:
     from omegaconf import OmegaConf
 

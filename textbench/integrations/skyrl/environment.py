@@ -10,6 +10,8 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, Con
 from agents import EpisodeSession, PromptMap
 from agents.episode import invalid_rate
 from agents.loop.session import Outcome
+from agents.models.base import CLOSE_TAG
+from agents.models.reasoning import end_of_response
 from textbench.integrations.starts import list_starts
 
 ENV_CLASS = "textbench"
@@ -47,11 +49,11 @@ class GameEnv(BaseTextEnv):
         self.session = EpisodeSession(
             row.get("scenario") or options.get("scenario") or "frozen-lake",
             int(np.random.default_rng(entropy).integers(2**52)),
-            layout_seed=int(row.get("layout_seed", 0)),
+            layout_seed=int(row.get("layout_seed") or 0),
             seat=row.get("seat"),
             opponents=options.get("opponents", "random"),
             prompt_map=PromptMap(options.get("mode", "think"), history_turns=None),
-            **options.get("settings", {}),
+            **(options.get("settings") or {}),  # YAML's null is no settings
         )
         self.max_turns = self.session.task.kwargs.get("max_steps") or 10**6
 
@@ -69,7 +71,8 @@ class GameEnv(BaseTextEnv):
         if self.session.over and not self.turns:
             outcome = Outcome(self.session.returns[self.session.seat], None, "", None)
         else:
-            outcome = self.session.respond(action)
+            # as in textbench run a response ends at its first action, whether the engine was told to stop there or not
+            outcome = self.session.respond(action[: end_of_response(action, (CLOSE_TAG,))])
         self.turns += 1
         over = self.session.over
         return BaseTextEnvStepOutput(
