@@ -32,17 +32,29 @@ def list_starts(
         starts: how many layouts there are.
         first_seed: of the layouts; they are those of consecutive training seeds.
         seats: the players that are trained, each with a start of its own for every layout; all of them when not given.
-        **settings: of the environment, where they decide who its players are.
+        **settings: of the environment, where they decide who its players are; rows have no others.
 
     Raises:
-        ValueError: no such scenario, setting or player, or seeds that aren't training seeds.
+        ValueError: no such scenario, setting or player, a setting that doesn't change who plays, or seeds that aren't
+            training seeds.
     """
     if starts < 1 or first_seed < 0 or first_seed + starts > len(TRAINING_SEEDS):
         raise ValueError(
             f"training seeds are 0 to {TRAINING_SEEDS[-1]}, so that evaluation meets no layout that was trained on; "
             f"got first_seed={first_seed!r} and starts={starts!r}"
         )
-    players = process_pool().game_of(EpisodeTask.of(scenario, first_seed, **settings)).players
+
+    def players_with(**chosen: Any) -> Sequence[str]:
+        return process_pool().game_of(EpisodeTask.of(scenario, first_seed, **chosen)).players
+
+    players = players_with(**settings)
+    for name in settings:
+        if players_with(**{other: value for other, value in settings.items() if other != name}) == players:
+            raise ValueError(
+                f"starts don't hold {name}={settings[name]!r}, which doesn't change who plays: give it to what plays "
+                "them, StepRollouts or game_environment of TRL, the option settings of SkyRL's environment, or that of "
+                "verl's loop"
+            )
     for seat in seats or ():
         check_seat(seat, players)
     return [Start(scenario, seed, seat) for seed in range(first_seed, first_seed + starts) for seat in seats or players]
