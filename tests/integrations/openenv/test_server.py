@@ -110,6 +110,8 @@ def test_prompts_stand_for_themselves(url: str) -> None:
         direct.respond("right")
         assert env.step(TextbenchAction(message="right")).observation.messages == direct.messages
         assert len(direct.messages) == 3
+        with pytest.raises(TypeError, match="step takes a response as a string, or a TextbenchAction, got 3"):
+            env.step(3)  # type: ignore[arg-type]
 
 
 def test_state_is_for_logs(url: str) -> None:

@@ -125,7 +125,8 @@ def test_dataset_names_its_starts() -> None:
 
 
 def test_what_cannot_be_followed_is_said(tmp_path: Path) -> None:
-    trainer = make_trainer(options(tmp_path, "steps", "--steps-per-episode", "3"))
+    trainer = make_trainer(options(tmp_path, "steps"))
+    trainer.rollout_func.steps_per_episode = 3
     with pytest.raises(ValueError, match="multiples of 3"):
         trainer.train()
     trainer = make_trainer(options(tmp_path, "steps"))
@@ -165,18 +166,17 @@ def test_actions_are_read_as_calls_behind_an_example_of_one(behind: str, action:
     assert parsed["reasoning_content"] == "goal is up"
 
 
-def test_command_says_what_is_wrong(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "textbench.integrations.trl",
-        "steps",
-        "--scenario",
-        "frozen-lak",
-        "--out",
-        str(tmp_path),
-    ]
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("steps --scenario frozen-lak", "error: unknown scenario 'frozen-lak'"),
+        ("steps --batch 8 --group 4 --steps-per-episode 3", "error: an episode gives --steps-per-episode 3 samples of"),
+        ("calls --scenario kuhn-poker --opponents self", "error: --opponents self takes steps: with calls"),
+    ],
+)
+def test_command_says_what_is_wrong(tmp_path: Path, words: str, message: str) -> None:
+    command = [sys.executable, "-m", "textbench.integrations.trl", *words.split(), "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.strip().splitlines()[-1].startswith("error: unknown scenario 'frozen-lak'")
+    assert done.stderr.strip().splitlines()[-1].startswith(message)
     assert "Traceback" not in done.stderr

@@ -16,6 +16,8 @@ class TextbenchEnv(EnvClient[TextbenchAction | str, TextbenchObservation, Textbe
     """
 
     def _step_payload(self, action: TextbenchAction | str) -> dict[str, Any]:
+        if not isinstance(action, str | TextbenchAction):
+            raise TypeError(f"step takes a response as a string, or a TextbenchAction, got {action!r}")
         return {"message": action if isinstance(action, str) else action.message}
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[TextbenchObservation]:

@@ -24,9 +24,17 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
     """
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL says of both ways that they may change
     from textbench.integrations.trl import game_environment, read_actions_as_calls, start_dataset
+    from textbench.integrations.trl.rollouts import SELF_PLAY
 
     settings = {"format_penalty": options.format_penalty}
     dataset = start_dataset(options.scenario, options.starts)  # what is wrong with it is said before TRL is imported
+    if options.way == "calls" and options.opponents == SELF_PLAY:
+        raise ValueError("--opponents self takes steps: with calls an episode is one player's conversation")
+    if options.way == "steps" and options.group % options.steps_per_episode:
+        raise ValueError(
+            f"an episode gives --steps-per-episode {options.steps_per_episode} samples of its group, so --group must "
+            f"be a multiple of that, got {options.group}"
+        )
 
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig, GRPOTrainer
@@ -129,7 +137,9 @@ def _parser() -> argparse.ArgumentParser:
         default="think",
         help="think, direct, or calls for models that call tools by themselves (default think)",
     )
-    parser.add_argument("--opponents", default="random", help='the other players: an agent, or "self" (default random)')
+    parser.add_argument(
+        "--opponents", default="random", help='the other players: an agent or, of steps, "self" (default random)'
+    )
     parser.add_argument(
         "--format-penalty", type=real_number(0), default=1.0, help="of an invalid response (default 1.0)"
     )
