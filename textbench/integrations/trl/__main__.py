@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
         help="think, direct, or calls for models that call tools by themselves (default think)",
     )
     parser.add_argument(
-        "--opponents", default="random", help='the other players: an agent or, of steps, "self" (default random)'
+        "--opponents", default="random", help='the other players: an agent or, with steps, "self" (default random)'
     )
     parser.add_argument(
         "--format-penalty", type=real_number(0), default=1.0, help="of an invalid response (default 1.0)"
