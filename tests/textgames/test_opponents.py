@@ -57,6 +57,24 @@ def test_asked_together_it_plays_as_asked_one_by_one(name: str, invalid: str, mo
     assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("ask", [str, Together])
+@pytest.mark.parametrize(("name", "seat"), [(name, seat) for name in GAMES[:2] + GAMES[3:] for seat in (0, 1)])
+def test_who_is_left_by_somebody_who_gives_up_has_won(name: str, seat: int, ask: type) -> None:
+    """After its own move, in the same round, or before its first turn."""
+    game = SCENARIOS[name].game()
+    silent: Any = (lambda turn: "hm") if ask is str else Together(lambda turns: ["hm"] * len(turns))
+    kwargs: Any = {"seat": game.players[seat], "opponents": silent, "invalid_action": "forfeit", "max_steps": 9}
+    single, batch = TextGameEnv(game, **kwargs), TextVectorEnv(game, 2, **kwargs)
+    _, told = single.reset(seed=0)
+    batch.reset(seed=0)
+    move = (told["legal_actions"] or game.actions)[0]
+    _, reward, terminated, _, info = single.step(move)
+    _, rewards, terminations, _, infos = batch.step([move] * 2)
+    assert (terminated, info["success"]) == (True, True)
+    assert reward > 0
+    assert (terminations & infos["success"] & (rewards == reward)).all()
+
+
 @pytest.mark.parametrize("name", GAMES)
 def test_a_single_environment_takes_it_too(name: str) -> None:
     told = []

@@ -66,8 +66,12 @@ Question = tuple[Together, OpponentTurn]
 Playing = Generator[list[Question], list[str], T]
 """A game on its way to the player's next turn; it is sent the responses to the questions that it stops with."""
 
-Played = tuple[Any, float, bool, str, str | None, int]
-"""State, reward, whether it is over, the executed action, why the response was invalid, and the rounds."""
+GIVEN_UP = 2
+"""How a game is over that somebody inside has given up: the player outside has won it, whatever its state says."""
+
+Played = tuple[Any, float, int, str, str | None, int]
+"""State, reward, whether (or how: :data:`GIVEN_UP`) it is over, the executed action, why the response was invalid, and
+the rounds."""
 
 
 def finished(games: Sequence[Playing[T]]) -> list[T]:
@@ -126,9 +130,10 @@ class OneSeat:
                 )
         self._game, self._rules, self._player = game, rules, player
         self._opponents: dict[Player, Opponent | str] = {other: given[other] for other in others}
+        self._giving_up_loses = game.zero_sum and rules.invalid_action == "forfeit"
         self.asks_together = any(isinstance(opponent, Together) for opponent in self._opponents.values())
 
-    def start(self, state: Any, rng: np.random.Generator) -> tuple[Any, float, bool, int]:
+    def start(self, state: Any, rng: np.random.Generator) -> tuple[Any, float, int, int]:
         """Play up to the player's first turn.
 
         There may be none: then the player's first response ends the episode and does nothing else.
@@ -138,7 +143,7 @@ class OneSeat:
         """
         return finished([self.starting(state, rng)])[0]
 
-    def starting(self, state: Any, rng: np.random.Generator) -> Playing[tuple[Any, float, bool, int]]:
+    def starting(self, state: Any, rng: np.random.Generator) -> Playing[tuple[Any, float, int, int]]:
         """See :meth:`start`; this stops whenever opponents are asked who answer for a whole batch."""
         return self._until_its_turn(state, 0.0, False, rng, self._rules.max_steps)
 
@@ -154,7 +159,10 @@ class OneSeat:
         if rounds_left <= 0 or player not in game.to_move(state):  # the episode ended before its first turn
             if not isinstance(response, str):
                 raise TypeError(f"a response is a string such as 'right', got {type(response).__name__}: {response!r}")
-            return state, 0.0, rounds_left > 0 or not game.to_move(state), "", None, 0
+            moving = game.to_move(state)
+            if rounds_left > 0 and moving and game.is_playing(state, player) and self._giving_up_loses:
+                return state, 0.0, GIVEN_UP, "", None, 0
+            return state, 0.0, rounds_left > 0 or not moving, "", None, 0
         action, unreadable = self._rules.choose(game, state, player, response, rng)
         penalty = 0.0 if unreadable is None else self._rules.format_penalty
         if action is None:
@@ -166,8 +174,8 @@ class OneSeat:
         return state, reward - penalty, over, action, unreadable, 1 + rounds
 
     def _until_its_turn(
-        self, state: Any, reward: float, over: bool, rng: np.random.Generator, rounds_left: int | None
-    ) -> Playing[tuple[Any, float, bool, int]]:
+        self, state: Any, reward: float, over: int, rng: np.random.Generator, rounds_left: int | None
+    ) -> Playing[tuple[Any, float, int, int]]:
         game, player, rounds = self._game, self._player, 0
         while not over and rounds != rounds_left:
             if not game.is_playing(state, player) and game.pays_late is False:
@@ -181,7 +189,7 @@ class OneSeat:
 
     def _round(
         self, state: Any, joint: dict[Player, str], rng: np.random.Generator, rounds_left: float
-    ) -> Playing[tuple[Any, float, bool]]:
+    ) -> Playing[tuple[Any, float, int]]:
         others = [other for other in self._game.to_move(state) if other != self._player]
         answers: dict[Player, str] = {}
         if self.asks_together:
@@ -195,8 +203,8 @@ class OneSeat:
                 answers = dict(zip(questions, (yield list(questions.values())), strict=True))
         for other in others:
             move = self._move(state, other, rng, answers.get(other))
-            if move is None and self._game.zero_sum and self._rules.invalid_action == "forfeit":
-                return state, self._rules.forfeited(self._game, state, other, rounds_left)[self._player], True
+            if move is None and self._giving_up_loses:
+                return state, self._rules.forfeited(self._game, state, other, rounds_left)[self._player], GIVEN_UP
             joint[other] = self._game.default_action(state, other) if move is None else move
         state, rewards, over = self._game.transition(state, joint, rng)
         return state, rewards[self._player], over

@@ -17,7 +17,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from textgames.environments.opponents import seat_of
+from textgames.environments.opponents import GIVEN_UP, seat_of
 from textgames.environments.render import RENDER_MODES, check_render_mode, render_state
 from textgames.environments.rules import (
     EpisodeRules,
@@ -228,7 +228,7 @@ class TextGameEnv(gym.Env[str, str]):
                 raise ResetNeeded("step() was called before reset(); call reset() first")
             raise ResetNeeded(f"the episode ended after {self._elapsed} steps; call reset() before the next step()")
         game, player = self.game, self._player
-        state, reward, terminated, chosen, unreadable, rounds = self._play(
+        state, reward, ended, chosen, unreadable, rounds = self._play(
             game, self._state, player, action, self.np_random, self._limit - self._elapsed
         )
         self._state = state
@@ -236,6 +236,7 @@ class TextGameEnv(gym.Env[str, str]):
         self._steps += 1
         if self._pending:
             reward, self._pending = reward + self._pending, 0.0
+        terminated = bool(ended)
         truncated = not terminated and (self._elapsed >= self._limit or self._steps >= self.limits.steps)
         over = self._over = terminated or truncated
         if self.render_mode == "human":
@@ -244,7 +245,9 @@ class TextGameEnv(gym.Env[str, str]):
             "valid": unreadable is None,
             "action": chosen,
             "unreadable": unreadable,
-            "success": over and (chosen != "" or unreadable is None) and game.succeeded(state, player),
+            "success": over
+            and (chosen != "" or unreadable is None)
+            and (ended == GIVEN_UP or game.succeeded(state, player)),
             "legal_actions": () if over else self._legal_actions(),
         }
         if over:

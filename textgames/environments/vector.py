@@ -17,7 +17,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from textgames.environments.opponents import Played, finished, seat_of
+from textgames.environments.opponents import GIVEN_UP, Played, finished, seat_of
 from textgames.environments.render import check_render_mode, render_state
 from textgames.environments.rules import EpisodeRules, Metrics, checked_options, layout_generator, make_game, rounds_of
 from textgames.environments.solo import Limits, TextGameEnv
@@ -205,7 +205,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             if terminated or elapsed[i] >= limit or steps[i] >= step_limit:
                 (terminations if terminated else truncations)[i] = over[i] = True
                 sent_away = action == "" and reason is not None
-                successes[i] = not sent_away and game.succeeded(state, player)
+                successes[i] = not sent_away and (terminated == GIVEN_UP or game.succeeded(state, player))
                 ended.append(i)
         infos: dict[str, Any] = {
             "valid": valid,
