@@ -30,6 +30,7 @@ IMPROVERS = {
     "gepa": Improver("benchmark.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
     "library": Improver("benchmark.improve.methods.library:improve", "collect lessons from failures that help"),
     "preferences": Improver("benchmark.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
+    "nash": Improver("benchmark.improve.methods.nash:improve", "play itself towards an equilibrium, small games"),
     "lspo": Improver("benchmark.improve.methods.lspo.improve:improve", "tune what is said in Werewolf (LSPO)"),
     "world-model": Improver(
         "benchmark.improve.methods.world_model:improve", "learn what actions lead to, and read it before it answers"

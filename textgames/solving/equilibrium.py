@@ -41,6 +41,7 @@ __all__ = [
     "mixed",
     "nash_conv",
     "normalised",
+    "sequence_values",
     "solve",
     "uniform_policy",
 ]
@@ -128,15 +129,26 @@ def action_values(tree: GameTree, policy: Policy | Behaviour, key: Key) -> dict[
     number = next((i for i, each in enumerate(decisions.sets) if each.key == key), None)
     if number is None:
         raise ValueError(f"{key[0]} is never to move where it reads {key[1]!r}")
-    behaviour = _behaviour(tree, policy)
-    plans = _plans(tree, behaviour)
-    values = _against(tree, plans, place)
-    _fold(decisions, values, behaviour[place])
     first, actions = int(decisions.firsts[number]), decisions.sets[number].actions
-    reach = _reach(tree, plans, place, number)
-    if reach <= 0:
+    values = sequence_values(tree, _behaviour(tree, policy))[place][first : first + len(actions)]
+    if np.isnan(values).any():
         raise ValueError(f"the others' play never leads to where {key[0]} reads {key[1]!r}")
-    return {action: float(values[first + i] / reach) for i, action in enumerate(actions)}
+    return dict(zip(actions, map(float, values), strict=True))
+
+
+def sequence_values(tree: GameTree, behaviour: Behaviour) -> Behaviour:
+    """What :func:`action_values` says, of all actions at once: of every player an array of shape (sequences,).
+
+    NaN at information sets that the others' play never leads to; 0 of the empty sequence.
+    """
+    plans, found = _plans(tree, behaviour), []
+    for place, decisions in enumerate(tree.decisions):
+        values = _against(tree, plans, place)
+        _fold(decisions, values, behaviour[place])
+        reach = _reaches(tree, plans, place)[decisions.set_of]
+        worth = np.divide(values[1:], reach, out=np.full(len(reach), np.nan), where=reach > 0)
+        found.append(np.concatenate([[0.0], worth]))
+    return tuple(found)
 
 
 def solve(tree: GameTree, iterations: int = 1000, target: float = 0.0) -> Solution:
@@ -251,11 +263,12 @@ def _greedy(decisions: DecisionTree, values: Floats) -> Floats:
     return normalised(decisions, np.concatenate([[1.0], (values[1:] >= largest).astype(float)]))
 
 
-def _reach(tree: GameTree, plans: Sequence[Floats], place: int, number: int) -> float:
-    """The probability that chance and the others lead to an information set, whatever its player does."""
+def _reaches(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:
+    """Of every information set of a player, the probability that chance and the others lead there, whatever it does."""
     decisions = tree.decisions[place]
     chances = _sum_by_sequence(tree, _chances_against(tree, plans, place), place)
     first_action = np.zeros(decisions.num_sequences)
     first_action[decisions.firsts] = 1.0  # below any one plan of the player's own lies everything that is reached
     _fold(decisions, chances, first_action)
-    return float(chances[decisions.firsts[number]])
+    reached: Floats = chances[decisions.firsts]
+    return reached

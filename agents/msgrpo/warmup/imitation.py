@@ -11,13 +11,14 @@ Every setting is one that the trainer has too: ``update_passes`` goes through th
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.common.files import replacing
@@ -49,6 +50,13 @@ class TaughtDecision(NamedTuple):
     prompt: Prompt
     response: str
     weight: float = 1.0
+
+
+Floats = NDArray[np.float64]
+Retarget = Callable[[Floats, Floats | None, float], tuple[Floats, Floats]]
+"""``(log-probabilities of the responses, memory, left) -> (their weights in the next pass, memory)``: what is taught
+changes with what the model has learnt. The memory is ``None`` before the first pass, ``left`` is the share of passes
+that are left, from 1 down. Its ``repr`` names its settings."""
 
 
 class Progress(NamedTuple):
@@ -91,6 +99,7 @@ def imitate(
     config: MSGRPOConfig,
     *,
     held_out: Sequence[TaughtDecision] = (),
+    retarget: Retarget | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     checkpoint: Path | None = None,
 ) -> Imitation:
@@ -103,6 +112,8 @@ def imitate(
         config: ``lora_rank``, ``dtype``, ``learning_rate``, ``update_passes``, ``minibatches``, ``seed`` and the like.
             ``iterations`` are the optimiser steps, whatever it says.
         held_out: decisions that the loss is measured on, before and after.
+        retarget: gives the decisions other weights before every pass, by the log-probabilities that the model then
+            gives to their responses. Decisions with equal prompts are then learnt in the same step.
         on_progress: called after every optimiser step.
         checkpoint: a file that keeps the state every two minutes, on Ctrl-C and at the end, so that the same call goes
             on where it was stopped. Remove it when the model is saved.
@@ -114,15 +125,17 @@ def imitate(
     """
     if not decisions:
         raise ValueError("there are no decisions to imitate")
-    config = replace(config, iterations=config.update_passes * min(config.minibatches, len(decisions)), temperature=1.0)
+    parts = len({decision.prompt for decision in decisions}) if retarget else len(decisions)
+    config = replace(config, iterations=config.update_passes * min(config.minibatches, parts), temperature=1.0)
     model = prepare_model(model, tokenizer, config)
     work = _Work(model, tokenizer, config)
     rows, kept_out = work.rows(decisions), work.rows(held_out)
     weights = [decision.weight for decision in decisions]
-    trained = _Trained(work, make_optimizer(model, config), config, checkpoint, _digest(config, rows, weights))
+    made_by = _digest(config, rows, weights, retarget)
+    trained = _Trained(work, make_optimizer(model, config), config, checkpoint, made_by, retarget)
     if not trained.losses:
-        trained.held_out_before = work.loss(kept_out)
-    trained.run(rows, weights, on_progress)
+        trained.held_out_before, trained.weights = work.loss(kept_out), weights
+    trained.run(rows, on_progress)
     seen = config.update_passes * len(rows)
     return Imitation(
         model.eval(),
@@ -170,10 +183,12 @@ class _Work:
 
     def loss(self, rows: Sequence[TokenRow]) -> float:
         """Nats per response token, without a gradient; NaN of nothing."""
-        if not rows:
-            return float("nan")
+        return -float(torch.cat(self.scored(rows)).double().mean()) if rows else float("nan")
+
+    def scored(self, rows: Sequence[TokenRow]) -> list[Tensor]:
+        """The log-probabilities of every row's response tokens, without a gradient."""
         scored: list[Tensor] = score_rows(self.scorer, rows, self.pack(rows))
-        return -float(torch.cat(scored).double().mean())
+        return scored
 
 
 class _Trained:
@@ -186,9 +201,12 @@ class _Trained:
         config: MSGRPOConfig,
         checkpoint: Path | None,
         made_by: str,
+        retarget: Retarget | None,
     ) -> None:
         self.work, self.optimizer, self.config = work, optimizer, config
-        self.checkpoint, self.made_by = checkpoint, made_by
+        self.checkpoint, self.made_by, self.retarget = checkpoint, made_by, retarget
+        self.weights: list[float] = []
+        self.memory: list[float] | None = None
         self.parameters = [each for each in work.scorer.parameters() if each.requires_grad]
         self.losses: list[float] = []
         self.sound = True
@@ -196,16 +214,18 @@ class _Trained:
         self.tokens, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
         self._restore()
 
-    def run(self, rows: Sequence[TokenRow], weights: Sequence[float], on_progress: Callable[[Progress], None]) -> None:
+    def run(self, rows: Sequence[TokenRow], on_progress: Callable[[Progress], None]) -> None:
         """All optimiser steps that are left."""
         steps, kept = self.config.iterations, time.perf_counter()
         try:
-            for number, part in enumerate(self._parts(rows)):
+            for number, (part, begins) in enumerate(self._parts(rows)):
                 if number < len(self.losses):
                     continue
                 started, cpu = time.perf_counter(), time.process_time()
                 with uninterrupted():
-                    chosen = [rows[index] for index in part], [weights[index] for index in part]
+                    if begins and self.retarget is not None:
+                        self._retarget(rows, self.retarget, 1 - number / steps)
+                    chosen = [rows[index] for index in part], [self.weights[index] for index in part]
                     self._step(*chosen, learning_rate(self.config, number))
                     self.seconds += time.perf_counter() - started
                     self.cpu_seconds += time.process_time() - cpu
@@ -217,10 +237,24 @@ class _Trained:
             if self.sound:
                 self._keep()
 
-    def _parts(self, rows: Sequence[TokenRow]) -> Iterator[list[int]]:
+    def _parts(self, rows: Sequence[TokenRow]) -> Iterator[tuple[list[int], bool]]:
+        """The rows of every optimiser step, and whether a pass begins with it."""
+        alone: Iterable[list[int]] = ([index] for index in range(len(rows)))
+        if self.retarget is not None:
+            by_prompt: dict[tuple[int, ...], list[int]] = {}
+            for index, row in enumerate(rows):
+                by_prompt.setdefault(row.prompt, []).append(index)
+            alone = by_prompt.values()
+        together = list(alone)
         for number in range(self.config.update_passes):
             rng = np.random.default_rng([self.config.seed, number])
-            yield from minibatches(rows, self.config.minibatches, rng)
+            for place, part in enumerate(minibatches(together, self.config.minibatches, rng)):
+                yield [index for each in part for index in together[each]], place == 0
+
+    def _retarget(self, rows: Sequence[TokenRow], retarget: Retarget, left: float) -> None:
+        found = np.array([float(each.double().sum()) for each in self.work.scored(rows)])
+        weights, memory = retarget(found, None if self.memory is None else np.array(self.memory), left)
+        self.weights, self.memory = weights.tolist(), memory.tolist()
 
     def _step(self, rows: Sequence[TokenRow], weights: Sequence[float], rate: float) -> None:
         count = sum(len(row.response) for row in rows)
@@ -273,9 +307,9 @@ class _Trained:
                 parameter.copy_(saved)
 
 
-_KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_seconds")
+_KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_seconds", "weights", "memory")
 
 
-def _digest(config: MSGRPOConfig, rows: Sequence[TokenRow], weights: Sequence[float]) -> str:
+def _digest(config: MSGRPOConfig, rows: Sequence[TokenRow], weights: Sequence[float], retarget: Retarget | None) -> str:
     """What an imitation is known by: its settings and what it learns from."""
-    return hashlib.sha256(repr((replace(config, out=""), rows, weights)).encode()).hexdigest()
+    return hashlib.sha256(repr((replace(config, out=""), rows, weights, retarget)).encode()).hexdigest()

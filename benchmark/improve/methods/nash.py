@@ -1,0 +1,150 @@
+"""Self-play towards an equilibrium, pulled towards a moving average of the player; computed, and not sampled.
+
+``probabilities at all information sets -> what actions are worth -> one step of magnetic mirror descent -> imitation of
+that, again``. The step is that of Sokota et al. (arXiv 2206.05825); that the magnet follows the policy is what Nash
+learning from human feedback does (Munos et al., arXiv 2312.00886). In a small zero-sum game all of it is exact but for
+what the model can't tell apart, and so is the exploitability that says how far it has come.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agents.analysis.action_probabilities import answer_after
+from agents.analysis.exploitability import Exploitability, measure, requests_of
+from agents.prompt import PromptMap
+from agents.turn import prefix_of
+from benchmark.errors import UsageError
+from benchmark.improve.budget import Spent
+from benchmark.improve.improver import ImprovementTask
+from benchmark.improve.methods.learning import MODEL, config_of, mode_of, said_as_usage, trained
+from benchmark.play.agents.objects import AgentTable
+from benchmark.play.agents.players import load_one
+from benchmark.play.options import RunOptions, without_spec
+from benchmark.runs.plan import find_scenario
+from textgames.scenarios import Scenario
+from textgames.solving.equilibrium import exploitability
+from textgames.solving.game_tree import GameTree, expand
+from textgames.solving.mirror_descent import mirror_step, moved
+from textgames.solving.policies import Behaviour, normalised
+from textgames.solving.state_space import Floats
+
+if TYPE_CHECKING:
+    from agents.msgrpo.warmup.start import Demonstrations
+
+
+def improve(
+    task: ImprovementTask,
+    *,
+    passes: int = 400,
+    steps: int = 16,
+    rate: float = 3.0,
+    pull: float = 0.05,
+    follow: float = 0.03,
+    rank: int = 16,
+    learning_rate: float | None = None,
+) -> AgentTable:
+    """Train the agent's model towards an equilibrium of its game.
+
+    Args:
+        task: the agent has a local model that answers with the action alone (``mode = "direct"``), and its scenario is
+            a small zero-sum game of two.
+        passes: how often it is asked at all information sets and learns from what comes of that.
+        steps: optimiser steps of a pass.
+        rate: of mirror descent: how far the first pass goes, where the most that a game pays is 1. It falls to 0.
+        pull: towards the magnet, in such units per nat.
+        follow: the share of the way that the magnet comes after the model in the first pass, which falls likewise; with
+            0 it stays where the model began.
+        rank: of the LoRA adapter; 0 trains all weights.
+        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
+    """
+    from agents.msgrpo.warmup.imitation import TaughtDecision
+    from agents.msgrpo.warmup.start import taught
+
+    if rate <= 0 or pull < 0 or not 0 <= follow <= 1:
+        told = f"rate = {rate:g}, pull = {pull:g} and follow = {follow:g}"
+        raise UsageError(f"rate is above 0, pull at least 0 and follow from 0 to 1, got {told}")
+    if len(task.scenarios) > 1:
+        raise UsageError(f"an equilibrium is of one game, got {', '.join(task.scenarios)}: choose one")
+    scenario = find_scenario(task.scenarios[0], "learn")
+    if (mode := mode_of(task)) != "direct":
+        raise UsageError(f"nash computes the chances of answers that are the action alone: --mode direct, not {mode!r}")
+    task.meter.check()
+    before = _measured(task.agent, scenario)
+    task.say(f"exploitability {before.value:.4f} before, {before.uniform:.4f} of uniform play")
+    game = scenario.game()
+    tree = expand(game, scenario.horizon)
+    asked = requests_of(tree, game, scenario.horizon)
+    learner = SelfPlay(rate, pull, follow, tree, task.say)
+    config = replace(
+        config_of(task, len(asked), rank=rank, learning_rate=learning_rate, passes=passes),
+        minibatches=steps,
+        adam_beta1=0.0,  # in a game against oneself momentum overshoots, and play goes in circles
+        adam_beta2=0.98,
+    )
+
+    def demonstrations(prompt_map: PromptMap) -> "Demonstrations":
+        decisions = []
+        for request in asked:
+            prompt = prompt_map(request)
+            prefix = prefix_of(prompt)
+            answers = [prefix + answer_after(prefix, action) for action in request.legal_actions]
+            decisions += [TaughtDecision(prompt, answer, 1 / len(answers)) for answer in answers]
+        return decisions, ()
+
+    with said_as_usage():
+        made = taught(config, {"method": "nash", "learner": repr(learner)}, demonstrations, task.say, learner)
+    task.meter.charge(Spent(seconds=made["seconds"]))
+    better = {**trained(task, str(task.out / MODEL)), "temperature": 1.0}  # a mixture that is sharpened is another
+    after = _measured(better, scenario)
+    task.say(f"exploitability {after.value:.4f} after, {before.value:.4f} before")
+    return better if after.value < before.value else task.agent
+
+
+@dataclass(frozen=True)
+class SelfPlay:
+    """What a model is taught, by how probable its answers are: the policy that is one step of mirror descent further.
+
+    A :data:`~agents.msgrpo.warmup.imitation.Retarget`: answers are in the order of ``tree.information_sets``, and what
+    is kept is the magnet.
+    """
+
+    rate: float
+    pull: float
+    follow: float
+    tree: GameTree = field(repr=False)
+    say: Callable[[str], None] = field(repr=False)
+
+    def __call__(self, logprobs: Floats, magnet: Floats | None, left: float) -> tuple[Floats, Floats]:
+        policy = self._behaviour(np.exp(logprobs))
+        held = policy if magnet is None else self._behaviour(magnet)
+        self.say(f"exploitability {exploitability(self.tree, policy):.4f}")
+        most = float(np.abs(self.tree.payoffs).max())
+        target = mirror_step(self.tree, policy, held, rate=self.rate / most * left, pull=self.pull * most)
+        return _flat(target), _flat(moved(held, policy, self.follow * left))
+
+    def _behaviour(self, weights: Floats) -> Behaviour:
+        """The policy that gives the answers at each information set these weights."""
+        ends = np.cumsum([decisions.num_sequences - 1 for decisions in self.tree.decisions])
+        parts = zip(self.tree.decisions, np.split(weights, ends[:-1]), strict=True)
+        return tuple(normalised(decisions, np.concatenate([[1.0], part])) for decisions, part in parts)
+
+
+def _flat(behaviour: Behaviour) -> Floats:
+    return np.concatenate([own[1:] for own in behaviour])
+
+
+def _measured(agent: AgentTable, scenario: Scenario) -> Exploitability:
+    """How exploitable an agent is.
+
+    Raises:
+        UsageError: the game is of another kind, or the agent reads the history of an episode.
+    """
+    spec, own = str(agent["spec"]), without_spec(agent)
+    policy, _ = load_one(spec, RunOptions(agent_options={spec: own} if own else None), scenario)
+    try:
+        return measure(policy, scenario.game(), horizon=scenario.horizon)
+    except ValueError as error:
+        raise UsageError(f"{scenario.name}: {error}") from None
