@@ -67,7 +67,7 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             {
                 **{"game": game, "arm": arm, "seed": run.seed, "rate": run.rate, "iterations": run.iterations},
                 **{"tokens": run.tokens.tolist(), "returns": run.returns.tolist(), "seconds": run.seconds},
-                **{"rollout_tokens": run.rollout_tokens, "update_tokens": run.update_tokens},
+                **{"rollout_tokens": run.rollout_tokens, "update_tokens": run.update_tokens, "ends": dict(run.ends)},
             }
             for (game, arm), runs in findings.runs.items()
             for run in runs
