@@ -55,15 +55,14 @@ def report_data(
 def claims_of(results: Reproduction, experiment: Experiment) -> list[Claim]:
     """The claims, judged; the one about sampling on pairs of arms that differ in nothing else."""
     settings = {arm: {**experiment.msgrpo, **changes} for arm, changes in experiment.arms.items()}
-    sampling = {arm: own.pop("episode_sampling", None) for arm, own in settings.items()}
-    main = next(iter(experiment.arms))
+    sampling = {arm: own.pop("episode_sampling", "aaw") for arm, own in settings.items()}
     pairs = [
         (arm, other)
         for arm in experiment.arms
         for other in experiment.arms
-        if sampling[arm] == sampling[main] != sampling[other] and settings[arm] == settings[other]
+        if sampling[arm] == "aaw" != sampling[other] and settings[arm] == settings[other]
     ]
-    return judge(results, experiment.games, main, pairs, experiment.scenarios)
+    return judge(results, experiment.games, next(iter(experiment.arms)), pairs, experiment.scenarios)
 
 
 def report_markdown(

@@ -109,6 +109,10 @@ def test_folder_refuses_strangers(tmp_path: Path) -> None:
         Folder(tmp_path / "thesis.txt" / "below").claim(read_experiment("miniature"))
 
 
+def test_arms_keep_the_recipes_order() -> None:
+    assert list(read_experiment("full", {"arms": ["all", "aaw"]}).arms) == ["aaw", "all"]
+
+
 def test_jobs_wait_for_what_they_need() -> None:
     experiment = read_experiment("full", {"seeds": 2})
     jobs = jobs_of(experiment)
