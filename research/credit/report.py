@@ -167,8 +167,8 @@ def _introduction(findings: Findings) -> str:
         return "Draw rules, measured. Intervals are 95%."
     return (
         f"Small models that answer directly, one for each of {len(study.games)} games ({', '.join(study.games)}), are "
-        f"measured at three stages ({', '.join(STAGES)}) of {study.runs} plain MS-GRPO runs, from bases of their own "
-        "and with starts of their own: how like the true advantage each "
+        f"measured at three stages ({', '.join(STAGES)}) of {study.runs} runs of the arm {study.plain}, the plain one, "
+        "from bases of their own and with starts of their own: how like the true advantage each "
         "method's credit is, and how like the exact gradient the update is that it makes. Then "
         f"{len(study.arms)} arms are trained on {', '.join(study.trained) or 'no game'}, {study.seeds} seeds each, at "
         "equal tokens. True advantages and gradients are computed from the rules (textbench credit), nothing of them "

@@ -282,6 +282,7 @@ def test_the_report_shows_these_figures(findings: Findings) -> None:
     text = report_markdown(findings, {"textbench": "1.2.3"}, notes=["Cut short."])
     assert "**Note.** Cut short." in text
     assert "**This study is not complete.**" in text
+    assert "of 2 runs of the arm msgrpo, the plain one, from bases of their own" in text
     assert "| blackjack | rtg | 2 | 0.01 | 0.500 " in text
     assert (
         "| blackjack 0, base | 25% | 2 | 100% | 0.700 | 0.300 | 0.900 | 0.400 [0.350, 0.450] | 0.200 [0.150, 0.250]"

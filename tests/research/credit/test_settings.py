@@ -127,6 +127,13 @@ def test_a_folder_takes_more_seeds_and_arms_and_nothing_else(tmp_path: Path) -> 
         folder.claim(read_study("credit-miniature", {"seeds": 1}))
 
 
+def test_a_folder_whose_stages_came_from_another_arm_is_refused(tmp_path: Path) -> None:
+    folder = StudyFolder(tmp_path / "out")
+    folder.claim(read_study("credit-miniature", {"arms": ["rtg"]}))
+    with pytest.raises(UsageError, match="was made with plain arm = 'rtg', now it is 'msgrpo'"):
+        folder.claim(read_study("credit-miniature"))
+
+
 def test_a_measurement_is_done_when_it_has_all_methods(tmp_path: Path) -> None:
     """A method that came in since is measured by the same command, and what is there is kept."""
     result: dict[str, Any] = {"methods": [{"name": "msgrpo"}], "skipped": {"rtg": "no steps"}}
