@@ -16,6 +16,9 @@ Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveCount = Annotated[int, Field(strict=True, ge=1)]
 
+TUNING_SEED = 1000
+"""Of runs that tune: a seed that no other run has."""
+
 
 class ExperimentSettings(BaseModel):
     """The settings of an experiment: everything that decides its outcome, as a frozen record."""
