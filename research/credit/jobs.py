@@ -60,7 +60,9 @@ def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
     """Training of every arm on some games, and tuning before where there are several rates."""
     tuned = {
         (game, arm): tuple(
-            StudyJob(f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}/0",), game, arm=arm, seed=TUNING_SEED, rate=rate)
+            StudyJob(
+                f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}/0",), game, arm=arm, seed=TUNING_SEED, rate=rate
+            )
             for rate in rates
             if len(rates) > 1
         )

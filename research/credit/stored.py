@@ -48,7 +48,15 @@ def findings_of(report: Mapping[str, Any]) -> Findings:
             )
         points = {name: np.array(row[name], dtype=np.float64) for name in ("tokens", "returns")}
         spent = (row["rollout_tokens"], row["update_tokens"], row["seconds"])
-        run = Run(row["seed"], row["rate"], points["tokens"], points["returns"], row["iterations"], *spent, row.get("ends", {}))
+        run = Run(
+            row["seed"],
+            row["rate"],
+            points["tokens"],
+            points["returns"],
+            row["iterations"],
+            *spent,
+            row.get("ends", {}),
+        )
         runs.setdefault((row["game"], row["arm"]), []).append(run)
     return Findings(
         study=study,

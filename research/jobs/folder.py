@@ -114,7 +114,9 @@ class Folder:
         try:
             data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise UsageError(f"{file} is damaged ({error}); delete it, and the same command does its job anew") from None
+            raise UsageError(
+                f"{file} is damaged ({error}); delete it, and the same command does its job anew"
+            ) from None
         return data
 
     def results(self, jobs: Sequence[AnyJob]) -> Results:
