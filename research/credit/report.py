@@ -230,10 +230,10 @@ _FACTORS_LEGEND = (
 )
 
 _TRAINING_LEGEND = (
-    "Each arm spends the same tokens on a game: prompts and responses of all episodes played to learn, fresh rollouts "
-    "included, and of all rows of the updates. *Learning* is the mean of the exact expected return over the "
-    "evaluations of a run (the start left out), so how soon and how well; *minus plain* is paired by seed. Student's "
-    "intervals over the seeds; *p* is corrected by Holm over all arms and games."
+    "Each arm has the same budget of tokens on a game, which its last iteration exceeds: prompts and responses of all "
+    "episodes played to learn, fresh rollouts included, and of all rows of the updates. *Learning* is the mean of the "
+    "exact expected return over the evaluations of a run (the start left out), so how soon and how well; *minus plain* "
+    "is paired by seed. Student's intervals over the seeds; *p* is corrected by Holm over all arms and games."
 )
 
 _PREDICTION_LEGEND = (

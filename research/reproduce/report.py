@@ -130,8 +130,8 @@ def _claims_text(claims: Sequence[Claim]) -> str:
 _LEGEND = (
     "A figure *holds* when its whole interval is on the needed side, *does not hold* when none of it is, and is "
     "*undecided* otherwise. A claim of several figures holds when all of them do. Intervals against bases are from a "
-    "bootstrap over runs and episodes, or of fewer than five runs Student's over them, joined with the episodes'; one run "
-    "has none. Those between arms are Student's over runs paired by seed."
+    "bootstrap over runs and episodes, or of fewer than five runs Student's over them, joined with the episodes'; one "
+    "run has none. Those between arms are Student's over runs paired by seed."
 )
 
 
