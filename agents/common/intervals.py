@@ -7,14 +7,15 @@ What varies decides which way it is:
   :func:`wilson`;
 * any function of means over few independent parts, such as batches: :func:`over_rows`, or :func:`over_parts` where the
   function takes the weights of the parts; Student's interval of the jackknife, corrected for skewness;
-* runs and episodes at once: :func:`mean_over_runs`, :func:`difference_of_means` and :func:`ratio_of_means`;
+* runs and episodes at once: :func:`mean_over_runs`, :func:`difference_of_means` and :func:`ratio_of_means`, a bootstrap
+  or, of fewer than :data:`FEW_RUNS` runs, Student's interval over them joined with the episodes' normal one;
 * scores of a leaderboard, whose next episode may be like none before: :mod:`benchmark.score.statistics`.
 
 All intervals are of 95%. Every generator is seeded by a constant: equal data have equal intervals.
 """
 
 from collections.abc import Callable, Sequence
-from math import inf, isfinite, nan, sqrt
+from math import hypot, inf, isfinite, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,8 +187,15 @@ def wilson(successes: Sequence[float] | Array) -> Estimate:
     return Estimate(share, middle - half, middle + half)
 
 
+FEW_RUNS = 5
+"""Of fewer, a bootstrap's percentiles hold the truth too seldom: of 2, 3, 4, 5 and 10 simulated runs in 77, 83, 86, 90
+and 95%, where :func:`_over_few_runs` does in 97, 96, 96, 96 and 95%."""
+
+
 def mean_over_runs(trained: Array) -> Estimate:
-    """The mean over runs and episodes with its interval over both; shape (runs, episodes)."""
+    """The mean over runs and episodes with its interval over both, which one run doesn't have; (runs, episodes)."""
+    if len(trained) < FEW_RUNS:
+        return _over_few_runs(float(trained.mean()), trained)
     means, _ = _over_runs(trained, trained[0])
     return Estimate(float(trained.mean()), *percentiles(means))
 
@@ -199,6 +207,8 @@ def difference_of_means(trained: Array, base: Array) -> Estimate:
         trained: shape (runs, episodes).
         base: shape (episodes,).
     """
+    if len(trained) < FEW_RUNS:
+        return _over_few_runs(float(trained.mean() - base.mean()), trained - base)
     means, base_means = _over_runs(trained, base)
     return Estimate(float(trained.mean() - base.mean()), *percentiles(means - base_means))
 
@@ -212,7 +222,23 @@ def ratio_of_means(trained: Array, base: Array) -> Estimate:
     if base.mean() <= 0:
         return Estimate(inf)
     value = float(trained.mean() / base.mean())
-    return Estimate(value) if (base_means <= 0).any() else Estimate(value, *percentiles(means / base_means))
+    if (base_means <= 0).any():
+        return Estimate(value)
+    if len(trained) < FEW_RUNS:
+        return _over_few_runs(value, (trained - value * base) / base.mean())
+    return Estimate(value, *percentiles(means / base_means))
+
+
+def _over_few_runs(value: float, parts: Array) -> Estimate:
+    """Student's interval over the runs joined with the normal one over the episodes, both of the means of ``parts``.
+
+    Those are (runs, episodes); of a ratio its derivative. One run, whose own chance nobody knows, has no interval.
+    """
+    over_runs = student(parts.mean(axis=1))
+    if over_runs.low is None:
+        return Estimate(value)
+    half = hypot(over_runs.value - over_runs.low, half_interval(parts.mean(axis=0)))
+    return Estimate(value, value - half, value + half)
 
 
 def _over_runs(trained: Array, base: Array) -> tuple[Array, Array]:

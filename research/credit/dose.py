@@ -90,7 +90,8 @@ def _correlation(findings: Findings, game: str, method: str) -> float | None:
     known = {
         cell: value
         for cell, document in findings.measured.items()
-        if cell[0] == game and (value := value_of(document, method, "correlation")) is not None
+        if cell[0] == game and not findings.is_weak(cell)
+        if (value := value_of(document, method, "correlation")) is not None
     }
     return by_game(known).get(game)
 

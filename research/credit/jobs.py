@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from benchmark.errors import UsageError
 from research.credit.settings import STAGES, Study
-from research.jobs.folder import Folder
+from research.jobs.folder import Folder, Settings
+from research.jobs.recipes import TUNING_SEED
 
 Kind = Literal["base", "stages", "measure", "draws", "think", "tune", "train"]
 
@@ -58,7 +60,9 @@ def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
     """Training of every arm on some games, and tuning before where there are several rates."""
     tuned = {
         (game, arm): tuple(
-            StudyJob(f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}/0",), game, arm=arm, rate=rate)
+            StudyJob(
+                f"tune/{game}/{arm}/{rate:g}", "tune", (f"stages/{game}/0",), game, arm=arm, seed=TUNING_SEED, rate=rate
+            )
             for rate in rates
             if len(rates) > 1
         )
@@ -112,6 +116,17 @@ class StudyFolder(Folder):
     def __init__(self, path: Path, methods: tuple[str, ...] = ()) -> None:
         super().__init__(path)
         self.methods = methods
+
+    def claim(self, experiment: Settings) -> None:
+        """As every folder's; one whose arms were tuned with another seed, a training run's, is refused."""
+        super().claim(experiment)
+        for file in self.path.glob("tune/*/*/*/result.json"):
+            seed = self.result(str(file.parent.relative_to(self.path)))["settings"]["seed"]
+            if seed != TUNING_SEED:
+                raise UsageError(
+                    f"{self.path} has arms that were tuned with seed {seed}, now it is {TUNING_SEED}; choose another "
+                    "--out"
+                )
 
     def is_done(self, name: str) -> bool:
         if not super().is_done(name):

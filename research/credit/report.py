@@ -67,7 +67,7 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             {
                 **{"game": game, "arm": arm, "seed": run.seed, "rate": run.rate, "iterations": run.iterations},
                 **{"tokens": run.tokens.tolist(), "returns": run.returns.tolist(), "seconds": run.seconds},
-                **{"rollout_tokens": run.rollout_tokens, "update_tokens": run.update_tokens},
+                **{"rollout_tokens": run.rollout_tokens, "update_tokens": run.update_tokens, "ends": dict(run.ends)},
             }
             for (game, arm), runs in findings.runs.items()
             for run in runs
@@ -167,8 +167,8 @@ def _introduction(findings: Findings) -> str:
         return "Draw rules, measured. Intervals are 95%."
     return (
         f"Small models that answer directly, one for each of {len(study.games)} games ({', '.join(study.games)}), are "
-        f"measured at three stages ({', '.join(STAGES)}) of {study.runs} plain MS-GRPO runs, from bases of their own "
-        "and with starts of their own: how like the true advantage each "
+        f"measured at three stages ({', '.join(STAGES)}) of {study.runs} runs of the arm {study.plain}, the plain one, "
+        "from bases of their own and with starts of their own: how like the true advantage each "
         "method's credit is, and how like the exact gradient the update is that it makes. Then "
         f"{len(study.arms)} arms are trained on {', '.join(study.trained) or 'no game'}, {study.seeds} seeds each, at "
         "equal tokens. True advantages and gradients are computed from the rules (textbench credit), nothing of them "
@@ -230,10 +230,10 @@ _FACTORS_LEGEND = (
 )
 
 _TRAINING_LEGEND = (
-    "Each arm spends the same tokens on a game: prompts and responses of all episodes played to learn, fresh rollouts "
-    "included, and of all rows of the updates. *Learning* is the mean of the exact expected return over the "
-    "evaluations of a run (the start left out), so how soon and how well; *minus plain* is paired by seed. Student's "
-    "intervals over the seeds; *p* is corrected by Holm over all arms and games."
+    "Each arm has the same budget of tokens on a game, which its last iteration exceeds: prompts and responses of all "
+    "episodes played to learn, fresh rollouts included, and of all rows of the updates. *Learning* is the mean of the "
+    "exact expected return over the evaluations of a run (the start left out), so how soon and how well; *minus plain* "
+    "is paired by seed. Student's intervals over the seeds; *p* is corrected by Holm over all arms and games."
 )
 
 _PREDICTION_LEGEND = (

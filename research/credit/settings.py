@@ -161,6 +161,11 @@ class Study(OnGames):
         called = f"the settings of arm {arm!r} on {name}"
         return checked_training({**self.msgrpo, **self.games[name].msgrpo, **own}, called)
 
+    def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+        """Those of all settings, and the arm that is first: stages and measurements come from it."""
+        plain = next(iter(other.get("arms") or ()), "")
+        return super().differences(other) | ({} if plain == self.plain else {"plain arm": (self.plain, plain)})
+
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds, and arms that the other doesn't have."""
         known = other.get("arms")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmark.errors import UsageError
 from benchmark.runs.folder import write_atomically
 from research.credit.findings import Cell, Findings, Run, value_of
 from research.credit.questions.findings import findings_of as asked_in
@@ -23,7 +24,11 @@ from research.jobs.report import compact
 
 
 def findings_of(report: Mapping[str, Any]) -> Findings:
-    """The findings that a report was made of, the bases' losses and the times of single jobs aside."""
+    """The findings that a report was made of, the bases' losses and the times of single jobs aside.
+
+    Raises:
+        UsageError: the report is of a study with figures that reports didn't keep by run when it was written.
+    """
     from benchmark.credit.results import LEAST_CEILING
 
     def cells(rows: Any) -> dict[Cell, dict[str, Any]]:
@@ -33,14 +38,28 @@ def findings_of(report: Mapping[str, Any]) -> Findings:
     for document in measured.values():
         ceiling = value_of(document, "oracle", "gradient_cosine")
         document["weak"] = ceiling is not None and ceiling < LEAST_CEILING
+    study = Study.model_validate(_given(report["settings"]))
     runs: dict[tuple[str, str], list[Run]] = {}
     for row in report["runs"]:
+        if "ends" not in row and (lost := study.ends_of(row["game"])):  # Holm's p would shrink without them
+            raise UsageError(
+                f"this report can't be computed anew: its runs lack their figures {', '.join(lost)}, which reports "
+                "didn't keep when it was written; reproduce it with the command of its page"
+            )
         points = {name: np.array(row[name], dtype=np.float64) for name in ("tokens", "returns")}
         spent = (row["rollout_tokens"], row["update_tokens"], row["seconds"])
-        run = Run(row["seed"], row["rate"], points["tokens"], points["returns"], row["iterations"], *spent)
+        run = Run(
+            row["seed"],
+            row["rate"],
+            points["tokens"],
+            points["returns"],
+            row["iterations"],
+            *spent,
+            row.get("ends", {}),
+        )
         runs.setdefault((row["game"], row["arm"]), []).append(run)
     return Findings(
-        study=Study.model_validate(_given(report["settings"])),
+        study=study,
         stages={(row["game"], row["run"]): row["returns"] for row in report["stages"]},
         bases={},
         measured=measured,
@@ -76,4 +95,8 @@ def recomputed(report: Mapping[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     for name in sys.argv[1:]:
         file = Path(name)
-        write_atomically(file, compact(recomputed(json.loads(file.read_text(encoding="utf-8")))))
+        try:
+            again = recomputed(json.loads(file.read_text(encoding="utf-8")))
+        except UsageError as error:
+            sys.exit(f"{file}: {error}")
+        write_atomically(file, compact(again))

@@ -57,7 +57,7 @@ def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report
 def tune(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """Run an arm for a short time with one learning rate and a seed that no other run has."""
     budget = round(study.games[job.game].tokens * study.tuning_share)
-    return _run(job, study, folder, report, rate=job.rate, seed=study.seeds, budget=budget)
+    return _run(job, study, folder, report, rate=job.rate, seed=job.seed, budget=budget)
 
 
 def train_arm(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:

@@ -5,9 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from research.improvers.settings import Comparison
 from research.jobs.folder import Folder
-
-TUNING_SEED = 1000
-"""A seed that no other run has."""
+from research.jobs.recipes import TUNING_SEED
 
 
 class ComparedJob(NamedTuple):

@@ -10,9 +10,10 @@ import numpy as np
 from agents.baselines.search import SearchPlayer, search_player_of
 from agents.tiny.legal_play import legal_play
 from agents.turn import request_in
-from research.improvers.jobs import TUNING_SEED, ComparedFolder, ComparedJob
+from research.improvers.jobs import ComparedFolder, ComparedJob
 from research.improvers.playing import scored
 from research.improvers.settings import Comparison
+from research.jobs.recipes import TUNING_SEED
 from research.jobs.work import Report, Work
 from textgames.scenarios import Scenario
 

@@ -105,7 +105,18 @@ class Folder:
         return self.result_file(name).exists()
 
     def result(self, name: str) -> dict[str, Any]:
-        data: dict[str, Any] = json.loads(self.result_file(name).read_text(encoding="utf-8"))
+        """What a job found.
+
+        Raises:
+            UsageError: its file is damaged.
+        """
+        file = self.result_file(name)
+        try:
+            data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UsageError(
+                f"{file} is damaged ({error}); delete it, and the same command does its job anew"
+            ) from None
         return data
 
     def results(self, jobs: Sequence[AnyJob]) -> Results:

@@ -16,6 +16,9 @@ Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveCount = Annotated[int, Field(strict=True, ge=1)]
 
+TUNING_SEED = 1000
+"""Of runs that tune: a seed that no other run has."""
+
 
 class ExperimentSettings(BaseModel):
     """The settings of an experiment: everything that decides its outcome, as a frozen record."""
@@ -74,7 +77,8 @@ def checked_recipe(model: type[Model], data: Mapping[str, Any], source: str | Pa
 def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, chosen: Sequence[str]) -> dict[str, Any]:
     """A recipe's content with the command line's changes, where ``None`` changes nothing.
 
-    ``chosen`` are the settings, tables or lists, of which a change names what is kept.
+    ``chosen`` are the settings, tables or lists, of which a change names what is kept. Tables keep the recipe's order,
+    as the first arm is the one that others are beside.
 
     Raises:
         UsageError: the recipe has none of that name.
@@ -86,7 +90,7 @@ def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, cho
             if kept not in known:
                 raise unknown_name(f"{name.removesuffix('s')} in this recipe", kept, known)
         if name in values and isinstance(known, Mapping):
-            values[name] = {kept: known[kept] for kept in values[name]}
+            values[name] = {kept: known[kept] for kept in known if kept in values[name]}
     return {**data, **values}
 
 

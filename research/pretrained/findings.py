@@ -1,6 +1,6 @@
 """What the experiment has found so far, read from its folder: figures with intervals, from which reports are made.
 
-Sources of chance are the training run (its seed) and the episode: figures of several runs are bootstrapped over both
+Sources of chance are the training run (its seed) and the episode: intervals of several runs are over both
 (:func:`agents.common.intervals.mean_over_runs`), and differences of two trained arms are paired by seed. A figure of
 one player has an interval over its episodes.
 """

@@ -60,7 +60,7 @@ def _introduction(findings: Findings, command: str) -> str:
         f"{experiment.episodes} fresh episodes of a scenario (seeds first_seed + {experiment.first_episode} + k, which "
         f"neither training nor its evaluations play), at temperature {experiment.temperature:g}; a response that can't "
         "be read leads to a random move. Figures are mean returns, which on the lakes are success rates, with 95% "
-        "intervals: of several runs over runs and episodes (bootstrap), of one player over episodes. *Unseen* are the "
+        "intervals: of several runs over runs and episodes, of one player over episodes. *Unseen* are the "
         "episodes whose layouts the training, its warm start included, never drew. The command is "
         f"`{command}`, which goes on where it was stopped."
     )

@@ -2,7 +2,7 @@
 
 A claim *holds* here when the whole 95% interval of its figure is on its side, *does not hold* when the whole interval
 is on the other side, and is *undecided* otherwise. Sources of chance are the training run (its seed) and the episode,
-so differences between trained models and bases are bootstrapped over both. Differences between arms are paired by
+so intervals of differences between trained models and bases are over both. Differences between arms are paired by
 seed, with Student's interval over seeds.
 """
 

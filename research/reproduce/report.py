@@ -55,15 +55,14 @@ def report_data(
 def claims_of(results: Reproduction, experiment: Experiment) -> list[Claim]:
     """The claims, judged; the one about sampling on pairs of arms that differ in nothing else."""
     settings = {arm: {**experiment.msgrpo, **changes} for arm, changes in experiment.arms.items()}
-    sampling = {arm: own.pop("episode_sampling", None) for arm, own in settings.items()}
-    main = next(iter(experiment.arms))
+    sampling = {arm: own.pop("episode_sampling", "aaw") for arm, own in settings.items()}
     pairs = [
         (arm, other)
         for arm in experiment.arms
         for other in experiment.arms
-        if sampling[arm] == sampling[main] != sampling[other] and settings[arm] == settings[other]
+        if sampling[arm] == "aaw" != sampling[other] and settings[arm] == settings[other]
     ]
-    return judge(results, experiment.games, main, pairs, experiment.scenarios)
+    return judge(results, experiment.games, next(iter(experiment.arms)), pairs, experiment.scenarios)
 
 
 def report_markdown(
@@ -131,7 +130,8 @@ def _claims_text(claims: Sequence[Claim]) -> str:
 _LEGEND = (
     "A figure *holds* when its whole interval is on the needed side, *does not hold* when none of it is, and is "
     "*undecided* otherwise. A claim of several figures holds when all of them do. Intervals against bases are from a "
-    "bootstrap over runs and episodes, those between arms are Student's over runs paired by seed."
+    "bootstrap over runs and episodes, or of fewer than five runs Student's over them, joined with the episodes'; one "
+    "run has none. Those between arms are Student's over runs paired by seed."
 )
 
 

@@ -1,6 +1,7 @@
 """What came of the questions: figures over runs, with corrected p-values.
 
-A run of a game is a cluster: its figures are means over batches and stages, and intervals are over runs.
+A run of a game is a cluster: its figures are means over batches and stages, and intervals are over runs. Differences
+are taken stage by stage, as not every stage has every figure: a lag of 16 needs as many iterations before it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -8,16 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Estimate, student, wilson
-from benchmark.score.differences import paired, student_tests
+from agents.common.intervals import Array, Estimate, student, wilson
+from benchmark.score.differences import student_tests
 from research.credit.questions.findings import Asked
 
 COLLAPSED = 0.1
 """The entropy of a policy's valid actions, as a share of the largest, below which it has collapsed."""
 
 What = tuple[Any, ...]
-ByRun = dict[What, dict[tuple[str, ...], float]]
-"""``{what: {(game, run): a figure}}``."""
+ByStage = dict[What, dict[tuple[str, ...], list[float]]]
+"""``{what: {(game, run, stage): a figure of each of its rows}}``."""
 
 
 class Answer(NamedTuple):
@@ -34,27 +35,35 @@ class Answer(NamedTuple):
         return {**self._asdict(), **estimates, "what": list(self.what)}
 
 
-def answers(figures: ByRun, comparison: Callable[[What], What]) -> list[Answer]:
-    """Every figure beside its comparison, paired by run, with Holm's correction over all."""
-    less = {what: paired(own, figures.get(comparison(what), {})) for what, own in figures.items()}
+def answers(figures: ByStage, comparison: Callable[[What], What]) -> list[Answer]:
+    """Every figure beside its comparison, paired by stage and averaged by run, with Holm's correction over all."""
+    means = {what: {stage: float(np.mean(rows)) for stage, rows in own.items()} for what, own in figures.items()}
+    less = {}
+    for what, own in means.items():
+        other = means.get(comparison(what), {})
+        less[what] = _by_run({stage: [value - other[stage]] for stage, value in own.items() if stage in other})
     tests = student_tests(less, [what for what in figures if comparison(what) == what])
-    return [Answer(what, student([*own.values()]), *tests[what]) for what, own in figures.items()]
+    return [Answer(what, student(_by_run(own)), *tests[what]) for what, own in figures.items()]
 
 
-def figures_of(findings: Asked, question: str, keys: Sequence[str], figure: Callable[[Any], Any]) -> ByRun:
+def figures_of(findings: Asked, question: str, keys: Sequence[str], figure: Callable[[Any], Any]) -> ByStage:
     """A figure of the rows that a question has of the plain runs, by the keys that tell them apart."""
-    found: dict[What, dict[tuple[str, ...], list[float]]] = {}
+    found: ByStage = {}
     for name, result in findings.asked.items():
-        rows = [row for stage in result.get("stages", ()) for row in stage.get(question, ())]
-        for row in rows:
-            if (value := figure(row)) is not None:
-                by_run = found.setdefault(tuple([row[key] for key in keys]), {})
-                by_run.setdefault(tuple(name.split("/")[1:3]), []).append(value)
-    return _means(found)
+        for number, stage in enumerate(result.get("stages", ())):
+            for row in stage.get(question, ()):
+                if (value := figure(row)) is not None:
+                    by_stage = found.setdefault(tuple([row[key] for key in keys]), {})
+                    by_stage.setdefault((*name.split("/")[1:3], str(number)), []).append(value)
+    return found
 
 
-def _means(found: Mapping[What, Mapping[tuple[str, ...], Sequence[float]]]) -> ByRun:
-    return {what: {run: float(np.mean(own)) for run, own in by_run.items()} for what, by_run in found.items()}
+def _by_run(by_stage: Mapping[tuple[str, ...], Sequence[float]]) -> Array:
+    """(runs,) the means over the rows of every run's stages."""
+    runs: dict[tuple[str, ...], list[float]] = {}
+    for (game, run, _), rows in by_stage.items():
+        runs.setdefault((game, run), []).extend(rows)
+    return np.array([np.mean(own) for own in runs.values()])
 
 
 STALENESS, GROUPS = ("lag", "weights"), ("method", "size")
@@ -79,7 +88,7 @@ def group_sizes(findings: Asked, figure: str = "cosine") -> list[Answer]:
 def plain_figure(findings: Asked, question: str, key: str, figure: str) -> dict[Any, Estimate]:
     """``{value of the key: a figure that is a number}``, over runs."""
     found = figures_of(findings, question, [key], lambda row: row[figure])
-    return {what: student([*own.values()]) for (what,), own in found.items()}
+    return {what: student(_by_run(own)) for (what,), own in found.items()}
 
 
 class Split(NamedTuple):
@@ -134,10 +143,11 @@ def shorts(findings: Asked) -> list[Short]:
 
 def penalties(findings: Asked) -> list[Answer]:
     """``(penalty,)``: the expected return at the end beside that with a penalty of 1, over all levels of imitation."""
-    found: dict[What, dict[tuple[str, ...], list[float]]] = {}
+    found: ByStage = {}
     for each in shorts(findings):
-        found.setdefault((each.penalty,), {}).setdefault((each.game, each.run), []).append(each.points[-1]["returns"])
-    return answers(_means(found), lambda what: (1.0,))
+        level = (each.game, each.run, str(each.steps))
+        found.setdefault((each.penalty,), {}).setdefault(level, []).append(each.points[-1]["returns"])
+    return answers(found, lambda what: (1.0,))
 
 
 def collapses(findings: Asked) -> dict[float, Estimate]:

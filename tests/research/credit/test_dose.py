@@ -69,6 +69,13 @@ def test_a_method_that_learns_more_than_its_correlation_says_is_told_apart(study
     assert rows["g2po"].p_holm < 0.01
 
 
+def test_a_weak_cell_is_in_no_methods_correlation(study: Study) -> None:
+    found = findings(study, rtg=0.5)
+    weak = {"methods": [{"name": "rtg", "correlation": {"value": 0.0}}], "weak": True}
+    (row,) = standings(replace(found, measured={**found.measured, (GAME, 0, "middle"): weak}))
+    assert row.correlation == 0.5
+
+
 def test_the_report_has_the_curve_and_no_other_prediction(study: Study) -> None:
     found = findings(study, rtg=0.5)
     for document in found.measured.values():  # all that the report shows of a measurement

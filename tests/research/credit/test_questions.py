@@ -261,6 +261,21 @@ def test_a_collapse_counts_before_the_first_success_alone(miniature: Questions) 
     assert [each.difference.value for each in penalties(findings)] == [-1.0, 0.0]
 
 
+def test_a_lag_is_compared_on_the_stages_that_have_it(miniature: Questions) -> None:
+    """The middle has no policy 16 iterations older: its fresh batches are no part of what that lag costs."""
+
+    def rows(**cosines: float) -> dict[str, Any]:
+        return {
+            "staleness": [
+                {"lag": int(lag[1:]), "weights": "none", "cosine": {"value": cosines[lag]}} for lag in cosines
+            ]
+        }
+
+    asked = {f"ask/blackjack/{n}/plain": {"stages": [rows(_0=0.9), rows(_0=0.3, _16=0.1 - 0.1 * n)]} for n in range(2)}
+    findings = Asked(miniature, bases={}, missing=(), seconds={}, code=(), asked=asked)
+    assert [each.difference.value for each in staleness(findings)] == pytest.approx([0.0, -0.25])
+
+
 @pytest.mark.slow
 def test_a_miniature_is_asked_everything_and_ends_in_a_report(miniature: Questions, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

@@ -113,12 +113,12 @@ def test_no_improvement_fails_and_no_runs_leave_untested() -> None:
     assert {claim.verdict for claim in judged(Reproduction()).values()} == {Verdict.UNTESTED}
 
 
-def test_one_run_still_has_the_interval_over_episodes_but_none_over_seeds() -> None:
+def test_one_run_has_no_interval_and_decides_nothing() -> None:
     results = made_up()
     alone = Reproduction(tuple(one for one in results.runs if one.seed == 0), results.agents, results.parameters)
     found = judged(alone)
-    assert found["small beats large"].findings[0].estimate.low is not None
-    assert found["AAW improves training"].verdict is Verdict.UNDECIDED
+    assert found["small beats large"].findings[0].estimate.low is None
+    assert {claim.verdict for claim in found.values()} == {Verdict.UNDECIDED}
 
 
 def test_verdicts() -> None:

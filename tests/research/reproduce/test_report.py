@@ -97,6 +97,18 @@ def test_the_claim_about_sampling_is_only_of_arms_that_sample_otherwise(experime
     sampling = claims_of(results(), experiment.model_copy(update={"arms": arms}))[1]
     assert (sampling.name, sampling.verdict, sampling.findings) == ("AAW improves training", Verdict.UNTESTED, ())
     assert len(claims_of(results(), experiment)[1].findings) == 1
+    without = {**experiment.arms, "aaw": {"episode_sampling": "off"}}
+    assert claims_of(results(), experiment.model_copy(update={"arms": without}))[1].verdict is Verdict.UNTESTED
+
+
+@pytest.mark.parametrize("first", ["aaw", "uniform"])
+def test_the_claim_about_sampling_is_aaws_wherever_it_stands(experiment: Experiment, first: str) -> None:
+    arms = dict(sorted(experiment.arms.items(), key=lambda arm: arm[0] != first))
+    (finding,) = claims_of(results(), experiment.model_copy(update={"arms": arms}))[1].findings
+    assert (finding.about, finding.estimate.value) == (
+        "mean of the training curve on frozen-lake: aaw minus uniform",
+        pytest.approx(0.25 / 3),
+    )
 
 
 def test_what_is_missing_is_said_first(experiment: Experiment) -> None:

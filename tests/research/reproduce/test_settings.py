@@ -109,6 +109,17 @@ def test_folder_refuses_strangers(tmp_path: Path) -> None:
         Folder(tmp_path / "thesis.txt" / "below").claim(read_experiment("miniature"))
 
 
+def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "result.json").write_text('{"points": [')
+    with pytest.raises(UsageError, match=r"train/result\.json is damaged \(.*\); delete it, and the same command"):
+        Folder(tmp_path).result("train")
+
+
+def test_arms_keep_the_recipes_order() -> None:
+    assert list(read_experiment("full", {"arms": ["all", "aaw"]}).arms) == ["aaw", "all"]
+
+
 def test_jobs_wait_for_what_they_need() -> None:
     experiment = read_experiment("full", {"seeds": 2})
     jobs = jobs_of(experiment)

@@ -10,8 +10,9 @@ The paper adds no advantage of the whole episode, and its importance ratio is on
 by length, which is the surrogate ``gspo``.
 
 Our reading, of descriptions of the paper, which has no public code: a state is the state of the game, nothing follows
-an episode's last step, and z takes all steps of the group together. The paper's discount and ``lam`` we couldn't find
-out; 0.95 is GiGPO's discount and the customary ``lam``.
+an episode's last step, z takes all steps of the group together, and the loss is a mean over responses, as ``gspo``'s
+is, since a ratio for each of them weighs none by its length. The paper's discount and ``lam`` we couldn't find out;
+0.95 is GiGPO's discount and the customary ``lam``.
 """
 
 from typing import ClassVar

@@ -24,6 +24,11 @@ def test_presets_differ() -> None:
     assert len(set(made)) == len(made)
 
 
+@pytest.mark.parametrize("name", [name for name in preset_names() if preset(name).get("surrogate") == "gspo"])
+def test_a_ratio_for_each_response_goes_with_a_mean_over_responses(name: str) -> None:
+    assert preset(name)["loss_normalizer"] == "response"
+
+
 def test_own_settings_count_more() -> None:
     config = MSGRPOConfig.preset("dr_grpo", loss_normalizer="token", seed=3)
     assert (config.credit, config.loss_normalizer, config.seed) == ("dr_grpo", "token", 3)
