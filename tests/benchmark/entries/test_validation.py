@@ -658,3 +658,18 @@ def test_a_run_that_isnt_whole_makes_no_entry(textbench, true_entry, workplace):
     done = textbench("submit", source)
     assert done.code == 2
     assert "isn't scored, so there can be no entry; play it: textbench resume" in done.err
+
+
+@pytest.mark.parametrize(
+    ("forge", "command"),
+    [
+        (fewer_episodes, "textbench resume run --episodes 4"),
+        (drop_scenario, "textbench run --agent greedy"),
+        (lambda m: (named("mine")(m), drop_scenario(m)), "textbench run --agent mine=hf:somebody/model"),
+    ],
+)
+def test_a_run_that_is_too_short_is_told_the_command_for_the_rest(textbench, true_entry, workplace, forge, command):
+    source = Path(shutil.copytree(true_entry, workplace / "run"))
+    change_manifest(source, lambda m: (forge(m), m.update(kind="textbench-run", operation={})))
+    done = textbench("submit", "run")
+    assert (done.code, done.err.rstrip().rpartition("; play them: ")[2]) == (2, command)
