@@ -125,6 +125,7 @@ def _choose_agent(folder: RunFolder, agent: str | None) -> str:
 
 
 def _check_complete(folder: RunFolder, plan: Plan, agent: str, terms: Terms) -> None:
+    index = folder.index()
     short: dict[str, int] = {}  # {scenario: the episodes that there are}
     grows = not terms.season  # whether more episodes of this run are all it takes
     for scenario in terms.scenarios:
@@ -145,7 +146,6 @@ def _check_complete(folder: RunFolder, plan: Plan, agent: str, terms: Terms) -> 
             f"an entry needs the first {terms.episodes} episodes{whose} of {scenario!r}, this run has {count} of "
             f"{agent!r}; play them: {command}"
         )
-    index = folder.index()
     for matchup, seeds in plan.seeds.items():
         if agent in matchup.agents:
             for seed in seeds:
