@@ -26,7 +26,7 @@ Ask = Callable[[TurnRequest], Coroutine[Any, Any, Turn]]
 
 def concurrent_rollout(
     policies: Policies,
-    tasks: Iterator[EpisodeTask],
+    tasks: Iterator[EpisodeTask | None],
     max_concurrency: int,
     deadline: float | None,
     on_step: Callable[[EpisodeTask, Step], None] | None,

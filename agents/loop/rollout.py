@@ -17,7 +17,7 @@ DEFAULT_CONCURRENCY = 64
 
 def rollout(
     policies: Policies,
-    tasks: Iterable[EpisodeTask],
+    tasks: Iterable[EpisodeTask | None],
     *,
     max_concurrency: int = DEFAULT_CONCURRENCY,
     timeout: float | None = None,
@@ -34,7 +34,7 @@ def rollout(
             episodes advance in lock step (one ``act`` per policy and round, over all live episodes) and are refilled
             as they end; one whose model is a server (:func:`~agents.turn.is_served`) is asked request by request, each
             episode at its own pace.
-        tasks: consumed lazily, one at a time.
+        tasks: consumed lazily, one at a time. ``None`` is none for now: the next one is asked for when an episode ends.
         max_concurrency: the most episodes in flight (one with a policy that is ``sequential``, as a person is). An
             episode's place is given to the next task only when the consumer has come back for more, so what was
             yielded is safe on disk before another one starts.
@@ -68,7 +68,7 @@ def rollout(
 
 def _in_lock_step(
     policies: Policies,
-    tasks: Iterator[EpisodeTask],
+    tasks: Iterator[EpisodeTask | None],
     max_concurrency: int,
     deadline: float | None,
     on_step: Callable[[EpisodeTask, Step], None] | None,

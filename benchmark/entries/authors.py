@@ -25,7 +25,7 @@ from benchmark.play.options import RunOptions
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import Key, answers_of, key_of
+from benchmark.runs.record import Key, answers_of, canonical_lines, key_of
 
 OF_THE_MACHINE = ("model_forward", "model_parameters")
 """What a card says of the program that computed the responses, which may change without a change of these."""
@@ -84,13 +84,15 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
         return
     settings = folder.manifest["settings"]
     own = (settings.get("agent_options") or {}).get(name, {})
-    accepted: tuple[str, ...] = OF_A_SHIPPED_MODEL if spec not in OWN_PLAYERS else ("seed",)
+    # not even a seed of their own: else the best of many samples could be chosen
+    accepted: tuple[str, ...] = OF_A_SHIPPED_MODEL if spec not in OWN_PLAYERS else ()
     if is_larger(spec):  # what it computed in is the machine's choice, unless it is said
         accepted, own = (*accepted, "dtype"), {**own, "dtype": str(card["settings"].get("model_dtype"))}
     odd = sorted(own.keys() - set(accepted))
     if odd or settings.get("prompts"):
         option = odd[0] if odd else "prompts"
-        yield f"{MANIFEST_NAME}: the agent {spec!r} has the option {shown(option)}, an entry of it has {accepted}"
+        allowed = accepted or "none"
+        yield f"{MANIFEST_NAME}: the agent {spec!r} has the option {shown(option)}, an entry of it has {allowed}"
         return
     options = {option: settings.get(option) for option in OF_A_SHIPPED_MODEL}
     try:
@@ -100,19 +102,20 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
         return
     ours = card_of(AgentSpec(name, spec), policy)["settings"]
     for place, mine, theirs in differing_claims(ours, card["settings"]):
-        yield f"{MANIFEST_NAME}: the card's {place} is {shown(theirs)}, that of {spec!r} is {shown(mine)}"
+        if theirs is not None or not place.startswith("prompt_map.texts."):  # which later versions add to
+            yield f"{MANIFEST_NAME}: the card's {place} is {shown(theirs)}, that of {spec!r} is {shown(mine)}"
     yield from (_sampled_problems if is_larger(spec) else _response_problems)(folder, plan, policy)
 
 
 def differing_claims(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
-    """(place, our value, their value) of every setting that their card has and ours says otherwise.
+    """(place, our value, their value) of every setting that isn't equal on both cards.
 
-    What is the machine's and not the agent's doesn't count.
+    One that a card lacks is ``None`` there. What is the machine's and not the agent's doesn't count.
     """
-    for name, value in theirs.items():
-        mine, at = ours.get(name), f"{place}{name}"
+    for name in {**theirs, **ours}:
+        mine, value, at = ours.get(name), theirs.get(name), f"{place}{name}"
         if at in OF_THE_MACHINE or at == "prompt_map_digest":
             continue
         if isinstance(value, Mapping) and isinstance(mine, Mapping):
@@ -173,10 +176,11 @@ def _sampled_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[st
 
     name, spec = (folder.manifest["agents"][0][key] for key in ("name", "spec"))
     records = {key_of(record): record for _, record in folder.numbered_records()}
-    chosen = int(sha256(folder.episodes_path.read_bytes()).hexdigest(), 16)
+    text = b"".join(canonical_lines(records.values()))  # and not what was measured, which could be anything
     for matchup, seeds in plan.seeds.items():
         if matchup.agents != (name,):
             continue
+        chosen = int(sha256(matchup.scenario.encode() + text).hexdigest(), 16)  # of no two scenarios by the same number
         record = records[Key(matchup.scenario, (name,), seeds[chosen % len(seeds)])]
         stored = [answer["response"] for step in record["steps"] for answer in answers_of(step)]
         player = _Stored(policy, stored)

@@ -8,6 +8,7 @@ agents, seed).
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from agents.common.files import replacing
@@ -125,17 +126,26 @@ def _choose_agent(folder: RunFolder, agent: str | None) -> str:
 
 def _check_complete(folder: RunFolder, plan: Plan, agent: str, terms: Terms) -> None:
     index = folder.index()
+    short: dict[str, int] = {}  # {scenario: the episodes that there are}
+    grows = not terms.season  # whether more episodes of this run are all it takes
     for scenario in terms.scenarios:
-        matchup = Matchup(scenario, (agent,))
-        seeds = plan.seeds.get(matchup, ())
+        seeds = plan.seeds.get(Matchup(scenario, (agent,)), ())
         first = (plan.scenarios[scenario].first_seed if scenario in plan.scenarios else 0) + terms.seed_offset
-        if len(seeds) < terms.episodes or list(seeds) != list(range(first, first + len(seeds))):
-            whose = f" of {terms.season}" if terms.season else " or more"
-            raise UsageError(
-                f"an entry needs the first {terms.episodes} episodes{whose} of {scenario!r}, this run has "
-                f"{len(seeds)} of {agent!r}; play them: textbench run --agent {agent}"
-                + (f" --season {terms.season}" if terms.season else "")
-            )
+        from_first = list(seeds) == list(range(first, first + len(seeds)))
+        if len(seeds) < terms.episodes or not from_first:
+            short[scenario] = len(seeds)
+            grows = grows and from_first and len(seeds) > 0
+    if short:
+        scenario, count = next(iter(short.items()))
+        whose = f" of {terms.season}" if terms.season else " or more"
+        spec = next(card["spec"] for card in folder.manifest["agents"] if card["name"] == agent)
+        anew = f"textbench run --agent {quote(agent if spec == agent else f'{agent}={spec}')}"
+        anew += f" --season {terms.season}" if terms.season else ""
+        command = f"{resume_command(folder.path)} --episodes {terms.episodes}" if grows else anew
+        raise UsageError(
+            f"an entry needs the first {terms.episodes} episodes{whose} of {scenario!r}, this run has {count} of "
+            f"{agent!r}; play them: {command}"
+        )
     for matchup, seeds in plan.seeds.items():
         if agent in matchup.agents:
             for seed in seeds:

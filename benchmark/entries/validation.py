@@ -23,7 +23,7 @@ from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.options import ADDED, COUNTING, checked_options
-from benchmark.runs.folder import EPISODES_NAME, RunFolder
+from benchmark.runs.folder import EPISODES_NAME, RunFolder, folder_name
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
@@ -83,6 +83,9 @@ def check_entry(path: Path, terms: Terms | None = None) -> Verdict:
         for file in (path / MANIFEST_NAME, folder.episodes_path)
         if file.is_symlink()
     ]
+    if not problems and path.resolve().name != (name := folder_name(folder.manifest["agent"])):
+        # submit makes no other; else one agent could stand twice on a board
+        problems.append(f"{MANIFEST_NAME}: the agent's folder is {name!r}, this one is {shown(path.resolve().name)}")
     tally, tokens = LuckTally(plan.scenarios), TokenTally()
     problems = problems or list(islice(_episode_problems(folder, plan, tally, tokens), MAX_PROBLEMS))
     if problems:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -201,7 +201,8 @@ class TablesElsewhere:
         in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
         pace = Pace(in_flight, together=served, cautious=options.max_cost is not None)
         try:
-            results = self._cluster.rollout(setup, work.tasks, work.total, pace=pace, timeout=work.seconds)
+            tasks = iter(partial(next, work.tasks, None), None)  # until there is none for now
+            results = self._cluster.rollout(setup, tasks, work.total, pace=pace, timeout=work.seconds)
         except TypeError as error:  # what pickle says of locks, clients and open files
             raise UsageError(
                 f"{' and '.join(names)} can't be sent to workers: {' '.join(str(error).split())}"

@@ -182,7 +182,8 @@ class RunOptions:
     max_cost: float | None = option(
         None,
         "USD",
-        "stop when this much is spent; needs prices that are known: --prices, or the list prices of litellm: models",
+        "stop when this much is spent, with --protocols by all of them in order; needs prices that are known: "
+        "--prices, or the list prices of litellm: models",
         ge=0,
         le=10**9,
     )

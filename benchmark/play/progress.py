@@ -90,10 +90,11 @@ class Meter:
             tally.cost += cost(paid, self.prices.get(agents[player])) or 0.0
             _add(self._recorded, agents[player], paid)
 
-    def mean_cost(self, matchups: Iterable[Matchup]) -> float:
-        """US dollars of an episode of these matchups, going by those that are kept; 0 where there are none."""
+    def mean_cost(self, matchups: Iterable[Matchup]) -> tuple[int, float]:
+        """How many episodes of these matchups are kept, and the US dollars of one, 0 where there are none."""
         tallies = [self.tallies[matchup] for matchup in matchups]
-        return sum(tally.cost for tally in tallies) / max(1, sum(tally.kept for tally in tallies))
+        kept = sum(tally.kept for tally in tallies)
+        return kept, sum(tally.cost for tally in tallies) / max(1, kept)
 
     @property
     def unrecorded(self) -> dict[str, list[int]]:

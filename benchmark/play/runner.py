@@ -19,6 +19,7 @@ from benchmark.play.progress import Display, Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_record, unscored
+from benchmark.score.scores import cost
 
 
 class TurnLimit(Protocol):
@@ -39,6 +40,8 @@ class Limits:
     run_timeout: float | None = None  # seconds for this process's playing, or ``None``
     max_cost: float | None = None  # US dollars for the run, earlier processes included, or ``None``
     turns: TurnLimit | None = None
+    beside: float = 0.0  # US dollars that other runs have spent which had one limit with this one
+    began: float | None = None  # when the time began, by :func:`time.monotonic`, where that was before this run
 
     def in_flight(self, policies: Iterable[Policy]) -> int:
         """Episodes in flight of these players, when nobody has said how many.
@@ -70,7 +73,7 @@ class TableWork(NamedTuple):
     """What one table of agents has to play."""
 
     seats: Mapping[str, str]  # ``{player: agent}``
-    tasks: Iterator[EpisodeTask]  # as long as the run's limits allow
+    tasks: Iterator[EpisodeTask | None]  # as long as the run's limits allow; ``None`` where they may allow more later
     total: int  # how many they are if nothing stops them
     seconds: float | None  # that they may take
 
@@ -106,7 +109,8 @@ def play_plan(
     Raises:
         StorageError: the disk refused; what was finished before is kept.
     """
-    deadline = None if limits.run_timeout is None else monotonic() + limits.run_timeout
+    began = monotonic() if limits.began is None else limits.began
+    deadline = None if limits.run_timeout is None else began + limits.run_timeout
     missing = missing_seeds(plan, folder)
     policies: dict[str, Policy] = {}
     reasons: list[str] = []
@@ -170,6 +174,7 @@ class _TeamRun:
         scenarios = {name: plan.scenarios[name] for name, _ in seeds}
         self._waiting = deque((scenarios[matchup.scenario], seed) for matchup, left in seeds.items() for seed in left)
         self._started = self._finished = 0
+        self._under_way: dict[tuple[str, int], float] = {}  # US dollars so far of (scenario, seed) in flight
         self._failures: Counter[str] = Counter()
         self._any_scored = False
         resample = folder.manifest["settings"].get("resample")
@@ -213,53 +218,63 @@ class _TeamRun:
                 yield record
                 self._stop_above_budget()
 
-    def _tasks(self) -> Iterator[EpisodeTask]:
-        """The tasks, as long as there is money for another episode."""
-        while self._waiting and self._affordable():
+    def _tasks(self) -> Iterator[EpisodeTask | None]:
+        """The tasks, each when there is money for another episode."""
+        while self._waiting:
+            if not self._affordable():
+                yield None
+                continue
             scenario, seed = self._waiting.popleft()
             self._started += 1
             yield EpisodeTask.of(scenario, seed, noise=self._noise)
 
     def _affordable(self) -> bool:
-        """Whether what is left reaches for those in flight and one more; money, going by the kept episodes' mean cost.
+        """Whether what is left reaches for those in flight and one more.
 
-        Until one has cost something, nobody knows what the next one will: then no more are in flight than have finished
-        without a cost, and one.
+        Each is taken to cost the mean of the kept episodes, or what the dearest one in flight has cost already: short
+        ones finish first, and their mean promises too much. For the same reason no more are in flight than are kept,
+        and one.
         """
         in_flight = self._started - self._finished
         if self._limits.turns is not None and not self._limits.turns.may_start(in_flight, self._meter.finished):
             return False
         if self._limits.max_cost is None:
             return True
-        each = self._meter.mean_cost(self._seeds)
-        known = each > 0 or in_flight <= self._finished
-        return known and self._meter.spent + (in_flight + 1) * each <= self._limits.max_cost
+        kept, mean = self._meter.mean_cost(self._seeds)
+        each, left = max((mean, *self._under_way.values())), self._limits.max_cost - self._meter.spent
+        free = not any(cost((1, 1), self._meter.prices.get(name)) for name in self._team)
+        return in_flight <= kept and (in_flight + 1) * each <= left and (free or left > 0)
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
+        key = task.scenario, task.seed
         for turn in step.turns:
-            self._count(step.player, turn)
+            self._under_way[key] = self._under_way.get(key, 0.0) + self._count(step.player, turn)
         self._stop_above_budget()
 
-    def _count(self, player: str, turn: Turn) -> None:
-        paid = turn.paid
+    def _count(self, player: str, turn: Turn) -> float:
+        """Count a turn; returns what it cost, in US dollars."""
+        name, paid = self._seat[player], turn.paid
+        tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
         if paid[:2] != (0, 0):
-            tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
-            self._meter.count_tokens(self._seat[player], *tokens)
+            self._meter.count_tokens(name, *tokens)
         if self._limits.turns is not None:
             self._limits.turns.count(turn)
+        return cost(tokens, self._meter.prices.get(name)) or 0.0
 
     def _stop_above_budget(self) -> None:
         if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:
             raise _MoneySpent
 
     def _budget_message(self) -> str:
+        beside, limit = self._limits.beside, self._limits.max_cost or 0.0
         return (
-            f"the money is used up: {self._meter.spent:.4f} USD spent of --max-cost {self._limits.max_cost:g}; "
+            f"the money is used up: {beside + self._meter.spent:.4f} USD spent of --max-cost {beside + limit:g}; "
             "go on with a larger --max-cost"
         )
 
     def _keep(self, record: Record) -> None:
         self._finished += 1
+        self._under_way.pop((record["scenario"], record["seed"]), None)
         # In results an agent has the name that the user gave it; two agents can share a model's name.
         record["agents"] = dict(zip(record["agents"], self._team, strict=True))
         try:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from agents.common.approvals import approve
@@ -76,23 +77,30 @@ class Session:
     options: RunOptions
     redactor: Redactor
 
-    def play(self, *, quiet: bool = False, turns: TurnLimit | None = None) -> Ending:
+    def play(
+        self,
+        *,
+        quiet: bool = False,
+        turns: TurnLimit | None = None,
+        beside: float = 0.0,
+        began: float | None = None,
+    ) -> Ending:
         """Play what the folder lacks, show progress on standard error unless ``quiet``, and close the folder.
 
         Whatever stops it, finished episodes are kept and the manifest says how it ended. ``turns`` is a limit of the
-        caller's.
+        caller's; ``beside`` and ``began`` are as in :class:`~benchmark.play.runner.Limits`.
 
         Raises:
             BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
         """
         with self.folder:
-            return self._play(quiet, turns)
+            return self._play(quiet, turns, beside, began)
 
-    def _play(self, quiet: bool, turns: TurnLimit | None) -> Ending:
+    def _play(self, quiet: bool, turns: TurnLimit | None, beside: float, began: float | None) -> Ending:
         folder, options = self.folder, self.options
         plan = Plan.from_manifest(folder.manifest)
         meter = _meter(plan, folder)
-        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, turns)
+        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, turns, beside, began)
         growth = Growth.of(folder, options, meter)
         start_session(folder.manifest)
         folder.write_manifest()
@@ -182,7 +190,7 @@ def new_folder() -> str:
 def by_protocol(options: RunOptions) -> list[RunOptions]:
     """The runs that ``--protocols`` stands for, in folders beside each other; without it, the one run that it is.
 
-    What may be spent, of money and of time, is shared out among them.
+    :func:`play_all` sees to it that what may be spent, of money and of time, is for all of them together.
 
     Raises:
         UsageError: the protocol is given besides.
@@ -193,19 +201,17 @@ def by_protocol(options: RunOptions) -> list[RunOptions]:
         if name in options.given:
             raise UsageError(f"{flag_of(name)} can't be given with {flag_of('protocols')}, which decides it")
     names, out = options.protocols.split(","), Path(options.out or new_folder())
-    limits = {name: getattr(options, name) for name in ("max_cost", "run_timeout")}
-    shared = {name: limit / len(names) for name, limit in limits.items() if limit is not None}
     runs = []
     for name in names:
         rules: dict[str, Any] = {"moves": UNLISTED} if name == UNLISTED else {"protocol": name}
         rules["legal_only"] = True if name == LEGAL_ONLY else None
         folder = str(out / name.replace(":", "-"))
-        runs.append(replace(options, **shared, **rules, out=folder, protocols=None))
+        runs.append(replace(options, **rules, out=folder, protocols=None))
     return runs
 
 
 def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False) -> Ending:
-    """Play runs one after the other until one is stopped.
+    """Play runs one after the other until one is stopped; their limits are for all of them together.
 
     Returns:
         How the last one ended that was played, with the counts of all.
@@ -214,8 +220,14 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False) -> Ending:
         BenchmarkError: as :func:`open_session` and :meth:`Session.play`.
     """
     endings: list[Ending] = []
+    began = monotonic() if len(runs) > 1 else None
     while len(endings) < len(runs) and not (endings and endings[-1].stopped):
-        endings.append(open_session(runs[len(endings)]).play(quiet=quiet))
+        run, beside = runs[len(endings)], 0.0
+        if len(runs) > 1 and (limit := run.options.max_cost) is not None:
+            beside = sum(_spent(Path(str(each.options.out))) for each in runs if each is not run)
+            # what is left is kept in the folder: a resume of it alone spends no more than all together may
+            run = run._replace(options=replace(run.options, max_cost=max(0.0, limit - beside)))
+        endings.append(open_session(run).play(quiet=quiet, beside=beside, began=began))
     done, total = (sum(getattr(ending, name) for ending in endings) for name in ("done", "total"))
     too_wide = {
         name if len(runs) == 1 else f"{ending.path.name}: {name}": width
@@ -223,6 +235,14 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False) -> Ending:
         for name, width in ending.too_wide.items()
     }
     return replace(endings[-1], done=done, total=total, too_wide=too_wide)
+
+
+def _spent(path: Path) -> float:
+    """US dollars that the run in a folder has cost so far; 0 where there is no such run yet."""
+    if not (path / MANIFEST_NAME).exists():
+        return 0.0
+    folder = RunFolder.open(path)
+    return _meter(Plan.from_manifest(folder.manifest), folder).spent
 
 
 def nobody(question: str) -> bool:

@@ -187,7 +187,6 @@ class Season:
         both = (
             *((place, known[place], card[place]) for place in ("name", "spec", "kind") if known[place] != card[place]),
             *differing_claims(known["settings"], card["settings"]),
-            *((at, one, two) for at, two, one in differing_claims(card["settings"], known["settings"])),
         )
         for place, ours, theirs in both:
             raise UsageError(

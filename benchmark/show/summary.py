@@ -144,12 +144,14 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
     """Over what the figures are means: ``Means of 50 episodes``, in each scenario."""
     if not scores:
         return ""
-    counts = sorted({row["episodes"] for row in scores})
+    counts, planned = (sorted({row[name] for row in scores}) for name in ("episodes", "planned"))
     scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
-    many = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
+    many, most = (f"{each[0]}" if len(each) == 1 else f"{each[0]} to {each[-1]}" for each in (counts, planned))
+    missing = f" of {most} planned" if any(row["episodes"] < row["planned"] for row in scores) else ""
     of = f" of {scenarios[0]}" if len(scenarios) == 1 else ""
     levels = " to ".join(f"{100 * level:.4g}%" for level in sorted({row["confidence"] for row in scores}))
-    return f"Means of {many} episode{'' if counts == [1] else 's'}{of}, with {levels} {OVER}."
+    one = (planned if missing else counts) == [1]
+    return f"Means of {many}{missing} episode{'' if one else 's'}{of}, with {levels} {OVER}."
 
 
 def _marked(rows: Sequence[Row]) -> str:

@@ -80,10 +80,15 @@ def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: i
 
 
 def mean_difference(differences: Array, cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[Estimate, bool]:
-    """The mean of paired differences of two cells, with its interval, and whether both returns are luck-free."""
+    """The mean of paired differences of two cells, with its interval, and whether both returns are luck-free.
+
+    Where nobody knows how much one more pair may differ, it may as much as any did, either way: as in the sign-flip
+    test, whose verdict on a few differences of one sign the interval then shares.
+    """
     free = [luck_free(cell, scenario) for cell, scenario in zip(cells, scenarios, strict=True)]
     stated = return_range(scenarios[0])
-    possible = further_differences(*free) or ((stated[0] - stated[1], stated[1] - stated[0]) if stated else ())
+    most = stated[1] - stated[0] if stated else float(np.abs(differences).max())
+    possible = further_differences(*free) or (-most, most)
     return stats.mean_estimate(differences, possible, max(cell.confidence for cell in cells)), None not in free
 
 

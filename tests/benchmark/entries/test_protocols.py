@@ -60,7 +60,7 @@ def test_forged_retries_are_refused(textbench):
     def problems(change):
         forged = [json.loads(json.dumps(each)) for each in records]
         change(forged[record]["steps"][number])
-        copy = Path(shutil.copytree(entry, "forged", dirs_exist_ok=True))
+        copy = Path(shutil.copytree(entry, Path("forged") / entry.name, dirs_exist_ok=True))
         (copy / "episodes.jsonl").write_bytes(b"".join(map(to_line, forged)))
         return " ".join(check_entry(copy).problems)
 

@@ -63,6 +63,11 @@ def test_a_true_entry_is_accepted(true_entry, textbench):
     assert "valid, 16 episodes replayed" in done.out
 
 
+def test_an_entry_in_anothers_folder_is_refused(entry):
+    (problem,) = check_entry(entry.rename(entry.parent / "someone-elses")).problems
+    assert problem == "manifest.json: the agent's folder is 'greedy', this one is 'someone-elses'"
+
+
 def test_an_entry_is_self_contained(true_entry):
     manifest = RunFolder.open(true_entry).manifest
     assert manifest["kind"] == "textbench-entry"
@@ -535,6 +540,7 @@ def test_an_impossible_manifest_is_refused_with_its_place(entry, textbench, forg
 
 
 def test_a_models_entry_is_accepted(entry):
+    entry = entry.rename(entry.parent / "model")
     change_manifest(entry, of_a_model(stop=["</action>"], mode="think", history_turns=0))
     write_lines(entry, [{**record, "agents": {"player_0": "model"}} for record in lines_of(entry)])
     assert check_entry(entry).problems == []
@@ -553,6 +559,7 @@ TOKENS = {
 
 @pytest.mark.parametrize(("count", "place"), TOKENS.values(), ids=TOKENS)
 def test_tokens_that_no_tokenizer_has_are_refused(entry, count, place):
+    entry = entry.rename(entry.parent / "model")
     change_manifest(entry, of_a_model())
     records = [{**record, "agents": {"player_0": "model"}} for record in lines_of(entry)]
     for record in records:
@@ -651,3 +658,18 @@ def test_a_run_that_isnt_whole_makes_no_entry(textbench, true_entry, workplace):
     done = textbench("submit", source)
     assert done.code == 2
     assert "isn't scored, so there can be no entry; play it: textbench resume" in done.err
+
+
+@pytest.mark.parametrize(
+    ("forge", "command"),
+    [
+        (fewer_episodes, "textbench resume run --episodes 4"),
+        (drop_scenario, "textbench run --agent greedy"),
+        (lambda m: (named("mine")(m), drop_scenario(m)), "textbench run --agent mine=hf:somebody/model"),
+    ],
+)
+def test_a_run_that_is_too_short_is_told_the_command_for_the_rest(textbench, true_entry, workplace, forge, command):
+    source = Path(shutil.copytree(true_entry, workplace / "run"))
+    change_manifest(source, lambda m: (forge(m), m.update(kind="textbench-run", operation={})))
+    done = textbench("submit", "run")
+    assert (done.code, done.err.rstrip().rpartition("; play them: ")[2]) == (2, command)

@@ -315,6 +315,21 @@ def test_no_episode_is_begun_that_the_money_does_not_reach_for(textbench):
     assert f"{3 * each:.4f} USD spent" in textbench(*command, *limited).err
 
 
+@pytest.mark.parametrize("dollars", [0.1, 0.4])
+def test_short_episodes_that_finish_first_dont_make_others_begin_that_cant_be_finished(textbench, dollars):
+    Path("prices.toml").write_text("[prices.Always]\ninput = 1.0\noutput = 10.0\n")
+    command = ("run", *agent("Always"), "--scenario", "snake", "--episodes", 60, "--prices", "prices.toml")
+    assert "the money is used up" in textbench(*command, "--max-cost", dollars, "--out", "r").err
+    (row,) = json.loads(textbench("leaderboard", "r", "--json").out)["scores"]
+    assert 0.85 * dollars < row["cost"] <= dollars
+
+
+def test_without_money_nothing_is_asked_for(textbench):
+    Path("prices.toml").write_text("[prices.Always]\ninput = 1.0\noutput = 10.0\n")
+    command = ("run", *agent("Always"), *LAKE, "--prices", "prices.toml", "--out", "r", "--max-cost", 0)
+    assert "0.0000 USD spent of --max-cost 0;" in textbench(*command).err
+
+
 @pytest.mark.slow
 def test_time_is_limited(textbench):
     done = textbench("run", "--agent", "random", *LAKE, "--episodes", 500, "--run-timeout", 0.05, "--out", "r")

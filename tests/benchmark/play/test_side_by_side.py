@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.protocol import SIDE_BY_SIDE, read_protocols
+from agents.protocol import SIDE_BY_SIDE
 from benchmark import evaluate, read_results
-from benchmark.play.options import RunOptions
-from benchmark.play.session import by_protocol
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from tests.benchmark.stubborn_players import Hesitant
@@ -88,10 +86,30 @@ def test_a_dry_run_counts_all_of_them(textbench):
     assert document["episodes"] == 4 * 50
 
 
-def test_limits_are_for_all_of_them_together():
-    runs = by_protocol(RunOptions(protocols=read_protocols("all"), max_cost=2.0, run_timeout=60.0, out="r"))
-    assert {(one.max_cost, one.run_timeout) for one in runs} == {(0.5, 15.0)}
-    assert [one.out for one in runs] == [str(Path("r") / name) for name in SIDE_BY_SIDE]
+def test_one_budget_is_for_all_of_them_in_order(textbench):
+    Path("prices.toml").write_text("[prices.always]\ninput = 1.0\noutput = 10.0\n")
+    always = f"always={PLAYERS.parent / 'players_for_tests.py'}:Always"
+    command = ("run", "--agent", always, "--scenario", "rock-paper-scissors-tft", "--protocols", "random,unlisted")
+    command += ("--episodes", 3, "--max-concurrency", 1, "--prices", "prices.toml", "--out", "beside", "--quiet")
+
+    def spent(out):
+        records = (one for folder in Path(out).glob("*/") for one in RunFolder.open(folder).records())
+        return 0.002 * sum(len(one["steps"]) for one in records)
+
+    assert textbench(*command, "--episodes", 1, "--out", "one").code == 0
+    each = spent("one") / 2  # all have as many steps
+    for limit in (4.5 * each, 5.5 * each):
+        told = textbench(*command, "--max-cost", limit).err
+        assert f"{limit - 0.5 * each:.4f} USD spent of --max-cost {limit:g}; go on with a larger --max-cost" in told
+        assert textbench("resume", "beside/unlisted", "--quiet").code == 1  # alone, it has what the other one left
+        assert spent("beside") == pytest.approx(limit - 0.5 * each)
+    assert textbench(*command, "--max-cost", 6 * each + 1e-9).code == 0
+
+
+@pytest.mark.slow
+def test_one_time_is_for_all_of_them(textbench):
+    command = ("--scenario", "snake", "--protocols", "random,forfeit", "--episodes", 500, "--run-timeout", 0.05)
+    assert "(--run-timeout 0.05)" in textbench(*COMMAND, *command).err
 
 
 @pytest.mark.parametrize(

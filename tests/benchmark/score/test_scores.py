@@ -352,6 +352,12 @@ def test_a_clear_difference_is_told_and_noise_is_not(tmp_path):
     assert rows["base", "same"]["p_value"] > 0.05
 
 
+@pytest.mark.parametrize(("unequal", "told"), [(1, False), (3, False), (5, False), (6, True), (9, True)])
+def test_the_interval_of_a_few_differences_of_one_sign_says_what_their_test_says(unequal, told):
+    (row,) = compare(board({"snake": {"a": [0.0] * 12, "b": [1.0] * unequal + [0.0] * (12 - unequal)}}), ["a", "b"])
+    assert (row["difference"]["high"] < 0, row["p_value"] < 0.05) == (told, told)
+
+
 def test_seeds_as_ranges():
     assert to_ranges([5, 3, 4, 9, 4]) == [[3, 5], [9, 9]]
     assert list(expand_ranges([[3, 5], [9, 9]])) == [3, 4, 5, 9]

@@ -100,7 +100,7 @@ def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
     path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
     lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 120)
     assert len(lines) <= MOST_LINES
-    assert "Means of 19 to 20 episodes of frozen-lake" in " ".join(lines)
+    assert "Means of 19 to 20 of 20 planned episodes of frozen-lake" in " ".join(lines)
 
 
 def test_who_was_asked_in_another_way_than_it_seems_is_said_without_being_asked():
