@@ -1,13 +1,14 @@
 """A one-step game with a known optimum, for all tests of the trainer."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import textgames
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import METHODS
 from agents.prompt import PromptMap
 from tests.tiny_models import tiny_llama, word_tokenizer
@@ -124,3 +125,13 @@ def tokenizer() -> Any:
 @pytest.fixture
 def make_llama() -> Callable[..., Any]:
     return tiny_llama
+
+
+@pytest.fixture
+def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+    def make(config: MSGRPOConfig, game: str = "TestCorridor-v0", *, seed: int = 0, **options: Any) -> MSGRPOTrainer:
+        model = make_llama(len(tokenizer), seed=seed, **options.pop("model", {}))
+        config = replace(config, prompt_file=prompt_file)
+        return MSGRPOTrainer(model, tokenizer, game, config, quiet=True, **options)
+
+    return make
