@@ -17,7 +17,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # The models of the tests are so small that threads cost more than they save, above all beside other workers. It is set
 # before anything imports torch, and what tests start has it, too.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["OMP_NUM_THREADS"] = "1"
 
 # What is imported and collected stays to the end, in millions of objects: looking for garbage among them took a tenth
 # of the time. So it isn't looked for while tests are collected, not among those, and later less often.

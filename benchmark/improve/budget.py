@@ -72,10 +72,7 @@ class SpendingMeter:
         self._charged: set[str] = set()
         try:
             kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-            self._unrecorded = {
-                name: Spent(**cost) if isinstance(cost, dict) else Spent(seconds=float(cost))  # as earlier versions did
-                for name, cost in kept.items()
-            }
+            self._unrecorded = {name: Spent(**cost) for name, cost in kept.items()}
         except (ValueError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{file} doesn't say what was spent: {error}; choose another --out, or remove the file: the "

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from research.jobs.pictures import COLOURS, figure_of, save, style
+from research.jobs.pictures import COLOURS, bars, figure_of, save, style
 from research.pretrained.findings import Findings, Trained
 
 SMOOTHED = 5  # iterations that a point of a curve is the mean of
@@ -78,18 +78,10 @@ def _bars(findings: Findings, players: list[str], scenarios: list[str]) -> Any:
         if place >= len(scenarios):
             axis.set_visible(False)
             continue
-        for index, name in enumerate(there):
-            fresh = findings.fresh.get((name, scenarios[place]))
-            if fresh is None:
-                continue
-            value, low, high = fresh.value
-            axis.barh(index, value, color=COLOURS[0] if fresh.runs > 1 else "#999999")
-            if low is not None and high is not None:
-                ends = [[max(0.0, value - low)], [max(0.0, high - value)]]
-                axis.errorbar(value, index, xerr=ends, color="black", capsize=2, linewidth=1)
-        axis.set_title(scenarios[place])
-        axis.set_yticks(range(len(there)), there if place % columns == 0 else [])
-        axis.invert_yaxis()
-        axis.axvline(0, color="black", linewidth=0.6)
-        axis.grid(alpha=0.3, axis="x")
+        shown = [
+            (index, COLOURS[0] if fresh.runs > 1 else "#999999", fresh.value)
+            for index, name in enumerate(there)
+            if (fresh := findings.fresh.get((name, scenarios[place]))) is not None
+        ]
+        bars(axis, scenarios[place], there, shown, named=place % columns == 0)
     return figure

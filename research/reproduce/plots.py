@@ -12,7 +12,7 @@ import numpy as np
 
 from agents.common.intervals import mean_over_runs
 from benchmark.score.statistics import mean_estimate
-from research.jobs.pictures import COLOURS, figure_of, save, style
+from research.jobs.pictures import COLOURS, bars, figure_of, save, style
 from research.reproduce.reproduction import Reproduction
 from research.reproduce.settings import Experiment
 
@@ -62,26 +62,17 @@ def _curves(results: Reproduction, experiment: Experiment, game: str) -> Any:
 
 def _bars(results: Reproduction, experiment: Experiment) -> Any:
     groups = _bar_groups(results, experiment)
-    names = [label for label, _, _ in groups]
     figure, axes = figure_of(
         len(experiment.scenarios), 1, 1.6 + 2.6 * len(experiment.scenarios), 0.8 + 0.3 * len(groups)
     )
     for axis, scenario in zip(axes[0], experiment.scenarios, strict=True):
-        for index, (_, colour, per_scenario) in enumerate(groups):
-            returns = per_scenario.get(scenario)
-            if returns is None:
-                continue
-            estimate = mean_over_runs(returns) if len(returns) > 1 else mean_estimate(returns[0])
-            axis.barh(index, estimate.value, color=colour)
-            if estimate.low is not None and estimate.high is not None:
-                ends = [[max(0.0, estimate.value - estimate.low)], [max(0.0, estimate.high - estimate.value)]]
-                axis.errorbar(estimate.value, index, xerr=ends, color="black", capsize=2, linewidth=1)
-        axis.set_title(scenario)
+        shown = [
+            (place, colour, mean_over_runs(returns) if len(returns) > 1 else mean_estimate(returns[0]))
+            for place, (_, colour, per_scenario) in enumerate(groups)
+            if (returns := per_scenario.get(scenario)) is not None
+        ]
+        bars(axis, scenario, [label for label, _, _ in groups], shown, named=axis is axes[0][0])
         axis.set_xlabel("mean return")
-        axis.set_yticks(range(len(groups)), names if axis is axes[0][0] else [])
-        axis.invert_yaxis()  # the first group on top
-        axis.axvline(0, color="black", linewidth=0.6)
-        axis.grid(alpha=0.3, axis="x")
     return figure
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -119,13 +120,13 @@ def test_what_is_too_large_has_no_exact_value(monkeypatch: pytest.MonkeyPatch) -
     assert blind_value(lake, lake.initial_state(np.random.default_rng(0)), 8, ME, {}) is None
 
 
-@pytest.fixture(scope="module")
-def lake() -> BlindPlay:
-    return search(FrozenLake(), 8)
+@cache
+def found_in(name: str) -> BlindPlay:
+    return search(ALONE[name].game(), ALONE[name].horizon)
 
 
-def test_the_search_finds_the_best_and_a_mixture(lake: BlindPlay) -> None:
-    found = search(Corridor(), 30)
+def test_the_search_finds_the_best_and_a_mixture() -> None:
+    found, lake = search(Corridor(), 30), found_in("frozen-lake")
     assert (found.text, found.exact, found.standard_error) == ("always right", True, 0.0)
     assert found.value == pytest.approx(plain_value_of_right(30))
     assert set(lake.policy) == {"down", "right"}  # no constant action can reach a corner that lies across
@@ -141,8 +142,9 @@ def _binomial(n: int, k: int) -> int:
     return 1 if k == 0 else _binomial(n, k - 1) * (n - k + 1) // k
 
 
-def test_played_and_computed_values_agree(lake: BlindPlay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same game where its values can't be computed: chosen and reported by playing."""
+    lake = found_in("frozen-lake")
     monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
     monkeypatch.setattr(blind_search, "SEARCH_EPISODES", 60)
     monkeypatch.setattr(blind_search, "REPORT_EPISODES", 300)
@@ -173,7 +175,7 @@ def test_every_scenario_has_its_row() -> None:
 
 @pytest.mark.parametrize("name", CHEAP)
 def test_rows_are_what_the_search_finds(name: str) -> None:
-    found = search(ALONE[name].game(), ALONE[name].horizon)
+    found = found_in(name)
     told = blind_play(ALONE[name])
     assert told is not None
     assert (dict(found.policy), found.text, found.exact) == (dict(told.policy), told.text, told.exact)

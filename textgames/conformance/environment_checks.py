@@ -92,12 +92,16 @@ def check_determinism(id: str, settings: Mapping[str, Any]) -> None:
 def check_snapshots(id: str, settings: Mapping[str, Any]) -> None:
     """An environment can be copied, and its state saved and restored, in mid-episode; it goes on the same."""
     env: Any = parallel_env(id, **settings)
-    env.reset(seed=2)
+    read, _ = env.reset(seed=2)
     twin, snapshot = copy.deepcopy(env), pickle.loads(pickle.dumps(env.save_state()))
-    first = list(_play_on(env, 2))
-    env.restore_state(snapshot)
-    require(list(_play_on(env, 2)) == first, "after restore_state() the episode went on differently")
+    first, end = list(_play_on(env, 2)), env.save_state()
     require(list(_play_on(twin, 2)) == first, "a deep copy of the environment went on differently")
+    other: Any = parallel_env(id, **settings)  # it was never reset
+    for each in (env, other):
+        require(each.restore_state(snapshot) == read, "restore_state() must return what was read in the state")
+        require(list(_play_on(each, 2)) == first, "after restore_state() the episode went on differently")
+        each.restore_state(end)
+        require(not each.agents or len(first) == ROUNDS, "after restore_state() an episode that was over goes on")
 
 
 def check_batches(id: str, settings: Mapping[str, Any]) -> None:
@@ -178,12 +182,13 @@ def _require_equal_sums(sums: Mapping[str, float], paid: Mapping[str, float], fo
 
 
 def check_parallel(id: str, settings: Mapping[str, Any]) -> None:
-    """PettingZoo's ``parallel_api_test`` without a warning."""
-    from pettingzoo.test import parallel_api_test
+    """PettingZoo's ``parallel_api_test`` and ``parallel_seed_test`` without a warning."""
+    from pettingzoo.test import parallel_api_test, parallel_seed_test
 
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it prints that it passed
         warnings.simplefilter("error")
         parallel_api_test(parallel_env(id, **settings), num_cycles=100)
+        parallel_seed_test(lambda: parallel_env(id, **settings))
 
 
 def check_aec(id: str, settings: Mapping[str, Any]) -> None:

@@ -6,16 +6,15 @@ up, and above them is one that stays 0, so that a row of discs never runs on fro
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from textgames.settings import check_whole
 from textgames.solving.minimax import Minimax
-from textgames.strategy.duel import PLAYERS, Duel
+from textgames.strategy.duel import FREE, LEGEND, PALETTE, PLAYERS, Duel
 
 MARKS = "XO"
-FREE = "."
 _NUMBERS = {3: "Three", 4: "Four", 5: "Five"}
 _KEY = "Board (. is a free cell, the numbers are the columns):"
 MOST_CELLS_SOLVED = 16
@@ -89,12 +88,7 @@ class ConnectFour(Duel[ConnectFourState]):
         ValueError: a size outside of its range, or a board on which nobody could win.
     """
 
-    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
-        "X": (213, 94, 0),
-        "O": (0, 114, 178),
-        FREE: (235, 235, 235),
-    }
-    legend: ClassVar[Mapping[str, str]] = {"X": "player_0", "O": "player_1", FREE: "free"}
+    palette, legend = PALETTE, LEGEND
 
     def __init__(self, *, rows: int = 6, columns: int = 7, connect: int = 4) -> None:
         for name, value, least in (("rows", rows, 1), ("columns", columns, 1), ("connect", connect, 2)):

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 PLAYERS = ("player_0", "player_1")
+FREE = "."
+PALETTE = {"X": (213, 94, 0), "O": (0, 114, 178), FREE: (235, 235, 235)}
+LEGEND = {"X": "player_0", "O": "player_1", FREE: "free"}
 
 
 class Duel(TSMG[StateT]):

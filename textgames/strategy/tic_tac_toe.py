@@ -5,14 +5,12 @@ A state is the board, a string of nine characters row by row from the top; whose
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
-from textgames.strategy.duel import Duel
+from textgames.strategy.duel import FREE, LEGEND, PALETTE, Duel
 
 MARKS = "XO"
-FREE = "."
 CELLS = ("a3", "b3", "c3", "a2", "b2", "c2", "a1", "b1", "c1")
 """The cells' names, row by row from the top: a letter for the column and a number for the row, as in chess."""
 _LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
@@ -72,12 +70,7 @@ class TicTacToe(Duel[str]):
     """
 
     actions = CELLS
-    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
-        "X": (213, 94, 0),
-        "O": (0, 114, 178),
-        FREE: (235, 235, 235),
-    }
-    legend: ClassVar[Mapping[str, str]] = {"X": "player_0", "O": "player_1", FREE: "free"}
+    palette, legend = PALETTE, LEGEND
 
     def initial_state(self, rng: np.random.Generator) -> str:
         return _START

@@ -131,8 +131,8 @@ class Critic:
                 f"the checkpoint holds no critic, which credit = {self.config.credit!r} needs: resume it with the "
                 "method that it was trained with, or begin a new run from its model"
             )
-        # heads of other values can have the same shapes, which are all that older checkpoints tell
-        if list(state.get("heads", self.heads).items()) != list(self.heads.items()):
+        # heads of other values can have the same shapes
+        if list(state["heads"].items()) != list(self.heads.items()):
             raise ConfigError(
                 f"credit = {self.config.credit!r} with task_sampling = {self.config.task_sampling!r} needs a critic "
                 f"with the heads {dict(self.heads)!r}, but the checkpoint's critic is of another model or method, with "

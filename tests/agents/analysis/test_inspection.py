@@ -68,17 +68,6 @@ def test_what_cannot_be_inspected_is_said() -> None:
 # ---------------------------------------------------------------- a model in this process
 
 
-@pytest.fixture(scope="module")
-def model() -> Any:
-    pytest.importorskip("torch")
-    from agents.models.local.transformers import TransformersModel
-    from agents.tiny import Recipe, imitation
-
-    recipe = Recipe.quick(examples=300, steps=1, hidden_size=16, intermediate_size=32, layers=2, heads=2, kv_heads=1)
-    tokenizer = imitation.make_tokenizer(imitation.demonstrate(recipe))
-    return TransformersModel(imitation.make_model(recipe, tokenizer), tokenizer, name="untrained")
-
-
 def plain_probability(model: Any, ids: Sequence[int], start: int, temperature: float) -> float:
     """Token by token, in double precision."""
     import torch

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from gguf import GGMLQuantizationType, GGUFWriter
 from gguf.quants import quantize
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+from tests.tiny_models import tiny_llama
 
 TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}\n{% endfor %}"
@@ -33,13 +34,8 @@ _NAMES = {
 
 def small_llama(seed: int = 0, *, tied: bool = True) -> LlamaForCausalLM:
     """A random Llama whose widths are multiples of 32, which quantisation by blocks asks for."""
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=260, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=4096, tie_word_embeddings=tied, initializer_range=0.4,
-        bos_token_id=258, eos_token_id=259,
-    )  # fmt: skip
-    return LlamaForCausalLM(config).eval()
+    own: dict[str, Any] = {"intermediate_size": 96, "initializer_range": 0.4, "bos_token_id": 258, "eos_token_id": 259}
+    return tiny_llama(260, seed=seed, hidden=64, tie_word_embeddings=tied, **own)
 
 
 def write_gguf(

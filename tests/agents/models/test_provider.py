@@ -128,13 +128,12 @@ def test_lists_of_agents_import_neither_torch_nor_clients() -> None:
 
 @pytest.fixture
 def trained(tmp_path: Path) -> str:
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("transformers")
     from tests.agents.models.local.test_transformers import make_tokenizer
+    from tests.tiny_models import tiny_llama
 
     tokenizer = make_tokenizer()
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
-    config = transformers.LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=4096, **sizes)
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    tiny_llama(len(tokenizer), hidden=16, layers=1).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     write_card(tmp_path, modes=["direct"], texts=PromptTexts.from_file("without-clock"))
     return str(tmp_path)

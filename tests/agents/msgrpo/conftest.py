@@ -1,16 +1,17 @@
-"""A one-step game with a known optimum, a word tokenizer and random tiny models, for all tests of the trainer."""
+"""A one-step game with a known optimum, for all tests of the trainer."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import textgames
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import METHODS
 from agents.prompt import PromptMap
+from tests.tiny_models import tiny_llama, word_tokenizer
 from textgames import TSMG
 from textgames.solving.value_iteration import ValueIteration
 from textgames.yardsticks import register_yardstick
@@ -89,42 +90,6 @@ textgames.register("TestCorridor-v0", Corridor, max_steps=4)
 register_yardstick(Corridor, ValueIteration)
 
 
-def word_tokenizer(words: tuple[str, ...]) -> Any:
-    """Each of ``words`` is one token and every other character is "?"; no pad token, no chat template."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    vocabulary = ["<eos>", "?", *words]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="?"))
-    pattern = "|".join(sorted((word.replace("|", "\\|") for word in words), key=len, reverse=True)) + "|[\\s\\S]"
-    from tokenizers import Regex
-
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
-    tokenizer.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>")
-
-
-def tiny_llama(vocabulary: int, *, seed: int = 0, hidden: int = 32, layers: int = 2, **settings: Any) -> Any:
-    """A random Llama in float32."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=hidden,
-        intermediate_size=2 * hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=4096,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=0,
-        **settings,
-    )
-    return LlamaForCausalLM(config).eval()
-
-
 PROMPTS = """
 opening = "$instructions"
 observation = "$observation"
@@ -132,11 +97,6 @@ clock = ""
 [response]
 direct = "Answer:"
 """
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
@@ -165,3 +125,13 @@ def tokenizer() -> Any:
 @pytest.fixture
 def make_llama() -> Callable[..., Any]:
     return tiny_llama
+
+
+@pytest.fixture
+def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+    def make(config: MSGRPOConfig, game: str = "TestCorridor-v0", *, seed: int = 0, **options: Any) -> MSGRPOTrainer:
+        model = make_llama(len(tokenizer), seed=seed, **options.pop("model", {}))
+        config = replace(config, prompt_file=prompt_file)
+        return MSGRPOTrainer(model, tokenizer, game, config, quiet=True, **options)
+
+    return make

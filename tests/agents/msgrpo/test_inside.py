@@ -16,8 +16,8 @@ from agents.msgrpo.draws import Drawn
 from agents.msgrpo.trajectories import training_rows
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
-from tests.agents.msgrpo.conftest import word_tokenizer
 from tests.agents.msgrpo.test_trainer import BANDIT, SHORT, same_numbers
+from tests.tiny_models import word_tokenizer
 
 WORDS = ("red", "green", "blue", "The light is ", "\n", "first", "second")
 

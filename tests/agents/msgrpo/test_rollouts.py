@@ -119,7 +119,8 @@ def test_a_hint_is_in_the_prompts_that_are_learnt_from(tokenizer: Any, make_llam
 def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_path: Any, make_llama: Any) -> None:
     """<action> stands in the prompts' tokens, so that a response of one word and the closing tag is a valid one."""
     from agents.msgrpo.rows import TokenRow
-    from tests.agents.msgrpo.conftest import PROMPTS, word_tokenizer
+    from tests.agents.msgrpo.conftest import PROMPTS
+    from tests.tiny_models import word_tokenizer
 
     tokenizer = word_tokenizer(("<action>", "</action>", "left", "right", "cell 0", "cell 1", "cell 2", "\n"))
     path = tmp_path / "prefixed.toml"

@@ -15,7 +15,7 @@ from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Segment
 from agents.msgrpo.segments import needed_segmenter, segmenter, tags_of
 from agents.prompt import PromptMap
-from tests.agents.msgrpo.conftest import word_tokenizer
+from tests.tiny_models import byte_level_bpe, word_tokenizer
 
 NAMES = ("think", "plan", "action")
 SUBGOALS = Path(agents.__file__).parent / "prompts" / "subgoals.toml"
@@ -33,16 +33,10 @@ def words() -> Any:
 @cache
 def byte_level() -> Any:
     """A BPE over bytes with 400 tokens, made of texts with tags and characters of several bytes."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, special_tokens=["<eos>"])
     texts = ["<think>go 😀 up</think>\n<plan>é up, ü</plan>\n<action>up</action>", "</plan><action>", "x</think><plan>"]
-    tokenizer.train_from_iterator(texts * 3, trainer)
+    tokenizer = byte_level_bpe(texts * 3, 400, ["<eos>"], use_regex=False)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>")
 
 

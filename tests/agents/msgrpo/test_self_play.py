@@ -140,15 +140,6 @@ class Scripted:
         return [Turn(f"<action>{self.choose(one)}</action>") for one in requests]
 
 
-@pytest.fixture
-def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
-    def make(config: MSGRPOConfig, game: str, **options: Any) -> MSGRPOTrainer:
-        config = replace(config, prompt_file=prompt_file)
-        return MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, game, config, quiet=True, **options)
-
-    return make
-
-
 def played(game: str, policy: Any, config: MSGRPOConfig = SHORT) -> Any:
     """The trajectories of an iteration in which ``policy`` plays."""
     tasks = training_tasks(config, [game], 0)

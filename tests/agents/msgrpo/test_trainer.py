@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -38,16 +37,6 @@ SHORT = replace(
     BANDIT, iterations=4, groups=2, group_size=4, episodes_drawn=0, minibatches=1, update_passes=1,
     max_response_tokens=2, learning_rate=1e-3,
 )  # fmt: skip
-
-
-@pytest.fixture
-def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
-    def make(config: MSGRPOConfig, game: str = "TestCorridor-v0", *, seed: int = 0, **options: Any) -> MSGRPOTrainer:
-        model = make_llama(len(tokenizer), seed=seed, **options.pop("model", {}))
-        config = replace(config, prompt_file=prompt_file)
-        return MSGRPOTrainer(model, tokenizer, game, config, quiet=True, **options)
-
-    return make
 
 
 @pytest.mark.slow

@@ -12,23 +12,11 @@ from agents.prompt import PromptMap, as_text
 from agents.prompt_texts import PromptTexts
 from agents.turn import TurnRequest
 from benchmark.credit.exact.game_graph import GameGraph, expand
+from tests.tiny_models import teach, tiny_llama, word_tokenizer
 from textgames.registry import game_of
 
 HORIZON = 3
 ACTIONS = ("left", "down", "right", "up")
-
-
-def word_tokenizer(words):
-    """Each of ``words`` is one token, and so is whatever stands between two of them, as "?": prompts are short."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    vocabulary = {word: number for number, word in enumerate(["<eos>", "?", *words])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
-    pattern = "|".join(sorted(words, key=len, reverse=True))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
-    tokenizer.decoder = decoders.Fuse()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>")
 
 
 @cache
@@ -40,29 +28,18 @@ def texts() -> PromptTexts:
 @cache
 def _trained():
     """Weights that mostly name an action, and their tokenizer: some steps of imitation of all actions alike."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    tokenizer = word_tokenizer(("<action>", "</action>", *ACTIONS, *"0123,", "player"))
-    torch.manual_seed(1)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=12, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
-        num_key_value_heads=1, max_position_embeddings=2048, tie_word_embeddings=True, initializer_range=0.3,
-        eos_token_id=0, bos_token_id=None,
-    )  # fmt: skip
-    model = LlamaForCausalLM(config).double()
+    tokenizer = word_tokenizer(("<action>", "</action>", *ACTIONS, *"0123,", "player"), gaps=True)
+    model = tiny_llama(
+        len(tokenizer), seed=1, hidden=12, layers=1, intermediate_size=16, num_attention_heads=2, num_key_value_heads=1,
+        initializer_range=0.3,
+    ).double()  # fmt: skip
     graph = lake()
     game, state = graph.game, graph.states[graph.starts[0]]
     request = TurnRequest(game.observe(state, "player_0"), game.instructions("player_0"), ACTIONS)
     prompt = tokenizer(as_text(PromptMap("direct", 0, texts())(request)))["input_ids"]
     ids = torch.tensor([prompt + tokenizer(f"<action>{name}</action>")["input_ids"] for name in ACTIONS])
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
-    for _ in range(22):
-        optimizer.zero_grad()
-        logits = model(input_ids=ids).logits[:, len(prompt) - 1 : -1]
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, len(prompt) :].flatten())
-        loss.backward()
-        optimizer.step()
-    return config, model.state_dict(), tokenizer
+    teach(model, ids, known=len(prompt), rate=0.03, steps=22)
+    return model.config, model.state_dict(), tokenizer
 
 
 def direct_policy(temperature: float = 1.25) -> LanguageAgentPolicy:

@@ -2,16 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 
 from agents.msgrpo.credit import Batch, Credit, Trajectory
 from benchmark.credit.draws import DrawnBatch, compare_draws
 from benchmark.credit.gradients.episodes import EpisodeGradients
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
 
 
 def by_hand() -> DrawnBatch:

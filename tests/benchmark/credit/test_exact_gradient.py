@@ -17,11 +17,6 @@ from tests.benchmark.credit.helpers import direct_policy, lake
 from textgames import SCENARIOS
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
-
-
 def solved(policy, graph, penalty=1.0):
     answers = ask(policy, graph)
     return answers, solve(graph, behaviour_of(graph, answers, answers.responses), format_penalty=penalty)

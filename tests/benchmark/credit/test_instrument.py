@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-import torch
 from pydantic import TypeAdapter
 
 from agents import load_agent
@@ -18,11 +17,6 @@ from textgames import SCENARIOS, Scenario
 SMALL = Scenario(
     "small-lake", "TextFrozenLake-v0", {"desc": ["SFF", "FHG"], "is_slippery": True, "grid": False}, HORIZON, 0
 )
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    torch.set_num_threads(1)
 
 
 class HalfTrue:

@@ -15,24 +15,12 @@ from tests.benchmark.helpers import counted
 @pytest.fixture
 def checkpoint(workplace):
     """A random model of a few thousand parameters, with a tokenizer of bytes."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("transformers")
     from tests.agents.models.local.test_transformers import make_tokenizer
+    from tests.tiny_models import tiny_llama
 
     tokenizer = make_tokenizer()
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=4096,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=None,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained("checkpoint")
+    tiny_llama(len(tokenizer), layers=1).save_pretrained("checkpoint")
     tokenizer.save_pretrained("checkpoint")
     return Path("checkpoint")
 

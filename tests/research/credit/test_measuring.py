@@ -1,7 +1,6 @@
 """Draw rules on a small game, against both references."""
 
 import pytest
-import torch
 
 from benchmark.credit.batches import Setting
 from benchmark.credit.draws import compare_draws
@@ -14,7 +13,6 @@ from tests.benchmark.credit.test_instrument import SMALL
 @pytest.mark.slow
 @pytest.mark.parametrize("reference", ["exact", "others"])
 def test_rules_are_compared_by_the_same_episodes(reference: str) -> None:
-    torch.set_num_threads(1)
     setting = Setting(SMALL, groups=2, group_size=32)
     instrument = Instrument(direct_policy(), setting, batches=4)
     credits = instrument.assign("msgrpo", methods_of(["msgrpo"], setting)["msgrpo"]).credits

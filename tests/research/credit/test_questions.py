@@ -69,11 +69,6 @@ evaluations = 2
 """
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def toy(new: float, old: float) -> tuple[Batch, Credit, list[list[np.ndarray]]]:
     """Both actions of a game of one step, whose responses are an action and an end that is certain; paid 1 and 0."""
     played = [

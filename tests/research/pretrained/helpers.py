@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import torch
+from tests.tiny_models import teach, tiny_llama, word_tokenizer
 
 RECIPE = """
 kind = "pretrained"
@@ -198,37 +198,10 @@ WORDS = ("<action>", "</action>", "left", "down", "right", "up", "hit", "stick",
 
 def make_model(folder: Path) -> Path:
     """A Llama that mostly answers with some action, and a tokenizer that knows the games' words."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    vocabulary = {word: number for number, word in enumerate(["<eos>", "?", *WORDS])}
-    rules = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
-    escaped = ["".join(f"\\{letter}" if letter in "()+-" else letter for letter in word) for word in WORDS]
-    pattern = "|".join(sorted(escaped, key=len, reverse=True))
-    rules.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "isolated")
-    rules.decoder = decoders.Fuse()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=rules, eos_token="<eos>")
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=4096,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=0,
-    )
-    model = LlamaForCausalLM(config)
+    tokenizer = word_tokenizer(WORDS, gaps=True)
+    model = tiny_llama(len(tokenizer), hidden=16, layers=1, num_attention_heads=2, num_key_value_heads=1)
     answers = [f"........<action>{name}</action>" for name in ("left", "down", "right", "up")]
-    ids = tokenizer(answers, return_tensors="pt")["input_ids"]
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-    for _ in range(30):
-        optimizer.zero_grad()
-        model(input_ids=ids, labels=ids).loss.backward()
-        optimizer.step()
+    teach(model, tokenizer(answers, return_tensors="pt")["input_ids"], rate=0.02, steps=30)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

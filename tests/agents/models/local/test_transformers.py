@@ -19,6 +19,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Message, Prompt
+from tests.tiny_models import byte_level_bpe
 
 transformers = pytest.importorskip("transformers")
 
@@ -35,17 +36,7 @@ SHAPE = {
 
 
 def make_tokenizer(*, pad: bool = True, chat: bool = False) -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    special = ["<eos>", "<pad>", "<user>", "<bot>"]
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
-    tokenizer.train_from_iterator(TEXT, trainer)
+    tokenizer = byte_level_bpe(TEXT, 300, ["<eos>", "<pad>", "<user>", "<bot>"])
     made = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<pad>" if pad else None
     )
@@ -88,11 +79,6 @@ def make_model(kind: str, tokenizer: Any, *, seed: int = 0) -> Any:
 
 LEAN = ["llama", "tied", "qwen2", "qwen3", "llama3-rope"]
 GENERIC = ["gpt2", "sliding"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")

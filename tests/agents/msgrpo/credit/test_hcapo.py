@@ -55,7 +55,6 @@ def test_hindsight_does_no_harm_to_a_success() -> None:
 
 
 def test_scores_are_the_models_own_after_the_end_was_told() -> None:
-    torch.set_num_threads(1)
     policy: Any = direct_policy()
     iteration = iteration_of("frozen-lake", policy)
     played = iteration.play([EpisodeTask.of("frozen-lake", seed, **LAKE) for seed in range(4)])

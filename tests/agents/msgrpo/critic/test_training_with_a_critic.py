@@ -1,6 +1,6 @@
 """The trainer with a critic: true values, warming up, resuming, samplers that ask for values, several processes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from agents.msgrpo.errors import TrainingDivergedError
 from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.tasks import Iteration
 from tests.agents.msgrpo.learner.test_distributed import run
+from tests.agents.msgrpo.test_trainer import untimed
 
 SHORT = MSGRPOConfig(
     credit="ppo_turn",
@@ -32,21 +33,8 @@ SHORT = MSGRPOConfig(
 )
 
 
-@pytest.fixture
-def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
-    def make(config: MSGRPOConfig, game: str = "TestCorridor-v0", **model: Any) -> MSGRPOTrainer:
-        config = replace(config, prompt_file=prompt_file)
-        return MSGRPOTrainer(make_llama(len(tokenizer), **model), tokenizer, game, config, quiet=True)
-
-    return make
-
-
 def weights(trainer: MSGRPOTrainer) -> list[torch.Tensor]:
     return [each.detach().clone() for each in trainer.model.parameters()]
-
-
-def untimed(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in metrics.items() if not name.endswith(("seconds", "per_second"))}
 
 
 def test_no_critic_where_nothing_needs_values(make_trainer: Any) -> None:
@@ -233,7 +221,7 @@ def test_the_critic_comes_to_the_true_values_of_a_policy_that_stays(make_trainer
         SHORT, groups=4, group_size=16, iterations=15, critic_warmup=15, max_response_tokens=1, format_penalty=0.0,
         critic_learning_rate=3e-3, critic_passes=2,
     )  # fmt: skip
-    trainer = make_trainer(config, initializer_range=0.3, seed=3)
+    trainer = make_trainer(config, seed=3, model={"initializer_range": 0.3})
     trainer.train()
     batch = trainer.rollout()
     prompts = {s: p for each in batch.trajectories for s, p in zip(each.states, each.prompt_ids, strict=True)}

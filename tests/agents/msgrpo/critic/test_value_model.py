@@ -12,16 +12,9 @@ from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.prepare import prepare_model
 from agents.msgrpo.learner.scoring.packing import pack
 from agents.msgrpo.rows import TokenRow
+from tests.tiny_models import tiny_gpt2
 
 ROWS = [TokenRow((1, 2, 3), (4, 5)), TokenRow((1, 2), (6,)), TokenRow((1, 2, 3), (4, 7, 1))]
-
-
-def gpt2() -> Any:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    torch.manual_seed(0)
-    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "vocab_size": 11, "n_positions": 32}
-    return GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
 
 
 def neox() -> Any:
@@ -47,7 +40,7 @@ def test_values_are_linear_in_the_last_hidden_states_before_each_response_token(
     if kind == "lora":
         policy = prepare_model(make_llama(11), [], MSGRPOConfig(lora_rank=2))
     else:
-        policy = {"llama": lambda: make_llama(11), "gpt2": gpt2, "neox": neox}[kind]()
+        policy = {"llama": lambda: make_llama(11), "gpt2": lambda: tiny_gpt2(11), "neox": neox}[kind]()
     model, said = with_random_heads(policy), dict[int, torch.Tensor]()
     packing = "rows" if kind in ("gpt2", "neox") else "tree"
     for batch in pack(ROWS, packing=packing, micro_batch_tokens=100, tree_tokens=100):

@@ -29,7 +29,6 @@ def serve(pipe: Connection, tokenizer: Any, config: Any) -> None:
 
     from agents.models.local.transformers import TransformersModel
 
-    torch.set_num_threads(1)
     torch.manual_seed(99)
     model = LlamaForCausalLM(config).eval()
     sampler = TransformersModel(model, tokenizer)

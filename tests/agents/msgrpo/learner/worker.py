@@ -18,7 +18,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer  # noqa: E402
 
-torch.set_num_threads(1)
 model, prompts, folder, changes = sys.argv[1:]
 config = MSGRPOConfig(
     scenarios=("TestCorridor-v0",), prompt_file=prompts, groups=2, group_size=5, episodes_drawn=7, iterations=3,

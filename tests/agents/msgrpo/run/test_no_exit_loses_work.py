@@ -130,15 +130,6 @@ def test_a_second_kill_does_not_stop_the_saving(tiny_config: Callable[..., str],
 # ---------------------------------------------------------------- errors, within an update and outside of it
 
 
-@pytest.fixture
-def make_trainer(tokenizer: Any, make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
-    def make(config: MSGRPOConfig) -> MSGRPOTrainer:
-        config = replace(config, prompt_file=prompt_file)
-        return MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "TestCorridor-v0", config, quiet=True)
-
-    return make
-
-
 def break_at(trainer: MSGRPOTrainer, iteration: int, error: Exception, *, step: int | None) -> None:
     """Raise in an iteration: in its rollout, or in the update, before that optimiser step."""
     taken = 0

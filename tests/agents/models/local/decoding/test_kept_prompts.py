@@ -29,7 +29,6 @@ __all__ = [  # these hold with kept prompts as well
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    torch.set_num_threads(1)
     return make_tokenizer()
 
 

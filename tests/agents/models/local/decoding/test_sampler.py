@@ -17,7 +17,6 @@ SEEDS = [(row,) for row in range(len(PROMPTS))]
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    torch.set_num_threads(1)
     return make_tokenizer()
 
 

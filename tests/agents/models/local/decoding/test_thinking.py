@@ -12,6 +12,7 @@ from agents.models.local.decoding.thinking import CLOSING
 from agents.models.local.templates import opening_of
 from agents.models.local.transformers import TransformersModel
 from agents.turn import Message, TokenSet
+from tests.tiny_models import byte_level_bpe, teach
 
 transformers = pytest.importorskip("transformers")
 
@@ -39,16 +40,9 @@ GREEDY = Decoding(temperature=0, max_tokens=60)
 
 @cache
 def tokenizer_with(template: str) -> Any:
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import AddedToken
 
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=320, special_tokens=["<|im_end|>", "<|im_start|>"], initial_alphabet=alphabet, show_progress=False
-    )
-    made.train_from_iterator([THOUGHT] * 3, trainer)
+    made = byte_level_bpe([THOUGHT] * 3, 320, ["<|im_end|>", "<|im_start|>"])
     made.add_tokens([AddedToken("<think>", normalized=False), AddedToken("</think>", normalized=False)])
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=made, eos_token="<|im_end|>", pad_token="<|im_end|>", chat_template=template
@@ -69,17 +63,7 @@ def taught(template: str, text: str, *, prefix: str = "", thinking: bool | None 
     reader = TransformersModel(model, tokenizer, chat_template_kwargs=own)
     (asked,) = reader.encode([(*PROMPT, *([Message("assistant", prefix)] if prefix else []))])
     said = [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
-    ids = torch.tensor([[*asked, *said]])
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(200):
-        logits = model(input_ids=ids[:, :-1]).logits[0, len(asked) - 1 :]
-        loss = torch.nn.functional.cross_entropy(logits, ids[0, len(asked) :])
-        if loss < 0.02:
-            break
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.02
+    assert teach(model, torch.tensor([[*asked, *said]]), known=len(asked), rate=1e-2, steps=200, enough=0.02) < 0.02
     return model.eval()
 
 

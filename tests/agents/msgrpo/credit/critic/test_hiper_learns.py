@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from tests.agents.msgrpo.conftest import word_tokenizer
+from tests.tiny_models import word_tokenizer
 
 WORDS = (
     "<switch>SWITCH</switch>", "<switch>KEEP</switch>", "<subgoal>exit</subgoal>", "<action>left</action>",
