@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 def improve(
     task: ImprovementTask,
     *,
-    passes: int = 400,
-    steps: int = 16,
-    rate: float = 3.0,
-    pull: float = 0.05,
-    follow: float = 0.03,
+    passes: int = 300,
+    steps: int = 1,
+    rate: float = 1.0,
+    pull: float = 0.2,
+    follow: float = 0.05,
     rank: int = 16,
     learning_rate: float | None = None,
 ) -> AgentTable:
