@@ -78,7 +78,7 @@ def test_the_planners_responses_dont_pass_as_a_models(entry, spec):
 
     change_manifest(model, pose)
     write_lines(model, [{**record, "agents": {"player_0": spec}} for record in lines_of(planner)])
-    problems = check_entry(model).problems
+    problems = check_entry(model.rename(model.with_name(spec))).problems
     assert any(f"the agent {spec!r} answers" in problem for problem in problems)
     assert spec == "tiny" or any("the card's model_weights is" in problem for problem in problems)
 

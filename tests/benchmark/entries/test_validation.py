@@ -671,5 +671,9 @@ def test_a_run_that_isnt_whole_makes_no_entry(textbench, true_entry, workplace):
 def test_a_run_that_is_too_short_is_told_the_command_for_the_rest(textbench, true_entry, workplace, forge, command):
     source = Path(shutil.copytree(true_entry, workplace / "run"))
     change_manifest(source, lambda m: (forge(m), m.update(kind="textbench-run", operation={})))
+    manifest = json.loads((source / "manifest.json").read_text())
+    (agent,) = manifest["matchups"][0]["agents"]
+    kept = [line for line in lines_of(source) if line["scenario"] in manifest["scenarios"]]
+    write_lines(source, [{**line, "agents": {"player_0": agent}} for line in kept])
     done = textbench("submit", "run")
     assert (done.code, done.err.rstrip().rpartition("; play them: ")[2]) == (2, command)
