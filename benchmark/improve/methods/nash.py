@@ -77,7 +77,7 @@ def improve(
     game = scenario.game()
     tree = expand(game, scenario.horizon)
     asked = requests_of(tree, game, scenario.horizon)
-    learner = SelfPlay(rate, pull, follow, tree, task.say)
+    learner = SelfPlay(passes, rate, pull, follow, tree, task.say)
     config = replace(
         config_of(task, len(asked), rank=rank, learning_rate=learning_rate, passes=passes),
         minibatches=steps,
@@ -111,6 +111,7 @@ class SelfPlay:
     is kept is the magnet.
     """
 
+    passes: int
     rate: float
     pull: float
     follow: float
@@ -120,7 +121,9 @@ class SelfPlay:
     def __call__(self, logprobs: Floats, magnet: Floats | None, left: float) -> tuple[Floats, Floats]:
         policy = self._behaviour(np.exp(logprobs))
         held = policy if magnet is None else self._behaviour(magnet)
-        self.say(f"exploitability {exploitability(self.tree, policy):.4f}")
+        done = round((1 - left) * self.passes)
+        if done % max(1, self.passes // 10) == 0:
+            self.say(f"pass {done} of {self.passes}: exploitability {exploitability(self.tree, policy):.4f}")
         most = float(np.abs(self.tree.payoffs).max())
         target = mirror_step(self.tree, policy, held, rate=self.rate / most * left, pull=self.pull * most)
         return _flat(target), _flat(moved(held, policy, self.follow * left))
