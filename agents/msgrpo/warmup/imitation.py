@@ -11,20 +11,20 @@ Every setting is one that the trainer has too: ``update_passes`` goes through th
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.common.files import replacing
 from agents.common.interrupt import uninterrupted
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import Floats
 from agents.msgrpo.errors import ConfigError, DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
@@ -52,7 +52,6 @@ class TaughtDecision(NamedTuple):
     weight: float = 1.0
 
 
-Floats = NDArray[np.float64]
 Retarget = Callable[[Floats, Floats | None, float], tuple[Floats, Floats]]
 """``(log-probabilities of the responses, memory, left) -> (their weights in the next pass, memory)``: what is taught
 changes with what the model has learnt. The memory is ``None`` before the first pass, ``left`` is the share of passes
@@ -125,8 +124,11 @@ def imitate(
     """
     if not decisions:
         raise ValueError("there are no decisions to imitate")
-    parts = len({decision.prompt for decision in decisions}) if retarget else len(decisions)
-    config = replace(config, iterations=config.update_passes * min(config.minibatches, parts), temperature=1.0)
+    together: dict[Any, list[int]] = {}  # the decisions that no step parts
+    for index, decision in enumerate(decisions):
+        together.setdefault(decision.prompt if retarget else index, []).append(index)
+    steps = min(config.minibatches, len(together))
+    config = replace(config, iterations=config.update_passes * steps, temperature=1.0)
     model = prepare_model(model, tokenizer, config)
     work = _Work(model, tokenizer, config)
     rows, kept_out = work.rows(decisions), work.rows(held_out)
@@ -135,7 +137,7 @@ def imitate(
     trained = _Trained(work, make_optimizer(model, config), config, checkpoint, made_by, retarget)
     if not trained.losses:
         trained.held_out_before, trained.weights = work.loss(kept_out), weights
-    trained.run(rows, on_progress)
+    trained.run(rows, [*together.values()], on_progress)
     seen = config.update_passes * len(rows)
     return Imitation(
         model.eval(),
@@ -214,16 +216,19 @@ class _Trained:
         self.tokens, self.seconds, self.cpu_seconds = 0, 0.0, 0.0
         self._restore()
 
-    def run(self, rows: Sequence[TokenRow], on_progress: Callable[[Progress], None]) -> None:
-        """All optimiser steps that are left."""
+    def run(
+        self, rows: Sequence[TokenRow], together: Sequence[list[int]], on_progress: Callable[[Progress], None]
+    ) -> None:
+        """All optimiser steps that are left, none of which parts the rows that are ``together``."""
         steps, kept = self.config.iterations, time.perf_counter()
+        a_pass = steps // self.config.update_passes
         try:
-            for number, (part, begins) in enumerate(self._parts(rows)):
+            for number, part in enumerate(self._parts(together)):
                 if number < len(self.losses):
                     continue
                 started, cpu = time.perf_counter(), time.process_time()
                 with uninterrupted():
-                    if begins and self.retarget is not None:
+                    if self.retarget is not None and number % a_pass == 0:
                         self._retarget(rows, self.retarget, 1 - number / steps)
                     chosen = [rows[index] for index in part], [self.weights[index] for index in part]
                     self._step(*chosen, learning_rate(self.config, number))
@@ -237,19 +242,11 @@ class _Trained:
             if self.sound:
                 self._keep()
 
-    def _parts(self, rows: Sequence[TokenRow]) -> Iterator[tuple[list[int], bool]]:
-        """The rows of every optimiser step, and whether a pass begins with it."""
-        alone: Iterable[list[int]] = ([index] for index in range(len(rows)))
-        if self.retarget is not None:
-            by_prompt: dict[tuple[int, ...], list[int]] = {}
-            for index, row in enumerate(rows):
-                by_prompt.setdefault(row.prompt, []).append(index)
-            alone = by_prompt.values()
-        together = list(alone)
+    def _parts(self, together: Sequence[list[int]]) -> Iterator[list[int]]:
         for number in range(self.config.update_passes):
             rng = np.random.default_rng([self.config.seed, number])
-            for place, part in enumerate(minibatches(together, self.config.minibatches, rng)):
-                yield [index for each in part for index in together[each]], place == 0
+            for part in minibatches(together, self.config.minibatches, rng):
+                yield [index for each in part for index in together[each]]
 
     def _retarget(self, rows: Sequence[TokenRow], retarget: Retarget, left: float) -> None:
         found = np.array([float(each.double().sum()) for each in self.work.scored(rows)])
