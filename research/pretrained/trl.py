@@ -162,7 +162,7 @@ def _trainer(
         save_total_limit=2,
         report_to="none",
         disable_tqdm=True,
-        use_cpu=True,
+        use_cpu=next(model.parameters()).device.type == "cpu",
         bf16=config.dtype == "bfloat16",
     )
     trainer = GRPOTrainer(
