@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,24 @@ def test_what_is_in_the_file_is_in_the_folder(tmp_path: Path, tied: bool) -> Non
     assert tokenizer.decode(tokenizer(rendered)["input_ids"]) == rendered
     prompt = torch.tensor([tokenizer(rendered)["input_ids"]])
     assert torch.equal(model(prompt).logits, written(prompt).logits)
+
+
+def test_what_ends_a_text_is_as_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """transformers 5.17 reads the token that begins SmolLM2's messages as the one that ends them."""
+    from transformers import AutoTokenizer
+
+    read = AutoTokenizer.from_pretrained
+
+    def misread(*args: Any, **options: Any) -> Any:
+        tokenizer = read(*args, **options)
+        tokenizer.eos_token = tokenizer.bos_token = tokenizer.convert_ids_to_tokens(257)
+        return tokenizer
+
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", misread)
+    folder = model_folder(f"gguf:{write_gguf(tmp_path / 'small.gguf', small_llama())}")
+    assert misread(folder).eos_token_id == 257
+    monkeypatch.undo()
+    assert AutoTokenizer.from_pretrained(folder).eos_token_id == 259
 
 
 @pytest.mark.parametrize("kind", ["F16", "Q8_0", "Q4_1"])

@@ -23,8 +23,12 @@ from textgames.extras import install_command
 MARK = "gguf.json"
 """The file in a made folder that says what it was made of."""
 
-VERSION = 1
+VERSION = 2
 """Of this conversion: another one makes other folders."""
+
+
+_SPECIAL_TOKENS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
+"""What transformers calls them, and what GGUF does."""
 
 
 class NotConvertedError(ValueError):
@@ -128,11 +132,15 @@ def _convert(file: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     with _readable(file), _steps(f"converting {file.name}", 4) as step:
-        _check_architecture(file)
+        from gguf import GGUFReader
+
+        fields = GGUFReader(file).fields
+        _check_architecture(file, fields)
         step()
         read: Any = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
         step()
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        _name_special_tokens(tokenizer, fields)
         step()
         # one that was read from GGUF counts as quantised and refuses to be saved: another takes its weights over
         del read.config.quantization_config
@@ -161,13 +169,18 @@ def _readable(file: Path) -> Iterator[None]:
         ) from error
 
 
-def _check_architecture(file: Path) -> None:
+def _name_special_tokens(tokenizer: Any, fields: Any) -> None:
+    """Take the tokens that begin, end and fill a text from the file: some transformers read others (5.17 and SmolLM2)."""
+    for of_tokenizer, of_file in _SPECIAL_TOKENS.items():
+        if (field := fields.get(f"tokenizer.ggml.{of_file}_token_id")) is not None:
+            setattr(tokenizer, f"{of_tokenizer}_token", tokenizer.convert_ids_to_tokens(int(field.contents())))
+
+
+def _check_architecture(file: Path, fields: Any) -> None:
     """Refuse what transformers doesn't read, or reads as something else than a causal language model."""
-    from gguf import GGUFReader
     from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
-    fields = GGUFReader(file).fields
     name = fields["general.architecture"].contents()
     causal = [
         each
