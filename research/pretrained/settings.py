@@ -26,7 +26,7 @@ from textgames.scenarios import SCENARIOS, Scenario
 if TYPE_CHECKING:
     from agents.msgrpo import MSGRPOConfig
 
-RECIPES = ("smollm2", "smollm2-quick", "smollm2-collapse", "smollm2-gpu")  # by name, in the folder recipes beside this module
+RECIPES = ("smollm2", "smollm2-quick", "smollm2-collapse", "smollm2-gpu")  # in the folder recipes beside this module
 KIND = "pretrained"  # what a recipe of this experiment says of itself, so that the command knows it from another's
 
 MODEL = "model"

@@ -170,7 +170,7 @@ def _readable(file: Path) -> Iterator[None]:
 
 
 def _name_special_tokens(tokenizer: Any, fields: Any) -> None:
-    """Take the tokens that begin, end and fill a text from the file: some transformers read others (5.17 and SmolLM2)."""
+    """Take the tokens that begin, end and fill a text from the file: transformers 5.17 reads others."""
     for of_tokenizer, of_file in _SPECIAL_TOKENS.items():
         if (field := fields.get(f"tokenizer.ggml.{of_file}_token_id")) is not None:
             setattr(tokenizer, f"{of_tokenizer}_token", tokenizer.convert_ids_to_tokens(int(field.contents())))
