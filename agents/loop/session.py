@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.models.base import CLOSE_TAG
+from agents.models.reasoning import end_of_response
 from agents.prompt import PromptMap
 from agents.turn import Policy, Prompt, Turn, TurnRequest, check_game, prefix_of
 from textgames.names import did_you_mean
@@ -189,8 +191,9 @@ class EpisodeSession:
         """Give the response of the player who is asked, and play on until somebody outside is asked again.
 
         Args:
-            response: what the model wrote after :attr:`prompt`, so without the prefix that the prompt may end with; or
-                a :class:`~agents.turn.Turn`, whose response is whole, and which the record then has with its tokens. A
+            response: what the model wrote after :attr:`prompt`, so without the prefix that the prompt may end with. As
+                in ``textbench run`` it ends at its action, whether the engine was told to stop there or not. Or a
+                :class:`~agents.turn.Turn`, whose response is whole, and which the record then has with its tokens. A
                 turn with an error ends the episode, unscored.
 
         Raises:
@@ -199,8 +202,8 @@ class EpisodeSession:
         player = self.request.player
         self._asked_last = player
         if not isinstance(response, Turn):
-            prompt = self.prompt
-            response = Turn(prefix_of(prompt) + response, prompt=prompt)
+            prompt, prefix = self.prompt, prefix_of(self.prompt)
+            response = Turn(prefix + response[: end_of_response(response, (CLOSE_TAG,), prefix)], prompt=prompt)
         self._turns[player] = response
         played = () if self.player is not None else self._play()
         paid = self._live.returns[player] - self._reported[player]

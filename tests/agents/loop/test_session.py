@@ -180,6 +180,18 @@ def test_the_reader_is_who_was_asked_last() -> None:
     assert session.reader == readers[-1]
 
 
+def test_a_response_ends_at_its_action() -> None:
+    """As an engine would have stopped there, which a server that is sent a message can't know."""
+    session = EpisodeSession("frozen-lake", 10_000)
+    outcome = session.respond("<think>no <action>left</action></think><action>right</action> or <action>up</action>")
+    assert (outcome.valid, outcome.action) == (True, "right")
+    assert session.steps[0].turn.response.endswith("<action>right</action>")
+    prompts = PromptMap("think", None, PromptTexts.from_file("prefixed"))
+    session = EpisodeSession("frozen-lake", 10_000, prompt_map=prompts)
+    assert session.messages[-1]["content"].startswith("<think>")
+    assert session.respond("no <action>left</action></think><action>right</action>").action == "right"
+
+
 def test_what_is_written_after_a_prefix_is_the_rest_of_the_response() -> None:
     prompts = PromptMap("direct", None, PromptTexts.from_file("prefixed"))
     session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=prompts)

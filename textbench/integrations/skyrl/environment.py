@@ -10,8 +10,6 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, Con
 from agents import EpisodeSession, PromptMap
 from agents.episode import invalid_rate
 from agents.loop.session import Outcome
-from agents.models.base import CLOSE_TAG
-from agents.models.reasoning import end_of_response
 from textbench.integrations.starts import list_starts
 
 ENV_CLASS = "textbench"
@@ -71,8 +69,7 @@ class GameEnv(BaseTextEnv):
         if self.session.over and not self.turns:
             outcome = Outcome(self.session.returns[self.session.seat], None, "", None)
         else:
-            # as in textbench run a response ends at its first action, whether the engine was told to stop there or not
-            outcome = self.session.respond(action[: end_of_response(action, (CLOSE_TAG,))])
+            outcome = self.session.respond(action)
         self.turns += 1
         over = self.session.over
         return BaseTextEnvStepOutput(

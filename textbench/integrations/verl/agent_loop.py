@@ -23,8 +23,6 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from agents import EpisodeSession, PromptMap
 from agents.episode import invalid_rate
-from agents.models.base import CLOSE_TAG
-from agents.models.reasoning import end_of_response
 
 
 # It isn't registered by verl's decorator: a worker imports this module when it makes its first loop, and the decorator
@@ -83,8 +81,7 @@ class GameAgentLoop(AgentLoopBase):
         )
         ids = list(answer.token_ids)[: self.rollout_config.response_length]
         said = self.tokenizer.decode(ids, skip_special_tokens=True)
-        # as in textbench run a response ends at its first action, whether the engine was told to stop there or not
-        session.respond(said[: end_of_response(said, (CLOSE_TAG,))])
+        session.respond(said)
         return AgentLoopOutput(
             prompt_ids=prompt_ids,
             response_ids=ids,
