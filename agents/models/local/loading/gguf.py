@@ -143,7 +143,7 @@ def _convert(file: Path, folder: Path) -> None:
         _name_special_tokens(tokenizer, fields)
         step()
         # one that was read from GGUF counts as quantised and refuses to be saved: another takes its weights over
-        del read.config.quantization_config
+        vars(read.config).pop("quantization_config", None)  # transformers 5.10 and before don't set it
         with torch.device("meta"):
             model: Any = type(read)(read.config)
         model.load_state_dict(read.state_dict(), assign=True)
