@@ -74,15 +74,20 @@ class Reading:
         return self.player.act(requests)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_every_scenarios_prompts_fit_into_the_embedded_models(scenario: str) -> None:
+@pytest.fixture(scope="module")
+def tiny() -> TransformersModel:
     model = cast(LanguageAgentPolicy, load_agent("tiny")).model
     assert isinstance(model, TransformersModel)
+    return model
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_scenarios_prompts_fit_into_the_embedded_models(tiny: TransformersModel, scenario: str) -> None:
     reading = Reading()
     (episode,) = rollout(reading, [EpisodeTask.of(scenario, SCENARIOS[scenario].seed(0))])
     assert episode.error is None
     longest = max((PromptMap()(request) for request in reading.requests), key=lambda prompt: len(as_text(prompt)))
-    assert len(model.encode([longest])[0]) + Decoding().max_tokens <= CONTEXT_LENGTH
+    assert len(tiny.encode([longest])[0]) + Decoding().max_tokens <= CONTEXT_LENGTH
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from benchmark.entries.validation import check_entry
 from benchmark.runs.record import parse_line, to_line
 
-EPISODES = 4
+EPISODES = 2
 PLAYERS = Path(__file__).parents[1] / "stubborn_players.py"
 
 
@@ -66,7 +66,9 @@ def test_forged_retries_are_refused(textbench):
 
     assert not problems(lambda step: None)
     assert "may give 3" in problems(lambda step: step.update(refused=step["refused"] * 4))
-    assert "can be read" in problems(lambda step: step["refused"][0].update(response="left" if record < 8 else "up"))
+    assert "can be read" in problems(
+        lambda step: step["refused"][0].update(response="left" if record < 2 * EPISODES else "up")
+    )
     assert "refused for 'no_tag', the replay gives 'empty'" in problems(
         lambda step: step["refused"][0].update(unreadable="no_tag")
     )

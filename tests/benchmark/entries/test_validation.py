@@ -11,12 +11,12 @@ from benchmark.entries.entry import folder_name
 from benchmark.entries.validation import check_entry
 from benchmark.runs.folder import RunFolder
 
-EPISODES = 4
+EPISODES = 2
 
 
 @pytest.fixture(scope="module", autouse=True)
 def short_entries():
-    """Entries of four episodes instead of fifty: forgeries are as easy to see, and sooner."""
+    """Entries of two episodes a scenario instead of fifty: forgeries are as easy to see, and sooner."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmark.entries.entry.MIN_EPISODES", EPISODES)
         yield
@@ -60,7 +60,7 @@ def test_a_true_entry_is_accepted(true_entry, textbench):
     assert check_entry(true_entry).problems == []
     done = textbench("validate", true_entry.parent)
     assert done.code == 0
-    assert "valid, 16 episodes replayed" in done.out
+    assert "valid, 8 episodes replayed" in done.out
 
 
 def test_an_entry_in_anothers_folder_is_refused(entry):
@@ -248,18 +248,18 @@ def more_time(manifest):
 
 
 def other_seeds(manifest):
-    manifest["matchups"][0]["seeds"] = [[10_007, 10_010]]
+    manifest["matchups"][0]["seeds"] = [[10_007, 10_008]]
 
 
 def fewer_episodes(manifest):
-    manifest["settings"]["episodes"] = 2
+    manifest["settings"]["episodes"] = 1
     for row in manifest["matchups"]:
-        row["seeds"][0][1] = row["seeds"][0][0] + 1
+        row["seeds"][0][1] = row["seeds"][0][0]
 
 
 def own_scenario(manifest):
     manifest["scenarios"]["easy"] = manifest["scenarios"]["snake"]
-    manifest["matchups"].append({"scenario": "easy", "agents": ["greedy"], "seeds": [[40_000, 40_003]]})
+    manifest["matchups"].append({"scenario": "easy", "agents": ["greedy"], "seeds": [[40_000, 40_001]]})
 
 
 def other_agent(manifest):
@@ -285,7 +285,7 @@ def offset(manifest):
         (easier_game, "scenarios.snake.kwargs.num_apples is 30, the scenario's is 5"),
         (more_time, "scenarios.snake.horizon is 80, the scenario's is 8"),
         (other_seeds, "the seeds aren't 10000, 10001, ... without a gap"),
-        (fewer_episodes, "2 episodes, an entry has at least 4"),
+        (fewer_episodes, "1 episodes, an entry has at least 2"),
         (own_scenario, "there is no scenario 'easy'"),
         (other_agent, "agent is 'greedy', its card says 'planner'"),
         (two_cards, "an entry has the card of one agent"),
@@ -396,7 +396,7 @@ def test_a_line_of_garbage_is_refused(entry, content):
     with (entry / "episodes.jsonl").open("ab") as file:
         file.write(content.encode("utf-8", "surrogatepass") + b"\n")
     (problem,) = check_entry(entry).problems
-    assert problem.startswith("episodes.jsonl line 17 isn't an episode: ")
+    assert problem.startswith("episodes.jsonl line 9 isn't an episode: ")
     assert len(problem) < 300
 
 
@@ -473,13 +473,13 @@ IMPOSSIBLE_MANIFESTS = {
         lambda m: m["matchups"].append(m["matchups"][0]),
         "the matchup of greedy in 'frozen-lake' twice",
     ),
-    "seeds twice": (lambda m: m["matchups"][0].update(seeds=[[10_000, 10_003]] * 2), "must be [first, last] pairs"),
+    "seeds twice": (lambda m: m["matchups"][0].update(seeds=[[10_000, 10_001]] * 2), "must be [first, last] pairs"),
     "seeds that cancel out": (
         lambda m: m["matchups"][0].update(seeds=[[0, 10**15], [10**15, 0]]),
         "must be [first, last] pairs in order",
     ),
     "endless seeds": (lambda m: m["matchups"][0].update(seeds=[[0, 10**15]]), "more than 10,000,000 seeds"),
-    "seeds with a point": (lambda m: m["matchups"][0].update(seeds=[[10_000.0, 10_003]]), "must be a valid integer"),
+    "seeds with a point": (lambda m: m["matchups"][0].update(seeds=[[10_000.0, 10_001]]), "must be a valid integer"),
     "another's spec": (lambda m: card(m).update(spec="planner"), "which is a player of the project, but its spec is"),
     "nobody's spec": (lambda m: m["settings"].update(agents=["random"]), "settings.agents has no agent 'greedy'"),
     "a zero-width name": (named("my\u200bmodel"), "the agent's name is 'my\\u200bmodel', accepted are"),
@@ -578,7 +578,7 @@ def test_one_unreadable_entry_doesnt_hide_the_others(entry, textbench):
     change_manifest(broken, lambda m: m.update(schema_version=9))
     done = textbench("validate", entry.parent)
     assert done.code == 1
-    assert "greedy: valid, 16 episodes replayed" in done.out
+    assert "greedy: valid, 8 episodes replayed" in done.out
     assert "schema_version must be 1, got 9" in done.err
 
 
@@ -663,7 +663,7 @@ def test_a_run_that_isnt_whole_makes_no_entry(textbench, true_entry, workplace):
 @pytest.mark.parametrize(
     ("forge", "command"),
     [
-        (fewer_episodes, "textbench resume run --episodes 4"),
+        (fewer_episodes, "textbench resume run --episodes 2"),
         (drop_scenario, "textbench run --agent greedy"),
         (lambda m: (named("mine")(m), drop_scenario(m)), "textbench run --agent mine=hf:somebody/model"),
     ],

@@ -88,23 +88,23 @@ def test_a_damaged_file_of_what_was_spent_is_one_sentence(tmp_path, damaged):
 
 
 @pytest.mark.parametrize(
-    ("agent", "unit", "most"), [("random", "calls", 30), ("random", "calls", 1), ("tiny", "tokens", 5000)]
+    ("agent", "unit", "most"), [("random", "calls", 30), ("random", "calls", 1), ("tiny", "tokens", 1500)]
 )
 def test_a_play_stops_where_the_budget_is_spent_and_a_second_call_plays_no_more(workplace, agent, unit, most):
     """Also what went into unfinished episodes is spent: else every further call would spend as much again."""
     first = task(workplace / "out", budget=Budget(**{unit: most}))
     with pytest.raises(BudgetSpentError, match=f"the budget is spent: .* of {most:,} {unit}"):
-        first.play({"spec": agent}, first.seeds(40))
+        first.play({"spec": agent}, first.seeds(12))
     spent = getattr(first.meter.spent, unit)
     assert most < spent <= most + (1 if unit == "calls" else 500)
     (lines,) = (workplace / "out/plays").glob("*/episodes.jsonl")
     before = lines.read_bytes()
     second = task(workplace / "out", budget=first.meter.budget)
     with pytest.raises(BudgetSpentError, match=unit):
-        second.play({"spec": agent}, second.seeds(40))
+        second.play({"spec": agent}, second.seeds(12))
     assert (lines.read_bytes(), getattr(second.meter.spent, unit)) == (before, spent)
     more = task(workplace / "out")
-    assert len(more.play({"spec": agent}, more.seeds(40)).records) == 40
+    assert len(more.play({"spec": agent}, more.seeds(12)).records) == 12
 
 
 def test_a_play_that_a_budget_reaches_for_is_played_to_its_end(workplace):

@@ -179,6 +179,10 @@ def test_lora_adapters_are_part_of_the_lean_forward(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("kind", LEAN + GENERIC)
 def test_decoders_give_the_models_own_logits_at_every_step(kind: str, tokenizer: Any) -> None:
+    check_decoder(kind, tokenizer)
+
+
+def check_decoder(kind: str, tokenizer: Any) -> None:
     model = make_model(kind, tokenizer)
     decoder = TransformersModel(model, tokenizer).decoder
     assert type(decoder) is (GenericDecoder if kind in GENERIC else LeanDecoder)

@@ -87,7 +87,7 @@ def test_a_polite_kill_within_this_process_saves_the_run(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The quick one of these: no second process has to load torch."""
-    file, run = tiny_config(iterations="40"), tmp_path / "run"
+    file, run = tiny_config(iterations="40", preflight_episodes="0"), tmp_path / "run"
 
     def kill() -> None:
         deadline = time.monotonic() + 60

@@ -11,17 +11,17 @@ from agents.models.local.decoding import kept_prompts, lean_decoder
 from agents.models.local.decoding.lean_decoder import LeanDecoder
 from agents.models.local.transformers import TransformersModel
 from tests.agents.models.local.test_transformers import (
+    LEAN,
     PROMPTS,
+    check_decoder,
     make_model,
     make_tokenizer,
     next_logits,
-    test_decoders_give_the_models_own_logits_at_every_step,
     test_half_precision_decodes_as_the_model_does,
     test_what_is_kept_between_calls_is_dropped_when_the_weights_change,
 )
 
 __all__ = [  # these hold with kept prompts as well
-    "test_decoders_give_the_models_own_logits_at_every_step",
     "test_half_precision_decodes_as_the_model_does",
     "test_what_is_kept_between_calls_is_dropped_when_the_weights_change",
 ]
@@ -35,6 +35,11 @@ def tokenizer() -> Any:
 @pytest.fixture(autouse=True)
 def _keep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lean_decoder, "_KEEP_FROM", 0)
+
+
+@pytest.mark.parametrize("kind", LEAN)  # the generic decoder keeps none
+def test_decoders_give_the_models_own_logits_at_every_step(kind: str, tokenizer: Any) -> None:
+    check_decoder(kind, tokenizer)
 
 
 def test_the_tree_of_all_prompts_is_computed_once(tokenizer: Any) -> None:
