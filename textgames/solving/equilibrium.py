@@ -41,6 +41,7 @@ __all__ = [
     "mixed",
     "nash_conv",
     "normalised",
+    "realisation_plan",
     "sequence_values",
     "solve",
     "uniform_policy",
@@ -178,7 +179,7 @@ def solve(tree: GameTree, iterations: int = 1000, target: float = 0.0) -> Soluti
             _fold(decisions, values, current[place])
             regrets[place] = np.maximum(regrets[place] + _regrets(decisions, values, current[place]), 0)
             current[place] = normalised(decisions, regrets[place])
-            sums[place] += done * _plan(decisions, current[place])
+            sums[place] += done * realisation_plan(decisions, current[place])
         if done % 100 == 0 or done == iterations:
             average = tuple(normalised(decisions, total) for decisions, total in zip(tree.decisions, sums, strict=True))
             if exploitability(tree, average) <= target:
@@ -193,7 +194,7 @@ def _behaviour(tree: GameTree, policy: Policy | Behaviour) -> Behaviour:
 # ---------------------------------------------------------------- passes over the tree
 
 
-def _plan(decisions: DecisionTree, behaviour: Floats) -> Floats:
+def realisation_plan(decisions: DecisionTree, behaviour: Floats) -> Floats:
     """The realisation plan: of every sequence, the product of the player's own probabilities on the way."""
     plan = np.ones(decisions.num_sequences)
     for _, sequences in decisions.levels:
@@ -203,7 +204,7 @@ def _plan(decisions: DecisionTree, behaviour: Floats) -> Floats:
 
 
 def _plans(tree: GameTree, behaviour: Sequence[Floats]) -> list[Floats]:
-    return [_plan(decisions, own) for decisions, own in zip(tree.decisions, behaviour, strict=True)]
+    return [realisation_plan(decisions, own) for decisions, own in zip(tree.decisions, behaviour, strict=True)]
 
 
 def _chances_against(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:

@@ -1,13 +1,15 @@
 """Self-play towards an equilibrium, pulled towards a moving average of the player; computed, and not sampled.
 
-``probabilities at all information sets -> what actions are worth -> one step of magnetic mirror descent -> imitation of
-that, again``. The step is that of Sokota et al. (arXiv 2206.05825); that the magnet follows the policy is what Nash
-learning from human feedback does (Munos et al., arXiv 2312.00886). In a small zero-sum game all of it is exact but for
-what the model can't tell apart, and so is the exploitability that says how far it has come.
+``probabilities at all information sets -> magnetic mirror descent in a table of them -> imitation of where it ends``.
+The step is that of Sokota et al. (arXiv 2206.05825); that the magnet follows the policy is what Nash learning from
+human feedback does (Munos et al., arXiv 2312.00886). The table begins as the model and plays itself without it: the
+model distils a solver's play. Where every step starts from the model instead, what it hasn't learnt yet leads play
+astray: it comes to an equilibrium of Kuhn poker, and swings far from one in Leduc poker. In a small zero-sum game all
+of it is exact but for what the model can't tell apart, and so is the exploitability that says how far it has come.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +27,7 @@ from benchmark.play.agents.players import load_one
 from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.plan import find_scenario
 from textgames.scenarios import Scenario
-from textgames.solving.equilibrium import exploitability
+from textgames.solving.equilibrium import exploitability, realisation_plan
 from textgames.solving.game_tree import GameTree, expand
 from textgames.solving.mirror_descent import mirror_step, moved
 from textgames.solving.policies import Behaviour, normalised
@@ -34,15 +36,17 @@ from textgames.solving.state_space import Floats
 if TYPE_CHECKING:
     from agents.msgrpo.warmup.start import Demonstrations
 
+STEPS = 10_000
+"""Of mirror descent. In Leduc poker they take four seconds."""
+
 
 def improve(
     task: ImprovementTask,
     *,
     passes: int = 300,
-    steps: int = 1,
-    rate: float = 1.0,
-    pull: float = 0.2,
-    follow: float = 0.05,
+    rate: float = 4.0,
+    pull: float = 0.05,
+    follow: float = 0.02,
     rank: int = 16,
     learning_rate: float | None = None,
 ) -> AgentTable:
@@ -51,11 +55,10 @@ def improve(
     Args:
         task: the agent has a local model that answers with the action alone (``mode = "direct"``), and its scenario is
             a small zero-sum game of two.
-        passes: how often it is asked at all information sets and learns from what comes of that.
-        steps: optimiser steps of a pass.
-        rate: of mirror descent: how far the first pass goes, where the most that a game pays is 1. It falls to 0.
+        passes: how often it goes through all information sets and learns how the table plays there.
+        rate: of mirror descent: how far the first step goes, where the most that a game pays is 1. It falls to 0.
         pull: towards the magnet, in such units per nat.
-        follow: the share of the way that the magnet comes after the model in the first pass, which falls likewise; with
+        follow: the share of the way that the magnet comes after the table in the first step, which falls likewise; with
             0 it stays where the model began.
         rank: of the LoRA adapter; 0 trains all weights.
         learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
@@ -78,12 +81,7 @@ def improve(
     tree = expand(game, scenario.horizon)
     asked = requests_of(tree, game, scenario.horizon)
     learner = SelfPlay(passes, rate, pull, follow, tree, task.say)
-    config = replace(
-        config_of(task, len(asked), rank=rank, learning_rate=learning_rate, passes=passes),
-        minibatches=steps,
-        adam_beta1=0.0,  # in a game against oneself momentum overshoots, and play goes in circles
-        adam_beta2=0.98,
-    )
+    config = config_of(task, len(asked), rank=rank, learning_rate=learning_rate, passes=passes)
 
     def demonstrations(prompt_map: PromptMap) -> "Demonstrations":
         decisions = []
@@ -105,10 +103,10 @@ def improve(
 
 @dataclass(frozen=True)
 class SelfPlay:
-    """What a model is taught, by how probable its answers are: the policy that is one step of mirror descent further.
+    """What a model is taught: how a table plays that begins as the model does and descends against itself.
 
     A :data:`~agents.msgrpo.warmup.imitation.Retarget`: answers are in the order of ``tree.information_sets``, and what
-    is kept is the magnet.
+    is kept is what is taught.
     """
 
     passes: int
@@ -118,25 +116,37 @@ class SelfPlay:
     tree: GameTree = field(repr=False)
     say: Callable[[str], None] = field(repr=False)
 
-    def __call__(self, logprobs: Floats, magnet: Floats | None, left: float) -> tuple[Floats, Floats]:
+    def __call__(self, logprobs: Floats, taught: Floats | None, left: float) -> tuple[Floats, Floats]:
         policy = self._behaviour(np.exp(logprobs))
-        held = policy if magnet is None else self._behaviour(magnet)
         done = round((1 - left) * self.passes)
         if done % max(1, self.passes // 10) == 0:
             self.say(f"pass {done} of {self.passes}: exploitability {exploitability(self.tree, policy):.4f}")
-        most = float(np.abs(self.tree.payoffs).max())
-        target = mirror_step(self.tree, policy, held, rate=self.rate / most * left, pull=self.pull * most)
-        return _flat(target), _flat(moved(held, policy, self.follow * left))
+        if taught is None:
+            taught = self._solved(policy)
+        return taught, taught
+
+    def _solved(self, table: Behaviour) -> Floats:
+        """How the table plays in the end, by what its own play leads to: elsewhere a player has nothing to lose."""
+        magnet, most = table, float(np.abs(self.tree.payoffs).max())
+        for left in np.linspace(1, 0, STEPS, endpoint=False):
+            before = table
+            table = mirror_step(self.tree, table, magnet, rate=self.rate / most * left, pull=self.pull * most)
+            magnet = moved(magnet, before, self.follow * left)
+        self.say(f"exploitability {exploitability(self.tree, table):.4f} of the table, which is imitated")
+        leads = np.concatenate(
+            [
+                realisation_plan(decisions, own)[decisions.parents][decisions.set_of]
+                for decisions, own in zip(self.tree.decisions, table, strict=True)
+            ]
+        )
+        taught: Floats = np.concatenate([own[1:] for own in table]) * leads / leads.mean()
+        return taught
 
     def _behaviour(self, weights: Floats) -> Behaviour:
         """The policy that gives the answers at each information set these weights."""
         ends = np.cumsum([decisions.num_sequences - 1 for decisions in self.tree.decisions])
         parts = zip(self.tree.decisions, np.split(weights, ends[:-1]), strict=True)
         return tuple(normalised(decisions, np.concatenate([[1.0], part])) for decisions, part in parts)
-
-
-def _flat(behaviour: Behaviour) -> Floats:
-    return np.concatenate([own[1:] for own in behaviour])
 
 
 def _measured(agent: AgentTable, scenario: Scenario) -> Exploitability:

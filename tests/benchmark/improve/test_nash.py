@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from agents.tiny import Recipe, pretrain, save
@@ -9,7 +10,10 @@ from benchmark.cli import main
 from benchmark.errors import UsageError
 from benchmark.improve.budget import Budget, SpendingMeter
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.methods.nash import improve
+from benchmark.improve.methods.nash import SelfPlay, improve
+from benchmark.runs.plan import find_scenario
+from textgames.solving.game_tree import expand
+from textgames.solving.policies import as_behaviour, uniform_policy
 
 
 def task_of(out, agent, *scenarios, say=lambda line: None):
@@ -23,7 +27,7 @@ def task_of(out, agent, *scenarios, say=lambda line: None):
         ({"mode": "direct"}, ("kuhn-poker", "nim"), {}, "an equilibrium is of one game, got kuhn-poker, nim"),
         ({}, ("kuhn-poker",), {}, "--mode direct, not 'think'"),
         ({"mode": "direct"}, ("frozen-lake",), {}, "frozen-lake: exploitability is of games for two players"),
-        ({"mode": "direct"}, ("kuhn-poker",), {"rate": 0.0}, "rate is above 0.*got rate = 0, pull = 0.2"),
+        ({"mode": "direct"}, ("kuhn-poker",), {"rate": 0.0}, "rate is above 0.*got rate = 0, pull = 0.05"),
     ],
 )
 def test_what_has_no_equilibrium_to_be_computed_is_refused(tmp_path, agent, scenarios, options, said):
@@ -32,17 +36,30 @@ def test_what_has_no_equilibrium_to_be_computed_is_refused(tmp_path, agent, scen
     assert not (tmp_path / "model").exists()
 
 
+def test_what_is_taught_of_leduc_poker_is_close_to_an_equilibrium_and_nothing_where_play_never_leads(monkeypatch):
+    monkeypatch.setattr("benchmark.improve.methods.nash.STEPS", 3000)  # a second
+    lines, scenario = [], find_scenario("leduc-poker", "learn")
+    tree = expand(scenario.game(), scenario.horizon)
+    uniform = np.concatenate([own[1:] for own in as_behaviour(tree, uniform_policy(tree))])
+    learner = SelfPlay(10, 4.0, 0.05, 0.02, tree, lines.append)
+    taught, memory = learner(np.log(uniform), None, 1.0)
+    before, table = (float(line.split("exploitability ")[1].split()[0]) for line in lines)
+    assert before > 2
+    assert table < 0.05
+    assert 0 <= taught.min() < 1e-3
+    assert learner(np.log(uniform), memory, 0.5)[0] is memory
+
+
 @pytest.mark.slow
 def test_a_model_comes_close_to_an_equilibrium_and_a_still_magnet_keeps_it_away(workplace, capsys):
     recipe = Recipe.legal_play(["kuhn-poker"], steps=150, hidden_size=32, intermediate_size=64)
     save(pretrain(recipe), workplace / "base")
     base = {"spec": f"hf:{workplace / 'base'}", "mode": "direct"}
-    exploitable, options = {}, {"rank": 0, "learning_rate": 3e-3, "passes": 300}
-    for name, follow, pull in (("follows", 0.05, 0.2), ("stands still", 0.0, 1.0)):
+    exploitable = {}
+    for name, options in (("follows", {}), ("stands still", {"follow": 0.0, "pull": 1.0})):
         lines = []
-        made = improve(
-            task_of(workplace / name, base, "kuhn-poker", say=lines.append), follow=follow, pull=pull, **options
-        )
+        task = task_of(workplace / name, base, "kuhn-poker", say=lines.append)
+        made = improve(task, rank=0, learning_rate=3e-3, **options)
         assert made["spec"] == f"hf:{workplace / name / 'model'}"
         told = [float(line.split()[1]) for line in lines if line.startswith("exploitability")]
         assert told[0] > 0.4
