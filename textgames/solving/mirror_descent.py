@@ -43,3 +43,24 @@ def mirror_step(tree: GameTree, behaviour: Behaviour, magnet: Behaviour, *, rate
 def moved(behaviour: Behaviour, towards: Behaviour, share: float) -> Behaviour:
     """A policy that has come so far towards another one, at each decision by itself."""
     return tuple((1 - share) * own + share * other for own, other in zip(behaviour, towards, strict=True))
+
+
+def descended(
+    tree: GameTree, behaviour: Behaviour, *, steps: int, rate: float, pull: float, follow: float
+) -> Behaviour:
+    """Where so many steps from a policy end, with a magnet that begins there and comes after it.
+
+    Args:
+        tree: of the game.
+        behaviour: the policy, of all players.
+        steps: their number.
+        rate: of the first step, per unit of return; it falls to 0.
+        pull: as in :func:`mirror_step`.
+        follow: the share of the way that the magnet comes after the policy in the first step, which falls likewise.
+    """
+    magnet = behaviour
+    for left in np.linspace(1, 0, steps, endpoint=False):
+        before = behaviour
+        behaviour = mirror_step(tree, behaviour, magnet, rate=rate * left, pull=pull)
+        magnet = moved(magnet, before, follow * left)
+    return behaviour

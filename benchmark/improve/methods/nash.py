@@ -29,7 +29,7 @@ from benchmark.runs.plan import find_scenario
 from textgames.scenarios import Scenario
 from textgames.solving.equilibrium import exploitability, realisation_plan
 from textgames.solving.game_tree import GameTree, expand
-from textgames.solving.mirror_descent import mirror_step, moved
+from textgames.solving.mirror_descent import descended
 from textgames.solving.policies import Behaviour, normalised
 from textgames.solving.state_space import Floats
 
@@ -125,13 +125,12 @@ class SelfPlay:
             taught = self._solved(policy)
         return taught, taught
 
-    def _solved(self, table: Behaviour) -> Floats:
+    def _solved(self, begun: Behaviour) -> Floats:
         """How the table plays in the end, by what its own play leads to: elsewhere a player has nothing to lose."""
-        magnet, most = table, float(np.abs(self.tree.payoffs).max())
-        for left in np.linspace(1, 0, STEPS, endpoint=False):
-            before = table
-            table = mirror_step(self.tree, table, magnet, rate=self.rate / most * left, pull=self.pull * most)
-            magnet = moved(magnet, before, self.follow * left)
+        most = float(np.abs(self.tree.payoffs).max())
+        table = descended(
+            self.tree, begun, steps=STEPS, rate=self.rate / most, pull=self.pull * most, follow=self.follow
+        )
         self.say(f"exploitability {exploitability(self.tree, table):.4f} of the table, which is imitated")
         leads = np.concatenate(
             [

@@ -26,7 +26,6 @@ MARK = "gguf.json"
 VERSION = 2
 """Of this conversion: another one makes other folders."""
 
-
 _SPECIAL_TOKENS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
 """What transformers calls them, and what GGUF does."""
 
@@ -129,11 +128,10 @@ def keeping(place: Path) -> Iterator[None]:
 def _convert(file: Path, folder: Path) -> None:
     """Write what a GGUF file holds as a folder in Hugging Face format."""
     import torch
+    from gguf import GGUFReader
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     with _readable(file), _steps(f"converting {file.name}", 4) as step:
-        from gguf import GGUFReader
-
         fields = GGUFReader(file).fields
         _check_architecture(file, fields)
         step()
