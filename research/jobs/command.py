@@ -56,7 +56,7 @@ def carry_out(undertaking: Undertaking, options: Options) -> int:
 
     Raises:
         UsageError: the folder belongs to something else, or a package is missing.
-        JobFailedError: a job failed.
+        JobFailedError: a job failed, and all that don't need it are done.
         KeyboardInterrupt: after Ctrl-C; the command that goes on has been printed.
     """
     folder, jobs = undertaking.folder, undertaking.jobs

@@ -49,3 +49,9 @@ class ProgressDisplay:
         left = f", about {duration(self._timetable.seconds_left())} left" if to_do else ""
         if not self._quiet:
             self._console.print(f"{job} done in {took} ({total - to_do} of {total}{left})")
+
+    def failed(self, job: str, error: BaseException) -> None:
+        if job in self._rows:
+            self._progress.remove_task(self._rows.pop(job))
+        if not self._quiet:
+            self._console.print(f"{job} failed, the others go on: {type(error).__name__}: {error}", markup=False)

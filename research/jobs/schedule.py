@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -30,9 +30,11 @@ one."""
 
 _LOOK_SECONDS = 0.5  # between two looks at the jobs' progress
 
+_ERRORS = "errors.txt"
+
 
 class JobFailedError(BenchmarkError):
-    """A job raised an error or its process was killed; what was done before is kept."""
+    """A job raised an error or its process was killed; what the others did is kept."""
 
 
 class Display(Protocol):
@@ -43,6 +45,9 @@ class Display(Protocol):
 
     def done(self, job: str) -> None:
         """Note that a job has its result."""
+
+    def failed(self, job: str, error: BaseException) -> None:
+        """Note that a job raised an error, and that those that don't need it go on."""
 
 
 def run_jobs(
@@ -67,7 +72,8 @@ def run_jobs(
         threads: of PyTorch in each process; without it the processes share the cores.
 
     Raises:
-        JobFailedError: one failed; the others that were running are stopped as by Ctrl-C.
+        JobFailedError: some raised an error and all that don't need them are done; or a process was killed, and the
+            others are stopped as by Ctrl-C.
         KeyboardInterrupt: after Ctrl-C, once the workers have written their checkpoints.
     """
     left = {job.name: job for job in jobs if not folder.is_done(job.name)}
@@ -81,37 +87,54 @@ def run_jobs(
     executor = ProcessPoolExecutor(min(processes, len(left)), context, begin, (shares, stop, processes, threads))
     waiting: list[str] = []
     running: dict[Future[None], str] = {}
+    failed: dict[str, BaseException] = {}
     with stopping(executor, stop):
-        while order.is_active():
+        while True:
             # No more jobs are handed out than there are processes, so that a job which becomes important can overtake.
-            waiting = sorted([*waiting, *order.get_ready()], key=slots.__getitem__)
+            waiting = sorted([*waiting, *(order.get_ready() if order.is_active() else ())], key=slots.__getitem__)
             while waiting and len(running) < processes:
                 name = waiting.pop(0)
                 job = left[name]
                 running[submit(executor, _work, work[job.kind], job, slots[name], experiment, folder)] = name
+            if not running:
+                break
             finished, _ = wait(running, _LOOK_SECONDS, FIRST_COMPLETED)
             display.progress({name: shares[slots[name]] for name in running.values()})
             for future in finished:
-                _raise_if_failed(future, running, folder)
+                error = future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    raise _killed(running.values(), folder)
                 name = running.pop(future)
-                display.done(name)
-                order.done(name)
+                if error is None:
+                    display.done(name)
+                    order.done(name)
+                else:
+                    failed[name] = error
+                    _keep(name, error, folder)
+                    display.failed(name, error)
+    if failed:
+        raise _failed(failed, left, folder)
 
 
-def _raise_if_failed(future: "Future[None]", running: Mapping["Future[None]", str], folder: Folder) -> None:
-    error = future.exception()
-    if isinstance(error, BrokenProcessPool):
-        raise JobFailedError(
-            f"a process was killed (out of memory?) while these jobs were running: {', '.join(running.values())}; what "
-            f"is done is kept, go on with the same command (--out {folder.path})"
-        )
-    if error is not None:
-        name, file = running[future], folder.path / "errors.txt"
-        with file.open("a", encoding="utf-8") as stream:
-            stream.write(f"{name}\n{''.join(traceback.format_exception(error))}\n")
-        raise JobFailedError(
-            f"{name} failed: {type(error).__name__}: {error}; what is done is kept, the whole error is in {file}"
-        )
+def _killed(running: Iterable[str], folder: Folder) -> JobFailedError:
+    return JobFailedError(
+        f"a process was killed (out of memory?) while these jobs were running: {', '.join(running)}; what is done is "
+        f"kept, go on with the same command (--out {folder.path}), with fewer --jobs where memory was short"
+    )
+
+
+def _failed(failed: Mapping[str, BaseException], left: Iterable[str], folder: Folder) -> JobFailedError:
+    name, error = next(iter(failed.items()))
+    undone = sum(not folder.is_done(each) for each in left)
+    return JobFailedError(
+        f"{name} failed: {type(error).__name__}: {error}; {len(failed)} failed, and with what needs them {undone} "
+        f"aren't done; what is done is kept, all errors are in {folder.path / _ERRORS}"
+    )
+
+
+def _keep(name: str, error: BaseException, folder: Folder) -> None:
+    with (folder.path / _ERRORS).open("a", encoding="utf-8") as stream:
+        stream.write(f"{name}\n{''.join(traceback.format_exception(error))}\n")
 
 
 @contextmanager

@@ -24,6 +24,7 @@ class Recorder:
 
     def __init__(self, at_progress: Callable[[], None] = lambda: None) -> None:
         self.finished: list[str] = []
+        self.errors: dict[str, BaseException] = {}
         self._at_progress = at_progress
 
     def progress(self, shares: Mapping[str, float]) -> None:
@@ -32,6 +33,9 @@ class Recorder:
 
     def done(self, job: str) -> None:
         self.finished.append(job)
+
+    def failed(self, job: str, error: BaseException) -> None:
+        self.errors[job] = error
 
 
 def pool(processes: int = 1, threads: int | None = 1) -> ProcessPoolExecutor:
@@ -103,7 +107,9 @@ if __name__ == "__main__":
 
 
 @pytest.mark.slow
-def test_a_job_overtakes_less_important_ones_and_a_failing_one_is_said_with_its_reason(tmp_path: Path) -> None:
+def test_a_job_overtakes_less_important_ones_and_a_failing_one_keeps_only_what_needs_it_from_being_done(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("torch")
     folder, display = ReproductionFolder(tmp_path), Recorder()
     jobs = [
@@ -112,15 +118,17 @@ def test_a_job_overtakes_less_important_ones_and_a_failing_one_is_said_with_its_
         Job("play/third", "play", (), "random"),
         Job("play/fourth", "play", ("play/before",), "random"),
         Job("play/fifth", "play", (), "small"),  # whose model isn't there
-        Job("play/sixth", "play", (), "random"),
+        Job("play/sixth", "play", ("play/fifth",), "random"),
+        Job("play/seventh", "play", (), "random"),
         Job("play/before", "play", (), "random"),
     ]
     folder.write_result("play/before", {})
-    with pytest.raises(JobFailedError, match=r"play/fifth failed: .*; what is done is kept, .*errors\.txt"):
+    with pytest.raises(JobFailedError, match=r"fifth failed: .*; 1 failed, .* 2 aren't done; .*errors\.txt"):
         run_jobs(read_experiment("miniature"), folder, jobs, WORK, 1, display, threads=1)
-    assert display.finished == ["play/second", "play/third", "play/first", "play/fourth"]
+    assert display.finished == ["play/second", "play/third", "play/first", "play/fourth", "play/seventh"]
     assert all(folder.is_done(name) for name in display.finished)
     assert not folder.is_done("play/sixth")
+    assert [*display.errors] == ["play/fifth"]
     errors = (tmp_path / "errors.txt").read_text()
     assert errors.startswith("play/fifth\n")
     assert "Traceback" in errors
