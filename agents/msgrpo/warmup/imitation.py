@@ -18,13 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from agents.common.files import replacing
 from agents.common.interrupt import uninterrupted
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.credit.batch import Floats
 from agents.msgrpo.errors import ConfigError, DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
@@ -50,12 +48,6 @@ class TaughtDecision(NamedTuple):
     prompt: Prompt
     response: str
     weight: float = 1.0
-
-
-Retarget = Callable[[Floats, Floats | None, float], tuple[Floats, Floats]]
-"""``(log-probabilities of the responses, memory, left) -> (their weights in the next pass, memory)``: what is taught
-changes with what the model has learnt. The memory is ``None`` before the first pass, ``left`` is the share of passes
-that are left, from 1 down. Its ``repr`` names its settings."""
 
 
 class Progress(NamedTuple):
@@ -98,7 +90,7 @@ def imitate(
     config: MSGRPOConfig,
     *,
     held_out: Sequence[TaughtDecision] = (),
-    retarget: Retarget | None = None,
+    mixed: bool = False,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     checkpoint: Path | None = None,
 ) -> Imitation:
@@ -111,8 +103,7 @@ def imitate(
         config: ``lora_rank``, ``dtype``, ``learning_rate``, ``update_passes``, ``minibatches``, ``seed`` and the like.
             ``iterations`` are the optimiser steps, whatever it says.
         held_out: decisions that the loss is measured on, before and after.
-        retarget: gives the decisions other weights before every pass, by the log-probabilities that the model then
-            gives to their responses. Decisions with equal prompts are then learnt in the same step.
+        mixed: the teacher answers a prompt by chance: decisions with equal prompts are learnt in the same step.
         on_progress: called after every optimiser step.
         checkpoint: a file that keeps the state every two minutes, on Ctrl-C and at the end, so that the same call goes
             on where it was stopped. Remove it when the model is saved.
@@ -126,18 +117,18 @@ def imitate(
         raise ValueError("there are no decisions to imitate")
     together: dict[Any, list[int]] = {}  # the decisions that no step parts
     for index, decision in enumerate(decisions):
-        together.setdefault(decision.prompt if retarget else index, []).append(index)
+        together.setdefault(decision.prompt if mixed else index, []).append(index)
     steps = min(config.minibatches, len(together))
     config = replace(config, iterations=config.update_passes * steps, temperature=1.0)
     model = prepare_model(model, tokenizer, config)
     work = _Work(model, tokenizer, config)
     rows, kept_out = work.rows(decisions), work.rows(held_out)
     weights = [decision.weight for decision in decisions]
-    made_by = _digest(config, rows, weights, retarget)
-    trained = _Trained(work, make_optimizer(model, config), config, checkpoint, made_by, retarget)
+    made_by = _digest(config, rows, weights, mixed)
+    trained = _Trained(work, make_optimizer(model, config), config, checkpoint, made_by)
     if not trained.losses:
-        trained.held_out_before, trained.weights = work.loss(kept_out), weights
-    trained.run(rows, [*together.values()], on_progress)
+        trained.held_out_before = work.loss(kept_out)
+    trained.run(rows, weights, [*together.values()], on_progress)
     seen = config.update_passes * len(rows)
     return Imitation(
         model.eval(),
@@ -185,12 +176,9 @@ class _Work:
 
     def loss(self, rows: Sequence[TokenRow]) -> float:
         """Nats per response token, without a gradient; NaN of nothing."""
-        return -float(torch.cat(self.scored(rows)).double().mean()) if rows else float("nan")
-
-    def scored(self, rows: Sequence[TokenRow]) -> list[Tensor]:
-        """The log-probabilities of every row's response tokens, without a gradient."""
-        scored: list[Tensor] = score_rows(self.scorer, rows, self.pack(rows))
-        return scored
+        if not rows:
+            return float("nan")
+        return -float(torch.cat(score_rows(self.scorer, rows, self.pack(rows))).double().mean())
 
 
 class _Trained:
@@ -203,12 +191,9 @@ class _Trained:
         config: MSGRPOConfig,
         checkpoint: Path | None,
         made_by: str,
-        retarget: Retarget | None,
     ) -> None:
         self.work, self.optimizer, self.config = work, optimizer, config
-        self.checkpoint, self.made_by, self.retarget = checkpoint, made_by, retarget
-        self.weights: list[float] = []
-        self.memory: list[float] | None = None
+        self.checkpoint, self.made_by = checkpoint, made_by
         self.parameters = [each for each in work.scorer.parameters() if each.requires_grad]
         self.losses: list[float] = []
         self.sound = True
@@ -217,20 +202,21 @@ class _Trained:
         self._restore()
 
     def run(
-        self, rows: Sequence[TokenRow], together: Sequence[list[int]], on_progress: Callable[[Progress], None]
+        self,
+        rows: Sequence[TokenRow],
+        weights: Sequence[float],
+        together: Sequence[list[int]],
+        on_progress: Callable[[Progress], None],
     ) -> None:
         """All optimiser steps that are left, none of which parts the rows that are ``together``."""
         steps, kept = self.config.iterations, time.perf_counter()
-        a_pass = steps // self.config.update_passes
         try:
             for number, part in enumerate(self._parts(together)):
                 if number < len(self.losses):
                     continue
                 started, cpu = time.perf_counter(), time.process_time()
                 with uninterrupted():
-                    if self.retarget is not None and number % a_pass == 0:
-                        self._retarget(rows, self.retarget, 1 - number / steps)
-                    chosen = [rows[index] for index in part], [self.weights[index] for index in part]
+                    chosen = [rows[index] for index in part], [weights[index] for index in part]
                     self._step(*chosen, learning_rate(self.config, number))
                     self.seconds += time.perf_counter() - started
                     self.cpu_seconds += time.process_time() - cpu
@@ -247,11 +233,6 @@ class _Trained:
             rng = np.random.default_rng([self.config.seed, number])
             for part in minibatches(together, self.config.minibatches, rng):
                 yield [index for each in part for index in together[each]]
-
-    def _retarget(self, rows: Sequence[TokenRow], retarget: Retarget, left: float) -> None:
-        found = np.array([float(each.double().sum()) for each in self.work.scored(rows)])
-        weights, memory = retarget(found, None if self.memory is None else np.array(self.memory), left)
-        self.weights, self.memory = weights.tolist(), memory.tolist()
 
     def _step(self, rows: Sequence[TokenRow], weights: Sequence[float], rate: float) -> None:
         count = sum(len(row.response) for row in rows)
@@ -304,9 +285,9 @@ class _Trained:
                 parameter.copy_(saved)
 
 
-_KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_seconds", "weights", "memory")
+_KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_seconds")
 
 
-def _digest(config: MSGRPOConfig, rows: Sequence[TokenRow], weights: Sequence[float], retarget: Retarget | None) -> str:
+def _digest(config: MSGRPOConfig, rows: Sequence[TokenRow], weights: Sequence[float], mixed: bool) -> str:
     """What an imitation is known by: its settings and what it learns from."""
-    return hashlib.sha256(repr((replace(config, out=""), rows, weights, retarget)).encode()).hexdigest()
+    return hashlib.sha256(repr((replace(config, out=""), rows, weights, mixed)).encode()).hexdigest()

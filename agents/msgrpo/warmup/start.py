@@ -15,7 +15,7 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.saving.keeper import save_model
 from agents.msgrpo.trajectories import prompts_of
 from agents.msgrpo.warmup.demonstrations import demonstrate
-from agents.msgrpo.warmup.imitation import Progress, Retarget, TaughtDecision, imitate
+from agents.msgrpo.warmup.imitation import Progress, TaughtDecision, imitate
 from agents.prompt import PromptMap
 
 ABOUT, CHECKPOINT = "warmup.json", "warmup.checkpoint"
@@ -91,7 +91,8 @@ def taught(
     source: Mapping[str, Any],
     demonstrations: Callable[[PromptMap], Demonstrations],
     say: Callable[[str], None],
-    retarget: Retarget | None = None,
+    *,
+    mixed: bool = False,
 ) -> dict[str, Any]:
     """Make the folder ``config.out``, which plays as ``hf:DIR`` and is trained as ``model = "DIR"``.
 
@@ -102,7 +103,7 @@ def taught(
         source: says where the decisions are from, as plain data: the same call has the same.
         demonstrations: makes them, for the prompts that the model will be asked with.
         say: is told how it goes.
-        retarget: as in :func:`~agents.msgrpo.warmup.imitation.imitate`.
+        mixed: as in :func:`~agents.msgrpo.warmup.imitation.imitate`.
 
     Returns:
         How it was made: settings, losses and times, as ``warmup.json`` in the folder has it. The command adds what the
@@ -121,7 +122,7 @@ def taught(
         return made
     out.mkdir(parents=True, exist_ok=True)
     with FolderLock(out, ConfigError):  # a second process would write over the first one's checkpoint
-        return _made(out, asked) or _make(config, asked, demonstrations, say, retarget)
+        return _made(out, asked) or _make(config, asked, demonstrations, say, mixed)
 
 
 def _make(
@@ -129,7 +130,7 @@ def _make(
     asked: Mapping[str, Any],
     demonstrations: Callable[[PromptMap], Demonstrations],
     say: Callable[[str], None],
-    retarget: Retarget | None,
+    mixed: bool,
 ) -> dict[str, Any]:
     from transformers.utils.logging import disable_progress_bar
 
@@ -144,7 +145,7 @@ def _make(
     with kills_interrupt():
         made_model = imitate(
             model, tokenizer, decisions, config,
-            held_out=kept_out, retarget=retarget, on_progress=_Lines(say), checkpoint=checkpoint,
+            held_out=kept_out, mixed=mixed, on_progress=_Lines(say), checkpoint=checkpoint,
         )  # fmt: skip
     save_model(made_model.model, tokenizer, prompt_map, out, made_model.model.state_dict())
     figures = {name: getattr(made_model, name) for name in made_model._fields if name not in ("model", "losses")}

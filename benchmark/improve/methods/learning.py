@@ -40,9 +40,17 @@ def mode_of(task: ImprovementTask) -> str:
 
 
 def config_of(
-    task: ImprovementTask, decisions: int, *, rank: int, learning_rate: float | None, passes: int
+    task: ImprovementTask,
+    decisions: int,
+    *,
+    rank: int,
+    learning_rate: float | None,
+    passes: int,
+    minibatches: int | None = None,
 ) -> "MSGRPOConfig":
     """The settings with which an agent's model learns so many decisions, as ``textbench warmup`` has them.
+
+    ``minibatches`` are the optimiser steps of a pass; as many as fit the decisions when not given.
 
     Raises:
         UsageError: the agent has no model whose weights can be trained here, or a setting that can't be used.
@@ -60,7 +68,8 @@ def config_of(
         "legal_only": bool(task.agent.get("legal_only")),
     }
     with said_as_usage():
-        settings |= {} if learning_rate is None else {"learning_rate": learning_rate}
+        own = {"learning_rate": learning_rate, "minibatches": minibatches}
+        settings |= {name: value for name, value in own.items() if value is not None}
         if (longest := task.agent.get("max_tokens")) is not None:
             settings["max_response_tokens"] = longest
         return warmup_config(spec.removeprefix("hf:"), task.scenarios, decisions, **settings)

@@ -8,16 +8,15 @@ astray: it comes to an equilibrium of Kuhn poker, and swings far from one in Led
 of it is exact but for what the model can't tell apart, and so is the exploitability that says how far it has come.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agents.analysis.action_probabilities import answer_after
-from agents.analysis.exploitability import Exploitability, measure, requests_of
+from agents.analysis.action_probabilities import answer_after, score_actions
+from agents.analysis.exploitability import Exploitability, behaviour_of, measure, requests_of
 from agents.prompt import PromptMap
-from agents.turn import prefix_of
+from agents.turn import Policy, TurnRequest, prefix_of
 from benchmark.errors import UsageError
 from benchmark.improve.budget import Spent
 from benchmark.improve.improver import ImprovementTask
@@ -30,14 +29,17 @@ from textgames.scenarios import Scenario
 from textgames.solving.equilibrium import exploitability, realisation_plan
 from textgames.solving.game_tree import GameTree, expand
 from textgames.solving.mirror_descent import descended
-from textgames.solving.policies import Behaviour, normalised
-from textgames.solving.state_space import Floats
+from textgames.solving.policies import Behaviour
 
 if TYPE_CHECKING:
     from agents.msgrpo.warmup.start import Demonstrations
 
 STEPS = 10_000
 """Of mirror descent. In Leduc poker they take four seconds."""
+
+SETS_PER_STEP = 128
+"""Information sets that an optimiser step learns from, with all their answers. With 16, as in other imitations, the
+noise of the last steps keeps a model from the table, in Leduc poker by 0.07."""
 
 
 def improve(
@@ -80,20 +82,32 @@ def improve(
     game = scenario.game()
     tree = expand(game, scenario.horizon)
     asked = requests_of(tree, game, scenario.horizon)
-    learner = SelfPlay(passes, rate, pull, follow, tree, task.say)
-    config = config_of(task, len(asked), rank=rank, learning_rate=learning_rate, passes=passes)
+    steps = max(1, len(asked) // SETS_PER_STEP)
+    config = config_of(task, len(asked), rank=rank, learning_rate=learning_rate, passes=passes, minibatches=steps)
 
     def demonstrations(prompt_map: PromptMap) -> "Demonstrations":
+        most = float(np.abs(tree.payoffs).max())
+        table = descended(
+            tree,
+            _begun(tree, asked, task.agent, scenario),
+            steps=STEPS,
+            rate=rate / most,
+            pull=pull * most,
+            follow=follow,
+        )
+        task.say(f"exploitability {exploitability(tree, table):.4f} of the table, which is imitated")
+        weights = iter(taught_weights(tree, table))
         decisions = []
         for request in asked:
             prompt = prompt_map(request)
             prefix = prefix_of(prompt)
             answers = [prefix + answer_after(prefix, action) for action in request.legal_actions]
-            decisions += [TaughtDecision(prompt, answer, 1 / len(answers)) for answer in answers]
+            decisions += [TaughtDecision(prompt, answer, next(weights)) for answer in answers]
         return decisions, ()
 
+    source = {"method": "nash", "rate": rate, "pull": pull, "follow": follow}
     with said_as_usage():
-        made = taught(config, {"method": "nash", "learner": repr(learner)}, demonstrations, task.say, learner)
+        made = taught(config, source, demonstrations, task.say, mixed=True)
     task.meter.charge(Spent(seconds=made["seconds"]))
     better = {**trained(task, str(task.out / MODEL)), "temperature": 1.0}  # a mixture that is sharpened is another
     after = _measured(better, scenario)
@@ -101,51 +115,29 @@ def improve(
     return better if after.value < before.value else task.agent
 
 
-@dataclass(frozen=True)
-class SelfPlay:
-    """What a model is taught: how a table plays that begins as the model does and descends against itself.
+def _begun(tree: GameTree, asked: Sequence[TurnRequest], agent: AgentTable, scenario: Scenario) -> Behaviour:
+    """How an agent's model answers at ``tree.information_sets`` at temperature 1, as far as its answers are legal."""
+    plain = {option: value for option, value in agent.items() if option != "legal_only"} | {"temperature": 1.0}
+    policy: Any = _loaded(plain, scenario)
+    chances = [score_actions(policy, policy.prompt_map(each), "", each.legal_actions) or {} for each in asked]
+    legal = [{action: chance / sum(own.values()) for action, chance in own.items()} for own in chances]
+    return behaviour_of(tree, legal)
 
-    A :data:`~agents.msgrpo.warmup.imitation.Retarget`: answers are in the order of ``tree.information_sets``, and what
-    is kept is what is taught.
+
+def taught_weights(tree: GameTree, table: Behaviour) -> list[float]:
+    """How much is learnt of every answer, in the order of ``tree.information_sets``; 1 of each set on average.
+
+    It is the answer's chance times that of the player's own moves before: where these don't lead it has nothing to
+    lose.
     """
+    plans = [realisation_plan(decisions, own)[1:] for decisions, own in zip(tree.decisions, table, strict=True)]
+    weights = np.concatenate(plans)
+    return [float(each) for each in weights * len(tree.information_sets) / weights.sum()]
 
-    passes: int
-    rate: float
-    pull: float
-    follow: float
-    tree: GameTree = field(repr=False)
-    say: Callable[[str], None] = field(repr=False)
 
-    def __call__(self, logprobs: Floats, taught: Floats | None, left: float) -> tuple[Floats, Floats]:
-        policy = self._behaviour(np.exp(logprobs))
-        done = round((1 - left) * self.passes)
-        if done % max(1, self.passes // 10) == 0:
-            self.say(f"pass {done} of {self.passes}: exploitability {exploitability(self.tree, policy):.4f}")
-        if taught is None:
-            taught = self._solved(policy)
-        return taught, taught
-
-    def _solved(self, begun: Behaviour) -> Floats:
-        """How the table plays in the end, by what its own play leads to: elsewhere a player has nothing to lose."""
-        most = float(np.abs(self.tree.payoffs).max())
-        table = descended(
-            self.tree, begun, steps=STEPS, rate=self.rate / most, pull=self.pull * most, follow=self.follow
-        )
-        self.say(f"exploitability {exploitability(self.tree, table):.4f} of the table, which is imitated")
-        leads = np.concatenate(
-            [
-                realisation_plan(decisions, own)[decisions.parents][decisions.set_of]
-                for decisions, own in zip(self.tree.decisions, table, strict=True)
-            ]
-        )
-        taught: Floats = np.concatenate([own[1:] for own in table]) * leads / leads.mean()
-        return taught
-
-    def _behaviour(self, weights: Floats) -> Behaviour:
-        """The policy that gives the answers at each information set these weights."""
-        ends = np.cumsum([decisions.num_sequences - 1 for decisions in self.tree.decisions])
-        parts = zip(self.tree.decisions, np.split(weights, ends[:-1]), strict=True)
-        return tuple(normalised(decisions, np.concatenate([[1.0], part])) for decisions, part in parts)
+def _loaded(agent: AgentTable, scenario: Scenario) -> Policy:
+    spec, own = str(agent["spec"]), without_spec(agent)
+    return load_one(spec, RunOptions(agent_options={spec: own} if own else None), scenario)[0]
 
 
 def _measured(agent: AgentTable, scenario: Scenario) -> Exploitability:
@@ -154,9 +146,7 @@ def _measured(agent: AgentTable, scenario: Scenario) -> Exploitability:
     Raises:
         UsageError: the game is of another kind, or the agent reads the history of an episode.
     """
-    spec, own = str(agent["spec"]), without_spec(agent)
-    policy, _ = load_one(spec, RunOptions(agent_options={spec: own} if own else None), scenario)
     try:
-        return measure(policy, scenario.game(), horizon=scenario.horizon)
+        return measure(_loaded(agent, scenario), scenario.game(), horizon=scenario.horizon)
     except ValueError as error:
         raise UsageError(f"{scenario.name}: {error}") from None

@@ -5,15 +5,18 @@ import json
 import numpy as np
 import pytest
 
+from agents.analysis.exploitability import behaviour_of
 from agents.tiny import Recipe, pretrain, save
 from benchmark.cli import main
 from benchmark.errors import UsageError
 from benchmark.improve.budget import Budget, SpendingMeter
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.methods.nash import SelfPlay, improve
+from benchmark.improve.methods.nash import improve, taught_weights
 from benchmark.runs.plan import find_scenario
+from textgames.solving.equilibrium import exploitability
 from textgames.solving.game_tree import expand
-from textgames.solving.policies import as_behaviour, uniform_policy
+from textgames.solving.mirror_descent import descended
+from textgames.solving.policies import normalised
 
 
 def task_of(out, agent, *scenarios, say=lambda line: None):
@@ -36,18 +39,18 @@ def test_what_has_no_equilibrium_to_be_computed_is_refused(tmp_path, agent, scen
     assert not (tmp_path / "model").exists()
 
 
-def test_what_is_taught_of_leduc_poker_is_close_to_an_equilibrium_and_nothing_where_play_never_leads(monkeypatch):
-    monkeypatch.setattr("benchmark.improve.methods.nash.STEPS", 3000)  # a second
-    lines, scenario = [], find_scenario("leduc-poker", "learn")
+def test_what_is_taught_of_leduc_poker_is_the_equilibrium_of_a_table_and_nothing_where_play_never_leads():
+    scenario = find_scenario("leduc-poker", "learn")
     tree = expand(scenario.game(), scenario.horizon)
-    uniform = np.concatenate([own[1:] for own in as_behaviour(tree, uniform_policy(tree))])
-    learner = SelfPlay(10, 4.0, 0.05, 0.02, tree, lines.append)
-    taught, memory = learner(np.log(uniform), None, 1.0)
-    before, table = (float(line.split("exploitability ")[1].split()[0]) for line in lines)
-    assert before > 2
-    assert table < 0.05
-    assert 0 <= taught.min() < 1e-3
-    assert learner(np.log(uniform), memory, 0.5)[0] is memory
+    begun = behaviour_of(tree, [dict.fromkeys(each.actions, 1 / len(each.actions)) for each in tree.information_sets])
+    assert exploitability(tree, begun) > 2
+    table = descended(tree, begun, steps=3000, rate=4 / 13, pull=0.05 * 13, follow=0.02)  # a second
+    weights = np.array(taught_weights(tree, table))
+    assert weights.sum() == pytest.approx(len(tree.information_sets))
+    assert 0 <= weights.min() < 1e-3
+    parts = np.split(weights, [tree.decisions[0].num_sequences - 1])
+    learnt = [normalised(each, np.append(1, part)) for each, part in zip(tree.decisions, parts, strict=True)]
+    assert exploitability(tree, tuple(learnt)) < 0.05
 
 
 @pytest.mark.slow

@@ -6,14 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.errors import DivergenceError
-from agents.msgrpo.warmup import Imitation, Progress, TaughtDecision, imitate
-from agents.msgrpo.warmup.imitation import Retarget
+from agents.msgrpo.warmup import Imitation, Progress, TaughtDecision, imitate, imitation
 from agents.turn import Message
 
 CONFIG = MSGRPOConfig(learning_rate=1e-2, schedule="linear", warmup=2, update_passes=6, minibatches=4)
@@ -27,13 +25,6 @@ def asked(light: str, prefix: str = "") -> tuple[Message, ...]:
 
 DECISIONS = [TaughtDecision(asked(light), light) for light in LIGHTS * 8]
 CHOICES = [TaughtDecision(asked(light), answer) for light in LIGHTS for answer in ("red", "green")]
-
-
-def away_from_what_is_likely(logprobs: Any, memory: Any, left: float) -> tuple[Any, Any]:
-    """Teach what the model has thought less likely so far, of two answers to each of three prompts."""
-    seen = logprobs if memory is None else 0.5 * memory + logprobs
-    two = seen.reshape(-1, 2)
-    return (two == two.min(axis=1, keepdims=True)).astype(float).ravel(), seen
 
 
 def test_it_learns_the_responses_and_the_loss_on_decisions_that_it_never_saw_says_so(
@@ -100,41 +91,42 @@ def test_a_weight_multiplies_a_decisions_loss_and_nothing_is_learnt_with_none(
     assert all(torch.equal(value, before[name]) for name, value in made.model.state_dict().items())
 
 
-def test_what_is_taught_may_change_with_what_was_learnt_and_equal_prompts_are_learnt_in_one_step(
-    tokenizer: Any, make_llama: Callable[..., Any]
+def test_a_mixture_is_learnt_at_each_prompt_and_no_step_parts_its_answers(
+    tokenizer: Any, make_llama: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked_with: list[tuple[Any, Any, float]] = []
+    learnt: list[list[str]] = []
+    pack = imitation.SharedWork.pack
 
-    def greens(logprobs: Any, memory: Any, left: float) -> tuple[Any, Any]:
-        asked_with.append((logprobs, memory, left))
-        return np.tile([0.0, 1.0], 3), np.array([float(len(asked_with))])
+    def packed(work: Any, rows: Any) -> Any:
+        learnt.append(sorted(tokenizer.decode(row.prompt) for row in rows))
+        return pack(work, rows)
 
-    config = replace(CONFIG, update_passes=12, minibatches=2)
-    imitate(make_llama(len(tokenizer)), tokenizer, CHOICES, config, retarget=greens)
-    assert [memory if memory is None else memory.tolist() for _, memory, _ in asked_with] == [
-        None,
-        *[[number] for number in range(1, 12)],
-    ]
-    assert [left for *_, left in asked_with] == pytest.approx([1 - number / 12 for number in range(12)])
-    first, last = asked_with[0][0].reshape(3, 2), asked_with[-1][0].reshape(3, 2)
-    assert (last[:, 1] > first[:, 1] + 1).all()
-    assert (last[:, 1] > last[:, 0] + 1).all()
+    monkeypatch.setattr(imitation.SharedWork, "pack", packed)
+    mixture = [choice._replace(weight=0.25 if choice.response == "red" else 0.75) for choice in CHOICES]
+    made = imitate(
+        make_llama(len(tokenizer)), tokenizer, mixture, replace(CONFIG, update_passes=40, minibatches=2), mixed=True
+    )
+    assert len(learnt) == 80
+    assert all(step[::2] == step[1::2] for step in learnt)
+    for light in LIGHTS:
+        given = torch.tensor([tokenizer(f"The light is {light}\n")["input_ids"]])
+        chances = made.model(given).logits[0, -1].softmax(-1).detach()
+        reds, greens = (float(chances[tokenizer(one)["input_ids"][0]]) for one in ("red", "green"))
+        assert reds == pytest.approx(0.25, abs=0.05)
+        assert greens == pytest.approx(0.75, abs=0.05)
 
 
-@pytest.mark.parametrize(
-    ("rank", "retarget"),
-    [(0, None), pytest.param(4, None, marks=pytest.mark.slow), (0, away_from_what_is_likely)],
-)
+@pytest.mark.parametrize(("rank", "mixed"), [(0, False), pytest.param(4, False, marks=pytest.mark.slow), (0, True)])
 def test_an_interrupted_imitation_goes_on_and_ends_equal_to_the_last_bit(
-    rank: int, retarget: Retarget | None, tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path
+    rank: int, mixed: bool, tokenizer: Any, make_llama: Callable[..., Any], tmp_path: Path
 ) -> None:
-    passes = {"update_passes": 4, "minibatches": 2} if retarget else {"update_passes": 2}
+    passes = {"update_passes": 4, "minibatches": 2} if mixed else {"update_passes": 2}
     config = replace(CONFIG, lora_rank=rank, **passes)
     file = tmp_path / "state"
 
     def made(**changes: Any) -> Imitation:
-        what = {"held_out": DECISIONS[:2], "retarget": retarget} | changes
-        return imitate(make_llama(len(tokenizer)), tokenizer, CHOICES if retarget else DECISIONS, config, **what)
+        what = {"held_out": DECISIONS[:2], "mixed": mixed} | changes
+        return imitate(make_llama(len(tokenizer)), tokenizer, CHOICES if mixed else DECISIONS, config, **what)
 
     def interrupt(progress: Progress) -> None:
         if progress.step == 3:
