@@ -5,6 +5,7 @@ episode (:mod:`agents.analysis.inspection`) and computing what a policy can lose
 both start here.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -13,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from agents.turn import Policy, Prompt, Turn, TurnRequest, is_served, prefix_of
-from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, ActionNames, parse_action
+from textgames.texts.actions import CLOSE_TAG, OPEN_TAG, ActionNames, Unreadable, parse_action
 
 Source = Literal["known", "scored", "sampled"]
 """Where probabilities come from: a policy that knows its own, a local model's exact ones, or responses drawn anew."""
@@ -198,15 +199,28 @@ def _continuation_logprobs(
 def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[dict[str, float]]:
     """Shares of the legal actions among ``samples`` responses drawn anew, for every request.
 
-    A provider's error is raised as a RuntimeError.
+    Where actions can't be listed they are the shares of those that were written. A provider's error is raised as a
+    RuntimeError.
     """
     sampled = sample_responses(policy, requests, samples)
     shares = []
     for request, turns in zip(requests, sampled, strict=True):
-        names = ActionNames(request.legal_actions)
-        read = [parse_action(turn.response, names) for turn in turns]
-        shares.append({action: read.count(action) / samples for action in request.legal_actions})
+        if request.legal_actions:
+            names = ActionNames(request.legal_actions)
+            read = Counter(parse_action(turn.response, names) for turn in turns)
+            actions = request.legal_actions
+        else:
+            read = Counter(_as_written(request, turn.response) for turn in turns)
+            actions = tuple(action for action in read if isinstance(action, str))
+        shares.append({action: read[action] / samples for action in actions})
     return shares
+
+
+def _as_written(request: TurnRequest, response: str) -> str | Unreadable:
+    """The action that a response names where none are listed, which is read alike in every state."""
+    game = request.game
+    assert game is not None
+    return game.read(response, game.initial_state(np.random.default_rng(0)), request.player)
 
 
 def sample_responses(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[list[Turn]]:

@@ -132,7 +132,8 @@ def inspect_episode(policy: Policy, scenario: Any, seed: int, *, samples: int = 
     for step, request, probabilities in zip(steps, requests, wanted, strict=True):
         after, values = _after_reasoning(policy, step, request.legal_actions), solver.values(request)
         best = best_actions(solver, request, values)
-        inspected.append(InspectedStep(step, probabilities, source, after, values, best))
+        legal = {action: share for action, share in probabilities.items() if action in values}
+        inspected.append(InspectedStep(step, legal, source, after, values, best))
     return Inspection(episode, tuple(inspected), "exact" if solver.exact else "search")
 
 
@@ -164,7 +165,8 @@ def _wanted(
     policy: Policy, steps: Sequence[Step], requests: Sequence[TurnRequest], samples: int
 ) -> tuple[list[dict[str, float]], Source]:
     """``pi(a | s)`` of every step."""
-    if all(step.turn.response.startswith(OPEN_TAG) for step in steps):
+    listed = all(request.legal_actions for request in requests)
+    if listed and all(step.turn.response.startswith(OPEN_TAG) for step in steps):
         scored = [
             score_actions(policy, step.turn.prompt, "", r.legal_actions)
             for step, r in zip(steps, requests, strict=True)
@@ -176,4 +178,4 @@ def _wanted(
 
 def _after_reasoning(policy: Policy, step: Step, actions: Sequence[str]) -> dict[str, float] | None:
     reasoning, tag, _ = step.turn.response.rpartition(OPEN_TAG)  # the one behind the last thought
-    return score_actions(policy, step.turn.prompt, reasoning + tag, actions) if tag else None
+    return score_actions(policy, step.turn.prompt, reasoning + tag, actions) if tag and actions else None

@@ -22,7 +22,7 @@ from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.prompt import PromptMap
 from agents.prompt_texts import CARD_NAME, PromptTexts
 from agents.turn import Prompt, request_in
-from textgames import TRAINING_SEEDS, Scenario
+from textgames import TRAINING_SEEDS, Scenario, parallel_env
 from textgames.registry import settings_of
 from textgames.rounds import rounds_of_play
 
@@ -69,6 +69,12 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
             settings_of(EpisodeTask.of(one, 0).env_id)  # which imports the module of "my_module:MyGame-v0"
         except (ValueError, ModuleNotFoundError) as error:
             raise ConfigError(f"scenarios: {error}") from None
+    for one in games:
+        task = EpisodeTask.of(one, 0, invalid_action=config.invalid_action)
+        try:
+            parallel_env(task.env_id, **task.kwargs)
+        except ValueError as error:  # not every game has an action that does nothing
+            raise ConfigError(f"{one}: {error}") from None
     if config.episodes > len(TRAINING_SEEDS):
         raise ConfigError(
             f"groups = {config.groups} of group_size = {config.group_size} make {config.episodes} episodes per "

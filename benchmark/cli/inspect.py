@@ -14,6 +14,7 @@ examples:
 """
 
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agents.common.arguments import Parser
@@ -155,6 +156,19 @@ def to_json(inspection: "Inspection", agent: str) -> dict[str, Any]:
     }
 
 
+def _telling(actions: Sequence[str], steps: "Sequence[InspectedStep]") -> Sequence[str]:
+    """The actions that have a column: all, or of very many those that were played, are best or are likely."""
+    if len(actions) <= _COLUMNS:
+        return actions
+    played = [one.step.action for one in steps]
+    best = [one.best[0] for one in steps if one.best]
+    most = {action: max(one.probabilities.get(action, 0.0) for one in steps) for action in actions}
+    likely = sorted([action for action in actions if most[action] > 0], key=most.__getitem__, reverse=True)
+    ranked = dict.fromkeys(action for action in (*played, *best, *likely) if action in actions)
+    chosen = set(list(ranked)[:_COLUMNS])
+    return [action for action in actions if action in chosen]
+
+
 def print_inspection(inspection: "Inspection", agent: str) -> None:
     """The inspection as a table."""
     from rich.table import Table
@@ -164,15 +178,20 @@ def print_inspection(inspection: "Inspection", agent: str) -> None:
     episode, steps = inspection.episode, inspection.steps
     console = stdout_console()
     actions = list(dict.fromkeys(action for one in steps for action in one.values))
+    shown = _telling(actions, steps)
     table = Table(title=f"{agent} on {episode.scenario}, seed {episode.seed}", title_justify="left")
     table.add_column("step", justify="right")
     table.add_column("its reasoning", overflow="fold")
-    for action in actions:
+    for action in shown:
         table.add_column(action, justify="right", no_wrap=True)
     table.add_column("regret", justify="right")
     for one in steps:
-        table.add_row(str(one.step.index), _reasoning(one), *(_cell(one, a) for a in actions), f"{one.regret:.3f}")
+        table.add_row(str(one.step.index), _reasoning(one), *(_cell(one, a) for a in shown), f"{one.regret:.3f}")
     console.print(table)
+    if len(shown) < len(actions):
+        console.print(
+            f"{len(shown)} of {len(actions):,} actions have a column: played, best or likely; --json has all."
+        )
     won = ", a success" if next(iter(episode.successes.values())) else ""
     regret = sum(one.regret for one in steps) / len(steps)
     best = sum(one.best_probability for one in steps) / len(steps)
@@ -185,6 +204,8 @@ def print_inspection(inspection: "Inspection", agent: str) -> None:
     ):
         console.print(line, markup=False, highlight=False)
 
+
+_COLUMNS = 10  # of actions: more don't fit a terminal
 
 _SOURCES = {"scored": "exact", "sampled": "share of sampled responses"}
 _VALUES = {"exact": "exact", "search": "estimated by search"}

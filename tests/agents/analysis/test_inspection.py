@@ -12,6 +12,7 @@ from agents import Decoding, EpisodeSession, LanguageAgentPolicy, PromptMap, Tur
 from agents.analysis.action_probabilities import action_probabilities, answer_after
 from agents.analysis.inspection import DEFAULT_SAMPLES, inspect_episode, score_actions
 from agents.models.scripted import ScriptedModel
+from textgames.scenarios import SCENARIOS
 
 
 class Mostly:
@@ -24,8 +25,10 @@ class Mostly:
         return [Turn("right" if rng.random() < 0.75 else "to the right!") for rng in rngs]
 
 
-def test_planner_does_nothing_wrong() -> None:
-    inspection = inspect_episode(load_agent("planner"), "frozen-lake", 10_000, samples=2)
+# the last two list no actions
+@pytest.mark.parametrize("scenario", ["frozen-lake", "mastermind", "word-guess"])
+def test_planner_does_nothing_wrong(scenario: str) -> None:
+    inspection = inspect_episode(load_agent("planner"), scenario, SCENARIOS[scenario].seed(0), samples=2)
     assert inspection.value_source == "exact"
     assert inspection.episode.successes == {"player_0": True}
     assert len(inspection.steps) == len(inspection.episode.steps)

@@ -476,6 +476,8 @@ def test_unusable_models_and_games_are_refused_with_a_reason(
         make_trainer(SHORT, "frozen-lakes")
     with pytest.raises(ConfigError, match="scenarios is empty"):
         make_trainer(SHORT, "")
+    with pytest.raises(ConfigError, match="frozen-lake: invalid_action='noop' needs a game with an action that does"):
+        make_trainer(replace(SHORT, invalid_action="noop"), "frozen-lake")
     with pytest.raises(ConfigError, match="prompt_file"):
         MSGRPOTrainer(small, tokenizer, "TestCorridor-v0", replace(SHORT, prompt_file="none.toml"), quiet=True)
     with pytest.raises(ConfigError, match="max_prompt_tokens is 3"):

@@ -20,6 +20,16 @@ def test_table_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None
     assert f"\n│ {len(data['steps']) - 1:4} │" in table
 
 
+def test_of_a_hundred_actions_those_have_a_column_that_were_played_or_are_best(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["inspect", "planner", "--scenario", "mastermind", "--samples", "1"]) == 0
+    table = capsys.readouterr().out
+    assert "3 of 64 actions have a column" in table
+    assert table.count(">* 100.0%") == 3
+    assert "Return -3, a success. On average 100.0% on a best action, regret 0.000 per step." in table
+
+
 @pytest.mark.slow
 def test_an_option_of_the_agent_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     said = []

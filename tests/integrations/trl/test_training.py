@@ -13,7 +13,7 @@ import pytest
 
 from agents import EpisodeTask, load_agent, rollout
 from textbench.integrations.trl import StepRollouts, game_environment, start_dataset
-from textbench.integrations.trl.__main__ import _parser, make_trainer
+from textbench.integrations.trl.__main__ import _parser, main, make_trainer
 from textbench.integrations.trl.starts import start_of
 
 INSTALLED = find_spec("trl") is not None and find_spec("datasets") is not None
@@ -97,6 +97,15 @@ def test_self_play_learns_as_one_seat_of_a_group(tmp_path: Path) -> None:
     seats = [row["seat"] for row in trainer.train_dataset]
     assert sorted(set(seats)) == ["player_0", "player_1"]
     assert trainer.train_dataset[0]["layout_seed"] == trainer.train_dataset[1]["layout_seed"]
+
+
+def test_what_the_command_leaves_is_played_with_the_prompts_that_it_was_trained_with(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["steps", *SMALL, "--iterations", "1", "--out", str(out)]) == 0
+    made, tiny = load_agent(f"hf:{out}"), load_agent("tiny")
+    assert made.prompt_map == tiny.prompt_map
+    (episode,) = rollout(made, [EpisodeTask.of("frozen-lake", 1)])
+    assert episode.invalid_steps() == 0
 
 
 def test_who_is_out_before_being_asked_counts_and_teaches_nothing() -> None:

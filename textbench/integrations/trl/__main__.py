@@ -98,10 +98,16 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     from transformers import PrinterCallback
 
+    from agents.models.local.loading.card import write_card, write_chat_template
+    from textbench.integrations.trl import StepRollouts
+
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(_progress())
     trainer.train()
     trainer.save_model(str(options.out))
+    if isinstance(rollouts := trainer.rollout_func, StepRollouts):  # it is played with the prompts that it learnt from
+        write_card(options.out, modes=[rollouts.prompt_map.mode], texts=rollouts.prompt_map.texts)
+        write_chat_template(options.out, trainer.processing_class)
     print(f"saved: {options.out}")
     return 0
 
