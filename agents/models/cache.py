@@ -154,8 +154,8 @@ class ResponseCache:
 
     def _unusable(self, reason: str) -> ResponseCacheError:
         return ResponseCacheError(
-            f"the response cache {str(self.path)!r} can't be used: {reason}. Delete it (responses are then asked for "
-            "again) or name another file"
+            f"the response cache {str(self.path)!r} can't be used: {reason}. Name another file, or, if this was a "
+            "cache of textbench's, delete it: responses are then asked for again"
         )
 
 

@@ -7,11 +7,13 @@ call goes on where it was stopped.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from agents.load import options_taken
 from benchmark.improve.budget import SpendingMeter
 from benchmark.improve.plays import OTHER, Play, play
 from benchmark.improve.questions import CALLS_NAME, Questions
@@ -91,7 +93,14 @@ class ImprovementTask:
     def questions(self, writer: str | None = None) -> Questions:
         """The language model of an agent, or of the task's own where none is named, to be asked anything.
 
+        One that is named is asked at the server of the task's own, where that has an address and it can have one. An
+        agent's folder has its own.
+
         Raises:
             UsageError: there is no such agent, or it has no language model.
         """
-        return Questions(self.agent if writer is None else writer, self.out / CALLS_NAME, self.meter)
+        asked: AgentTable = self.agent if writer is None else {"spec": writer}
+        with suppress(ValueError):  # of no known agent, which is said below, or of a folder
+            if writer is not None and "base_url" in self.agent and "base_url" in options_taken(writer)[0]:
+                asked = {**asked, "base_url": self.agent["base_url"]}
+        return Questions(asked, self.out / CALLS_NAME, self.meter)

@@ -35,7 +35,7 @@ class Questions:
     """Asks one agent with a language model.
 
     Args:
-        agent: the agent, as ``--agent`` takes it, or its table with ``spec`` and options.
+        agent: the agent: ``spec`` and options.
         file: where the calls are kept.
         meter: is charged.
 
@@ -43,9 +43,8 @@ class Questions:
         UsageError: no such agent, or one without a language model.
     """
 
-    def __init__(self, agent: str | AgentTable, file: Path, meter: SpendingMeter) -> None:
-        table = {"spec": agent} if isinstance(agent, str) else agent
-        spec, own = str(table["spec"]), without_spec(table)
+    def __init__(self, agent: AgentTable, file: Path, meter: SpendingMeter) -> None:
+        spec, own = str(agent["spec"]), without_spec(agent)
         policy, options = load_one(
             spec, RunOptions(max_tokens=LONGEST_ANSWER, agent_options={spec: own} if own else None)
         )

@@ -229,6 +229,7 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False) -> Ending:
             run = run._replace(options=replace(run.options, max_cost=max(0.0, limit - beside)))
         endings.append(open_session(run).play(quiet=quiet, beside=beside, began=began))
     done, total = (sum(getattr(ending, name) for ending in endings) for name in ("done", "total"))
+    total += sum(run.plan.total for run in runs[len(endings) :])
     too_wide = {
         name if len(runs) == 1 else f"{ending.path.name}: {name}": width
         for ending in endings

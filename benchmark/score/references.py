@@ -25,6 +25,7 @@ from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.live import EnvironmentPool, LiveEpisode
 from agents.loop.rollout import rollout
+from agents.turn import Policy, check_game
 from benchmark.runs.plan import num_players
 from benchmark.score.cache import cache_file, read_cache, write_cache
 from benchmark.score.results import ResultColumns
@@ -119,8 +120,13 @@ class References:
             )
             return None
         if missing:
+            policy = load_agent(agent)
+            try:
+                check_game(policy, scenario.game())
+            except ValueError:  # the planner searches only games that it can read back
+                return None
             self._say(f"{scenario.name}: playing {len(missing)} episodes of the {agent} agent for normalised scores")
-            played = _play(agent, scenario, missing)
+            played = _play(policy, scenario, missing)
             if played is None:
                 return None
             known.update(played)
@@ -218,12 +224,12 @@ class StartValues:
         return state, request
 
 
-def _play(agent: str, scenario: Scenario, seeds: Sequence[int]) -> dict[int, float] | None:
-    """The agent's returns, played; ``None`` where it can't play this game."""
+def _play(policy: Policy, scenario: Scenario, seeds: Sequence[int]) -> dict[int, float] | None:
+    """A player's returns, played; ``None`` where that fails in a game that it seemed to know."""
     tasks = (EpisodeTask.of(scenario, seed) for seed in seeds)
     try:
-        return {episode.seed: sum(episode.returns.values()) for episode in rollout(load_agent(agent), tasks)}
-    except (NotImplementedError, ValueError, TypeError):  # the planner searches only games that it can read back
+        return {episode.seed: sum(episode.returns.values()) for episode in rollout(policy, tasks)}
+    except (NotImplementedError, ValueError, TypeError):
         return None
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agents.protocol import LEGAL_ONLY, RETRIES, STANDARD
+from agents.protocol import LEGAL_ONLY, RETRIES
+from benchmark.score.comparing.protocols import label
 from benchmark.score.document import OverallView, RatingView, ScoreView, SuiteView
 from benchmark.show.tables.figures import listed
 from benchmark.show.tables.scale import above_one, blind_note, scale_sentence
@@ -60,9 +61,9 @@ def protocol_note(row: Mapping[str, Any]) -> str:
 
 
 def further_protocols(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The notes of those that aren't a plain run's, which everybody expects."""
-    others = (row for row in rows if any(row[name] != value for name, value in STANDARD.items()))
-    return list(dict.fromkeys(map(protocol_note, others)))
+    """The notes of those that aren't a plain run's, which everybody expects; each with its label where they differ."""
+    notes = {label(row["protocol"], row["moves"]): protocol_note(row) for row in rows}
+    return [f"({name}) {note}" if len(notes) > 1 else note for name, note in notes.items() if name]
 
 
 PROTOCOL_NOTES = {
@@ -70,7 +71,7 @@ PROTOCOL_NOTES = {
     "default": "executes the first legal action",
     "forfeit": "loses the episode",
     "retry": "is given again, up to {more} times, and then loses the episode",
-    LEGAL_ONLY: "can't be written by language models where legal moves are listed, to which they are held",
+    LEGAL_ONLY: "can't be written by language models, which are held to the legal moves where these are listed",
 }
 
 

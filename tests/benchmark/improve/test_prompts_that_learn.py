@@ -37,7 +37,7 @@ def about():
 def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(
     improve, textbench, method, heeding_url, monkeypatch
 ):
-    monkeypatch.setenv("OPENAI_BASE_URL", heeding_url)  # of the helper; the player's stands in its folder
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")  # where nobody is: --base-url is the helper's too
     done = improve(method, "openai:wise", "--base-url", heeding_url.replace("127.0.0.1", "localhost"), episodes=4)
     assert done.code == 0, done.err
     told = about()
