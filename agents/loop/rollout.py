@@ -106,6 +106,9 @@ def _answers(live: list[LiveEpisode]) -> list[dict[str, Turn]]:
         turns = policy.act([request for _, _, request in questions])
         if len(turns) != len(questions):
             raise RuntimeError(f"{policy.name} returned {len(turns)} turns for {len(questions)} requests")
+        if strange := [turn for turn in turns if not isinstance(turn, Turn)]:
+            name = type(strange[0]).__name__
+            raise TypeError(f"{policy.name} returned a {name}; accepted: agents.Turn(response) for every request")
         answers.update({(row, player): turn for (row, player, _), turn in zip(questions, turns, strict=True)})
     # in the players' order, and not in that of the policies, which depends on what else is live
     return [{player: answers[row, player] for player in asked_of} for row, asked_of in enumerate(requests)]

@@ -161,8 +161,11 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     games_of("", config)
     prompts_of(config)
     check_engine(config)
-    if config.out and int(os.environ.get("RANK", "0")) == 0:
-        check_out(Path(config.out), resumed=bool(options.resume))
+    if int(os.environ.get("RANK", "0")) == 0:
+        if config.out:
+            check_out(Path(config.out), resumed=bool(options.resume))
+        else:
+            print("out is empty, so nothing of this training is kept: --set out=FOLDER keeps it", file=sys.stderr)
     from transformers.utils import logging
 
     if options.quiet:

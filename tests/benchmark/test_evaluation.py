@@ -75,6 +75,7 @@ def test_the_same_call_goes_on_where_it_was_stopped(workplace):
         ({"agents": "random", "temprature": 1}, "no option of a run named 'temprature'; did you mean 'temperature'"),
         ({"agents": ["random", "random"]}, "two agents are named 'random'"),
         ({"agents": {"a/b": "random"}}, "an agent's name is made of letters, digits and any of"),
+        ({"agents": []}, "the agents are an empty list, with which nobody would play"),
         ({"agents": 7}, "an agent is a spec .* got 7"),
         ({"agents": [Always]}, "got the class Always, which is to be called"),
         ({"agents": ["openai:m"]}, "OPENAI_API_KEY"),

@@ -60,8 +60,10 @@ def given_agents(agents: Agents) -> GivenAgents:
     """Tell specs, policies and options apart.
 
     Raises:
-        UsageError: something that is none of these, or a name that no agent can have.
+        UsageError: something that is none of these, an empty list, or a name that no agent can have.
     """
+    if isinstance(agents, list | dict) and not agents:
+        raise UsageError("the agents are an empty list, with which nobody would play; leave them out for the usual ones")
     given = GivenAgents((), {}, {})
     if isinstance(agents, Mapping):
         for name, one in agents.items():

@@ -314,7 +314,7 @@ def test_an_error_of_the_program_is_raised(served):
     assert [thread.name for thread in threading.enumerate() if thread.name == "rollout"] == []
 
 
-def test_a_broken_local_player_among_served_ones_is_raised_too():
+def test_a_broken_local_player_among_served_ones_is_raised_too(monkeypatch):
     class Lazy:
         name = "lazy"
 
@@ -325,6 +325,9 @@ def test_a_broken_local_player_among_served_ones_is_raised_too():
     with pytest.raises(ValueError, match="shorter"):
         list(rollout(policies, [EpisodeTask.of("snake-duel", 1)]))
     with pytest.raises(RuntimeError, match="lazy returned 0 turns for 1 requests"):
+        list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
+    monkeypatch.setattr(Lazy, "act", lambda self, requests: ["up"] * len(requests))
+    with pytest.raises(TypeError, match=r"lazy returned a str; accepted: agents\.Turn\(response\) for every request"):
         list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
 
 
