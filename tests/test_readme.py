@@ -84,7 +84,7 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
         words.pop(0)
     # the same commands, shorter: minutes become seconds; making a base model has tests of its own
     if words[:3] == ["python", "-m", "agents.msgrpo"] and "smollm2" in command:
-        small = ("iterations=1", "eval_episodes=4")
+        small = ("iterations=1", "eval_episodes=4", "threads=1")  # two wait for each other beside other workers
         words += [word for setting in small for word in ("--set", setting)]
     elif words[:3] == ["python", "-m", "agents.msgrpo"]:
         words += ["--set", "iterations=2", "--set", "eval_episodes=20", "--set", "model=tiny"]
