@@ -203,7 +203,7 @@ def test_processes_may_begin_a_cache_at_the_same_moment(tmp_path):
 
 def test_a_corrupt_or_foreign_file_is_refused_with_advice(tmp_path):
     (tmp_path / "text").write_text("this is no database, but it is longer than a header" * 100)
-    with pytest.raises(ResponseCacheError, match=r"file is not a database\. Delete it"):
+    with pytest.raises(ResponseCacheError, match=r"file is not a database\. Name another file"):
         ResponseCache(tmp_path / "text")
     with sqlite3.connect(tmp_path / "foreign") as foreign:
         foreign.execute("CREATE TABLE stamps (country TEXT)")
