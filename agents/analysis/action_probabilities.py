@@ -6,7 +6,7 @@ both start here.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Literal, NamedTuple
@@ -205,22 +205,22 @@ def sample_actions(policy: Policy, requests: Sequence[TurnRequest], samples: int
     sampled = sample_responses(policy, requests, samples)
     shares = []
     for request, turns in zip(requests, sampled, strict=True):
-        if request.legal_actions:
-            names = ActionNames(request.legal_actions)
-            read = Counter(parse_action(turn.response, names) for turn in turns)
-            actions = request.legal_actions
-        else:
-            read = Counter(_as_written(request, turn.response) for turn in turns)
-            actions = tuple(action for action in read if isinstance(action, str))
+        reads = _reader(request)
+        read = Counter(reads(turn.response) for turn in turns)
+        actions = request.legal_actions or [action for action in read if isinstance(action, str)]
         shares.append({action: read[action] / samples for action in actions})
     return shares
 
 
-def _as_written(request: TurnRequest, response: str) -> str | Unreadable:
-    """The action that a response names where none are listed, which is read alike in every state."""
+def _reader(request: TurnRequest) -> Callable[[str], str | Unreadable]:
+    """Reads the actions that responses to a request name."""
+    if request.legal_actions:
+        names = ActionNames(request.legal_actions)
+        return lambda response: parse_action(response, names)
     game = request.game
     assert game is not None
-    return game.read(response, game.initial_state(np.random.default_rng(0)), request.player)
+    anywhere = game.initial_state(np.random.default_rng(0))  # what isn't listed is read alike in every state
+    return lambda response: game.read(response, anywhere, request.player)
 
 
 def sample_responses(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[list[Turn]]:

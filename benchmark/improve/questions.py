@@ -18,8 +18,8 @@ from benchmark.errors import BenchmarkError, UsageError
 from benchmark.improve.budget import SpendingMeter, Spent
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.agents.options import secrets_of
-from benchmark.play.agents.players import load_one
-from benchmark.play.options import RunOptions, without_spec
+from benchmark.play.agents.players import load_table
+from benchmark.play.options import RunOptions
 from benchmark.runs.provenance import data_digest
 
 CALLS_NAME = "calls.jsonl"
@@ -44,10 +44,8 @@ class Questions:
     """
 
     def __init__(self, agent: AgentTable, file: Path, meter: SpendingMeter) -> None:
-        spec, own = str(agent["spec"]), without_spec(agent)
-        policy, options = load_one(
-            spec, RunOptions(max_tokens=LONGEST_ANSWER, agent_options={spec: own} if own else None)
-        )
+        spec = str(agent["spec"])
+        policy, options = load_table(agent, RunOptions(max_tokens=LONGEST_ANSWER))
         if not isinstance(policy, LanguageAgentPolicy):
             raise UsageError(f"{spec!r} has no language model to ask: name one that has, such as openai:MODEL")
         # an answer is about moves, and isn't over with the first that it names

@@ -91,7 +91,7 @@ def run_jobs(
     with stopping(executor, stop):
         while True:
             # No more jobs are handed out than there are processes, so that a job which becomes important can overtake.
-            waiting = sorted([*waiting, *(order.get_ready() if order.is_active() else ())], key=slots.__getitem__)
+            waiting = sorted([*waiting, *order.get_ready()], key=slots.__getitem__)
             while waiting and len(running) < processes:
                 name = waiting.pop(0)
                 job = left[name]

@@ -16,14 +16,14 @@ import numpy as np
 from agents.analysis.action_probabilities import answer_after, score_actions
 from agents.analysis.exploitability import Exploitability, behaviour_of, measure, requests_of
 from agents.prompt import PromptMap
-from agents.turn import Policy, TurnRequest, prefix_of
+from agents.turn import TurnRequest, prefix_of
 from benchmark.errors import UsageError
 from benchmark.improve.budget import Spent
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.learning import MODEL, config_of, mode_of, said_as_usage, trained
 from benchmark.play.agents.objects import AgentTable
-from benchmark.play.agents.players import load_one
-from benchmark.play.options import RunOptions, without_spec
+from benchmark.play.agents.players import load_table
+from benchmark.play.options import RunOptions
 from benchmark.runs.plan import find_scenario
 from textgames.scenarios import Scenario
 from textgames.solving.equilibrium import exploitability, realisation_plan
@@ -118,7 +118,7 @@ def improve(
 def _begun(tree: GameTree, asked: Sequence[TurnRequest], agent: AgentTable, scenario: Scenario) -> Behaviour:
     """How an agent's model answers at ``tree.information_sets`` at temperature 1, as far as its answers are legal."""
     plain = {option: value for option, value in agent.items() if option != "legal_only"} | {"temperature": 1.0}
-    policy: Any = _loaded(plain, scenario)
+    policy: Any = load_table(plain, RunOptions(), scenario)[0]
     chances = [score_actions(policy, policy.prompt_map(each), "", each.legal_actions) or {} for each in asked]
     legal = [{action: chance / sum(own.values()) for action, chance in own.items()} for own in chances]
     return behaviour_of(tree, legal)
@@ -135,18 +135,14 @@ def taught_weights(tree: GameTree, table: Behaviour) -> list[float]:
     return [float(each) for each in weights * len(tree.information_sets) / weights.sum()]
 
 
-def _loaded(agent: AgentTable, scenario: Scenario) -> Policy:
-    spec, own = str(agent["spec"]), without_spec(agent)
-    return load_one(spec, RunOptions(agent_options={spec: own} if own else None), scenario)[0]
-
-
 def _measured(agent: AgentTable, scenario: Scenario) -> Exploitability:
     """How exploitable an agent is.
 
     Raises:
         UsageError: the game is of another kind, or the agent reads the history of an episode.
     """
+    policy, _ = load_table(agent, RunOptions(), scenario)
     try:
-        return measure(_loaded(agent, scenario), scenario.game(), horizon=scenario.horizon)
+        return measure(policy, scenario.game(), horizon=scenario.horizon)
     except ValueError as error:
         raise UsageError(f"{scenario.name}: {error}") from None

@@ -15,9 +15,9 @@ from agents.wrappers import models_inside, wrapped_in
 from agents.wrappers.around import Around
 from benchmark.errors import UsageError
 from benchmark.play.agents.agent_folder import with_agent_folders
-from benchmark.play.agents.objects import AgentSpec, code_of, is_object
+from benchmark.play.agents.objects import AgentSpec, AgentTable, code_of, is_object
 from benchmark.play.agents.options import with_agent_options
-from benchmark.play.options import RunOptions
+from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
 from textgames.extras import CPU_TORCH
@@ -162,6 +162,12 @@ def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Poli
     for told in _not_read_by(agent, scenarios):  # as they are asked for long before anything is printed
         teller(quiet=False)(told)
     return policy, options
+
+
+def load_table(table: AgentTable, options: RunOptions, *scenarios: Scenario) -> tuple[Policy, RunOptions]:
+    """As :func:`load_one`, of an agent with the options of its table, before those that all agents have."""
+    spec, own = str(table["spec"]), without_spec(table)
+    return load_one(spec, replace(options, agent_options={spec: own} if own else None), *scenarios)
 
 
 def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> None:
