@@ -5,6 +5,7 @@ from .loop.session import EpisodeSession
 from .models.base import AsyncLanguageModel, Decoding, LanguageModel
 from .models.cache import ResponseCache
 from .models.scripted import ScriptedModel
+from .opponent import opponent
 from .policy import LanguageAgentPolicy
 from .prompt import PromptMap
 from .prompt_texts import PromptTexts
@@ -30,5 +31,6 @@ __all__ = [
     "TurnRequest",
     "Usage",
     "load_agent",
+    "opponent",
     "rollout",
 ]

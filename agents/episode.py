@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.protocol import check_moves, read_protocol
 from agents.turn import Refused, Turn
+from textgames.settings import check_whole
 
 if TYPE_CHECKING:
     from textgames.scenarios import Scenario
@@ -71,9 +72,11 @@ class EpisodeTask:
         are ``"default"`` and ``"listed"`` for those of the table.
 
         Raises:
-            ValueError: neither a scenario nor a registered id, or no such protocol.
+            ValueError: neither a scenario nor a registered id, no such protocol, or a seed that isn't a whole number.
         """
         import textgames
+
+        check_whole("seed", seed, 0, None)
 
         if isinstance(scenario, str):
             scenario = textgames.known_scenario(scenario) or scenario
@@ -91,7 +94,7 @@ class EpisodeTask:
         if invalid_action != "default":
             kwargs["invalid_action"] = invalid_action
         listed = moves != "unlisted"
-        return cls(name, env_id, seed, layout_seed, {**kwargs, **settings}, noise, None, retries, listed)
+        return cls(name, env_id, int(seed), layout_seed, {**kwargs, **settings}, noise, None, retries, listed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,8 @@ def load_agent(spec: str, **options: Any) -> Policy:
         TypeError: an option that no agent has, or an object that isn't a policy.
         ModuleNotFoundError: the agent needs a package that isn't installed; the message has the command.
     """
+    if not isinstance(spec, str):
+        raise TypeError(f"an agent is named by a text such as 'planner' or 'hf:FOLDER', got {spec!r}")
     given = {name: value for name, value in options.items() if value is not None}
     if (wrapped := wrapped_in(spec)) is not None:
         check_form(spec)

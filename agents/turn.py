@@ -6,6 +6,7 @@ these two types, and they are all that a policy and the loop that plays it know 
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 if TYPE_CHECKING:
@@ -101,15 +102,17 @@ def request_in(
     game: "TSMG[Any]", state: Any, player: str, steps_left: int | None = None, seed: tuple[int, ...] = ()
 ) -> TurnRequest:
     """What ``player`` would be asked in a state of the game, with nothing before it."""
+    legal = game.legal_actions(state, player)
     return TurnRequest(
         observation=game.observe(state, player),
         instructions=game.instructions(player),
-        legal_actions=game.legal_actions(state, player),
+        legal_actions=legal,
         player=player,
         steps_left=steps_left,
         game=game,
         seed=seed,
-        action_help=game.action_help(state, player),
+        action_help=own_action_help(game, state, player, legal),
+        sample_action=None if legal else partial(game.sample_action, state, player),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmark.errors import unknown_name
+from benchmark.errors import UsageError, unknown_name
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.objects import Agents, given_agents
 from benchmark.play.options import OPTIONS, RunOptions, checked_options
@@ -17,6 +17,7 @@ from benchmark.results import Results
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.score.results import read_columns
 from benchmark.seasons.plan import plan_played
+from textgames.scenarios import Scenario
 
 
 def evaluate(
@@ -63,7 +64,10 @@ def evaluate(
         Exception: whatever a policy of your own raises; what was finished is kept in ``out``.
     """
     given = given_agents(agents)
-    own = {**options.pop("agent_options", {}), **given.options} or None
+    own = options.pop("agent_options", None) or {}
+    if not isinstance(own, Mapping):
+        raise UsageError(f"agent_options are {{agent: {{option: value}}}}, got {own!r}")
+    own = {**own, **given.options} or None
     named = {"agents": given.specs, "suites": suite, "scenarios": scenarios, "episodes": episodes, "out": out}
     checked = _checked({**named, "agent_options": own, **options})
 
@@ -114,6 +118,7 @@ def _checked(given: Mapping[str, Any]) -> RunOptions:
     return RunOptions(**checked_options(values, {}), given=frozenset(values))
 
 
-def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
-    """A name alone or several, always as a tuple."""
-    return (value,) if isinstance(value, str) else tuple(value)
+def _texts(value: Any) -> tuple[Any, ...]:
+    """A name alone or several, always as a tuple; a scenario goes by its name. What is neither is refused as it is."""
+    several = isinstance(value, Iterable) and not isinstance(value, str | Scenario)
+    return tuple(one.name if isinstance(one, Scenario) else one for one in (value if several else [value]))

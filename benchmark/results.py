@@ -47,7 +47,15 @@ def read_results(*folders: str | Path, agents: Sequence[str] = (), quiet: bool =
             name, or no episode at all.
         StorageError: a folder can't be read.
     """
-    return Results(read_columns(folders, agents), quiet=quiet)
+    for folder in folders:
+        if not isinstance(folder, str | Path):
+            raise UsageError(f"folders are given one by one, as read_results('runs/a', 'runs/b'), got {folder!r}")
+    return Results(read_columns(folders, (agents,) if isinstance(agents, str) else agents), quiet=quiet)
+
+
+def _opened(folders: Sequence[Path], agents: Sequence[str], stopped: str | None) -> "Results":
+    """Results in another process, which reads them where they lie."""
+    return Results(read_columns(folders, agents), stopped=stopped, quiet=True)
 
 
 class Results:
@@ -71,6 +79,7 @@ class Results:
         self.columns = columns
         self.stopped = stopped
         self._say = teller(quiet)
+        self._temporary = False
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -165,8 +174,14 @@ class Results:
             return self.leaderboard().to_pandas()
         raise unknown_name("table of results", table, ("episodes", "steps", "scores"))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._temporary:
+            raise TypeError("the folder of these results goes with them: give them one by evaluate(..., out=FOLDER)")
+        return _opened, (self.folders, self.agents, self.stopped)
+
     def goes_with(self, folder: Path) -> None:
         """Remove a folder when nobody has these results any more, at the latest when the program ends."""
+        self._temporary = True
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def __repr__(self) -> str:

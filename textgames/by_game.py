@@ -27,13 +27,34 @@ class ByGame(Generic[Entry]):
         """Give a game its entry, instead of the one that it has."""
         self.entries[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = entry
 
+    def of(self, game: TSMG[Any]) -> Entry | None:
+        """The entry of a game's class, as :meth:`find` has it.
+
+        Raises:
+            TypeError: it isn't a game, but its id or an environment, say.
+        """
+        if not isinstance(game, TSMG):
+            raise TypeError(
+                f"a game is asked for, got {game!r}: make it by textgames.game_of(id), or take an "
+                "environment's, env.unwrapped.game"
+            )
+        return self.find(type(game))
+
     def find(self, game: type[TSMG[Any]]) -> Entry | None:
-        """The entry of a class, or of the nearest of its base classes that has one."""
+        """The entry of a class, or of the nearest of its base classes that has one.
+
+        Raises:
+            ImportError: its entry can't be imported.
+        """
         for cls in game.__mro__:
             # by the module that defines the class, or by the package that it is imported from
             for module in (cls.__module__, cls.__module__.rpartition(".")[0]):
                 if (entry := self.entries.get(f"{module}:{cls.__qualname__}")) is not None:
-                    return _loaded(entry)
+                    try:
+                        return _loaded(entry)
+                    except ImportError as error:
+                        reason = f"{entry!r}, registered for {cls.__name__}, can't be imported: {error}"
+                        raise ImportError(reason) from None
         return None
 
     def __iter__(self) -> Iterator[Entry]:

@@ -63,7 +63,11 @@ def own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:
 
 
 def sources_digest(paths: Iterable[Path]) -> str:
-    """A fingerprint of source files."""
+    """A fingerprint of source files.
+
+    Raises:
+        OSError: one can't be read.
+    """
     return _digest(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths))
 
 
@@ -72,5 +76,8 @@ def _digest(sources: tuple[tuple[Path, int, int], ...]) -> str:
     """The fingerprint of files with their sizes and times: a board of many entries asks for the same ones often."""
     digest = hashlib.sha256()
     for path, size, _ in sources:
-        digest.update(f"{path.name} {size}\n".encode() + path.read_bytes())
+        digest.update(f"{path.name} {size}\n".encode())
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
     return digest.hexdigest()

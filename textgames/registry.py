@@ -87,6 +87,8 @@ def settings_of(id: str) -> dict[str, Any]:
         ValueError: no such id; the message names the nearest one.
         ModuleNotFoundError: no such module.
     """
+    if not isinstance(id, str):
+        raise ValueError(f"an id is a text such as 'TextSnake-v0', got {id!r}: textgames.register(id, Game) makes one")
     module, separator, plain = id.rpartition(":")
     if separator:
         try:

@@ -173,8 +173,11 @@ def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
     """The yardstick of a game, registered for its class or a base class of it.
 
     ``None`` where there is none, or it refuses the game's settings.
+
+    Raises:
+        TypeError: what is given isn't a game.
     """
-    factory = _FACTORIES.find(type(game))
+    factory = _FACTORIES.of(game)
     try:
         return factory(game) if factory is not None else None
     except ValueError:

@@ -174,7 +174,7 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
     Raises:
         ValueError: there is none, and the message says how to add one; or it refuses the game's settings.
     """
-    factory = _FACTORIES.find(type(game))
+    factory = _FACTORIES.of(game)
     if factory is not None:
         return factory(game)
     yardstick = find_yardstick(game)

@@ -84,7 +84,7 @@ def report(
         return COMPLETE if complete else INCOMPLETE
     print(f"textbench: {stopped}; {ending.done} of {ending.total} episodes are kept. Go on with:", file=sys.stderr)
     more = _on_cluster(ending.options) if beside is None else ""
-    if "--max-cost" in stopped:  # the folder keeps the limit, with which nothing more would be played
+    if ending.for_money:  # the folder keeps the limit, with which nothing more would be played
         limit = 2 * (ending.options.max_cost or 0.5)
         more += f" --max-cost {limit:g}" if beside is None else " and a larger --max-cost"
     print(f"  {again}{more}", file=sys.stderr, flush=True)

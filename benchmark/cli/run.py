@@ -65,7 +65,8 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
     """Say what ``--until`` is expected to take, and how that is estimated."""
     import json
 
-    from benchmark.play.cost.forecast import LETTERS_PER_TOKEN, forecast
+    from benchmark.play.cost.forecast import forecast
+    from benchmark.play.cost.letters import LETTERS_PER_TOKEN
     from benchmark.score.stopping import looks
     from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
 
@@ -141,7 +142,7 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
 
 def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
     """What the agents would take whose tokens cost money."""
-    from benchmark.play.cost.forecast import LETTERS_PER_TOKEN
+    from benchmark.play.cost.letters import LETTERS_PER_TOKEN
     from benchmark.show.tables.terminal import Sheet
 
     def dollars(amount: float | None) -> str:

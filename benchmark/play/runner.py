@@ -61,12 +61,19 @@ class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody se
     """A limit was reached; the message says which."""
 
 
-class _MoneySpent(Exception):  # noqa: N818 - likewise; what that comes to is known when nothing is in flight any more
-    """The run has cost more than it may."""
+class _MoneySpent(Stopped):
+    """The run has cost what it may; the message is made when nothing is in flight any more."""
 
 
 class GaveUp(Exception):  # noqa: N818 - the other agents' run goes on
     """One agent can't play at all (a wrong key, a server that is down); the message says why."""
+
+
+class Incomplete(NamedTuple):
+    """Why not everything was played."""
+
+    reason: str  # half a sentence
+    for_money: bool  # whether the money was used up: the same limit would play nothing more
 
 
 class TableWork(NamedTuple):
@@ -91,7 +98,7 @@ def play_plan(
     display: Display,
     grow: Callable[[Sequence[Matchup]], Mapping[Matchup, Sequence[int]]] | None = None,
     elsewhere: Elsewhere | None = None,
-) -> str | None:
+) -> Incomplete | None:
     """Play every episode of the plan that the folder has no scored record of.
 
     Args:
@@ -114,6 +121,7 @@ def play_plan(
     missing = missing_seeds(plan, folder)
     policies: dict[str, Policy] = {}
     reasons: list[str] = []
+    for_money = False
     dead: set[str] = set()
     try:
         for matchups in plan.teams():
@@ -139,7 +147,8 @@ def play_plan(
                     dead.update(team)
     except Stopped as stop:
         reasons.append(str(stop))
-    return "; ".join(reasons) or None
+        for_money = isinstance(stop, _MoneySpent)
+    return Incomplete("; ".join(reasons), for_money) if reasons else None
 
 
 def missing_seeds(plan: Plan, folder: RunFolder) -> dict[Matchup, list[int]]:
@@ -194,7 +203,7 @@ class _TeamRun:
             except _MoneySpent:
                 break
         if self._waiting or self._finished < self._started:
-            raise Stopped(self._budget_message())  # made here, where all that was in flight is counted
+            raise _MoneySpent(self._budget_message()) from None  # made here, where all that was in flight is counted
 
     def _play_here(self, work: TableWork) -> Generator[Record]:
         policies = {player: self._policies[name] for player, name in work.seats.items()}

@@ -7,7 +7,7 @@
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,7 +30,7 @@ from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options, flag_of
 from benchmark.play.progress import Meter, choose_display, noticed, teller
-from benchmark.play.runner import Limits, TurnLimit, play_plan
+from benchmark.play.runner import Incomplete, Limits, TurnLimit, play_plan
 from benchmark.play.until import Growth
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
@@ -48,6 +48,7 @@ class Ending:
         stopped: why not everything was played, as half a sentence without secrets; ``None`` where it was.
         error: what stopped it where that was neither a limit that somebody set nor an agent for which nothing works:
             Ctrl-C, a disk that refuses, an error in a player's own code.
+        for_money: whether the money was used up, so that the same limit would play nothing more.
         too_wide: ``{agent and scenario: half-width}`` of the scores that ``--until`` couldn't get narrow enough.
         options: of the run.
     """
@@ -57,6 +58,7 @@ class Ending:
     total: int
     stopped: str | None
     error: BaseException | None
+    for_money: bool
     too_wide: Mapping[str, float]
     options: RunOptions
 
@@ -104,6 +106,7 @@ class Session:
         growth = Growth.of(folder, options, meter)
         start_session(folder.manifest)
         folder.write_manifest()
+        incomplete: Incomplete | None = None
         stopped: str | None
         error: BaseException | None = None
         notices: list[str] = []
@@ -117,7 +120,10 @@ class Session:
                 noticed(teller(quiet)) as notices,
                 choose_display(meter, quiet) as display,
             ):
-                stopped = play_plan(plan, folder, self.players.load, limits, meter, display, growth, elsewhere)
+                incomplete = play_plan(plan, folder, self.players.load, limits, meter, display, growth, elsewhere)
+            stopped = incomplete.reason if incomplete else None
+            if stopped is None:
+                _finish(folder, None, [*strange, *notices], meter)
         except KeyboardInterrupt as interrupt:
             stopped, error = "interrupted", interrupt
         except StorageError as refusal:
@@ -127,10 +133,12 @@ class Session:
             raise
         except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
             stopped, error = f"a player failed: {type(failure).__name__}: {failure}", failure
-        stopped = None if stopped is None else self.redactor.scrub(stopped)
-        _finish(folder, stopped or "finished", [*strange, *notices], meter)
+        if stopped is not None:
+            stopped = self.redactor.scrub(stopped)
+            _finish(folder, stopped, [*strange, *notices], meter)
         done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
-        return Ending(folder.path, done, total, stopped, error, growth.too_wide if growth else {}, options)
+        for_money, too_wide = incomplete is not None and incomplete.for_money, growth.too_wide if growth else {}
+        return Ending(folder.path, done, total, stopped, error, for_money, too_wide, options)
 
 
 def open_session(planned: PlannedRun) -> Session:
@@ -349,10 +357,14 @@ def _meter(plan: Plan, folder: RunFolder) -> Meter:
     return meter
 
 
-def _finish(folder: RunFolder, outcome: str, notices: Sequence[str], meter: Meter) -> None:
-    """Note the outcome and what unfinished episodes have cost; a full disk must not hide why the run ended."""
-    finish_session(folder.manifest, outcome, notices)
-    with suppress(StorageError):
-        if outcome != "finished" and (unrecorded := meter.unrecorded):
+def _finish(folder: RunFolder, stopped: str | None, notices: Sequence[str], meter: Meter) -> None:
+    """Note how the run ended and what unfinished episodes have cost; a full disk must not hide why it was stopped.
+
+    Raises:
+        StorageError: the disk refused, and nothing had stopped the run.
+    """
+    finish_session(folder.manifest, stopped or "finished", notices)
+    with nullcontext() if stopped is None else suppress(StorageError):
+        if stopped is not None and (unrecorded := meter.unrecorded):
             folder.keep_unrecorded(unrecorded)
         folder.write_manifest()

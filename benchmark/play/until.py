@@ -13,6 +13,7 @@ from benchmark.play.progress import Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan, num_players, to_ranges
 from benchmark.score.ladders.rows import fit_of, rungs_of, weights_of
+from benchmark.score.luck.folder import ToldLuck
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns, read_columns
 from benchmark.score.scores import score_row
@@ -50,6 +51,7 @@ class Growth(ABC):
     def __init__(self, folder: RunFolder, options: RunOptions, meter: Meter) -> None:
         self._folder, self._options, self._meter = folder, options, meter
         self.too_wide: dict[str, float] = {}
+        self._told: ToldLuck = {}  # each look would play all episodes again
 
     @staticmethod
     def of(folder: RunFolder, options: RunOptions, meter: Meter) -> "Growth | None":
@@ -63,7 +65,8 @@ class Growth(ABC):
 
         A scenario with unscored episodes isn't extended: a resume plays those first.
         """
-        results = read_columns([self._folder.path], sorted({agent for matchup in matchups for agent in matchup.agents}))
+        agents = sorted({agent for matchup in matchups for agent in matchup.agents})
+        results = read_columns([self._folder.path], agents, self._told)
         plan = Plan.from_manifest(self._folder.manifest)
         further = {}
         for matchup, more in self.further(matchups, plan, results).items():

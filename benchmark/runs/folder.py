@@ -172,11 +172,7 @@ class RunFolder:
         """(byte offset, line number from 1, record) of every finished line."""
         offset = 0
         own = self.manifest["kind"] == RUN_KIND
-        if not self.episodes_path.is_file():  # a pipe under this name would keep us waiting for ever
-            there = os.path.lexists(self.episodes_path)  # a resume couldn't write it either
-            what = f"{self.episodes_path} isn't a file" if there else f"{self.path} has no file {EPISODES_NAME}"
-            repair = f"; {'move it away, and ' * there}play its episodes again: {resume_command(self.path)}"
-            raise UsageError(what + repair * own)
+        self._require_episodes()
         try:
             with self.episodes_path.open("rb") as lines:
                 for number, line in enumerate(lines, start=1):
@@ -198,11 +194,23 @@ class RunFolder:
         return record
 
     def records_at(self, offsets: Iterable[int]) -> Iterator[Record]:
-        """The records whose lines begin at these bytes."""
+        """The records whose lines begin at these bytes.
+
+        Raises:
+            UsageError: the episodes are no longer there.
+        """
+        self._require_episodes()
         with self.episodes_path.open("rb") as lines:
             for offset in offsets:
                 lines.seek(offset)
                 yield self.parse(lines.readline())
+
+    def _require_episodes(self) -> None:
+        if not self.episodes_path.is_file():  # a pipe under this name would keep us waiting for ever
+            there = os.path.lexists(self.episodes_path)  # a resume couldn't write it either
+            what = f"{self.episodes_path} isn't a file" if there else f"{self.path} has no file {EPISODES_NAME}"
+            repair = f"; {'move it away, and ' * there}play its episodes again: {resume_command(self.path)}"
+            raise UsageError(what + repair * (self.manifest["kind"] == RUN_KIND))
 
     def parse(self, line: bytes) -> Record:
         """The record of a line of this folder, without secrets.

@@ -18,7 +18,7 @@ from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
 from textgames.importing import from_here
-from textgames.registry import registered_ids
+from textgames.registry import registered_ids, settings_of
 from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario, why_unknown
 
 PAPER_SCENARIOS = SUITES["paper"]
@@ -211,7 +211,12 @@ def _scenarios_of_game(env_id: str) -> str:
     """What to write for a game's id, as half a sentence: its scenarios, and the game as it is."""
     names = [name for name, scenario in SCENARIOS.items() if scenario.env_id.rpartition(":")[2] == env_id]
     shipped = f"its scenarios are {', '.join(names)}; " if names else "it has no scenario of its own; "
-    return f"{shipped}textgames:{env_id} is the game with the settings that it was registered with"
+    game = settings_of(env_id)["game"]
+    module = game.partition(":")[0] if isinstance(game, str) else game.__module__
+    here = "; other programs can read runs of it when its class is in a file of its own" if module == "__main__" else ""
+    own = module != "__main__" and module.partition(".")[0] != "textgames"
+    imported = module if own else "textgames"  # which registers it wherever the run is read
+    return f"{shipped}{imported}:{env_id} is the game with the settings that it was registered with{here}"
 
 
 def find_suite(name: str) -> tuple[str, ...]:
@@ -227,8 +232,6 @@ def find_suite(name: str) -> tuple[str, ...]:
 
 def _scenario_of_game(env_id: str) -> Scenario:
     import_registration(env_id)
-    from textgames.registry import settings_of
-
     try:
         horizon = settings_of(env_id).get("max_steps")
     except ValueError as error:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from agents.baselines.search import find_search_player
+from benchmark.errors import StorageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import is_final
 from benchmark.runs.plan import scenario_to_json
@@ -57,10 +58,12 @@ class FolderCache:
 
     @cached_property
     def _digest(self) -> str:
-        own = Path(str(files("benchmark")))
+        own, episodes = Path(str(files("benchmark"))), self._folder.episodes_path
         code = sources_digest([own / "runs" / "replay.py", *sorted(own.glob(self._code))])
-        with self._folder.episodes_path.open("rb") as lines:
-            return f"{hashlib.file_digest(lines, 'sha256').hexdigest()} {code}"
+        try:
+            return f"{sources_digest([episodes])} {code}"
+        except OSError as error:
+            raise StorageError(f"can't read {episodes}: {error.strerror}") from None
 
 
 @cache

@@ -162,7 +162,7 @@ class ScoreView(TypedDict):
     above_blind: bool | None
     """Whether ``normalized`` and its interval are above 0: an agent for which that is false does no better than a
     player that doesn't read. ``None`` where there is no such score."""
-    success_rate: EstimateView | None  # share of episodes, 0..1
+    success_rate: EstimateView | None  # share of episodes, 0..1; ``None`` in a game that knows no success
     invalid_rate: EstimateView | None  # share of responses that named no legal action, 0..1
     invalid_reasons: dict[str, int]  # ``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``
     length: EstimateView | None  # rounds per episode

@@ -26,7 +26,7 @@ from benchmark.runs.plan import Plan, protocol_of
 from benchmark.runs.record import MEASURED, Key, Record, answers_of, error_reason, key_of, paid_tokens, tokens_of
 from benchmark.score.comparing.protocols import with_labels
 from benchmark.score.comparing.ratings import Game
-from benchmark.score.luck.folder import FolderLuck, SeedLuck
+from benchmark.score.luck.folder import FolderLuck, SeedLuck, ToldLuck
 from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
 from benchmark.score.stopping import confidence_of
 from textgames.scenarios import Scenario
@@ -210,12 +210,15 @@ def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
     return [*found.values()]
 
 
-def read_columns(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> ResultColumns:
+def read_columns(
+    paths: Sequence[str | Path], agents: Sequence[str] = (), told: ToldLuck | None = None
+) -> ResultColumns:
     """Read run folders and entries into columns.
 
     ``paths`` are as :func:`expand_sources` takes them, ``agents`` the names to keep; all when empty. An agent's name
     that a source before has taken gets the folder's name in front. Where the sources were played by several protocols,
-    the scenarios of each have names of their own (:mod:`benchmark.score.comparing.protocols`).
+    the scenarios of each have names of their own (:mod:`benchmark.score.comparing.protocols`). ``told`` is what was
+    found of luck in a folder that is read again and again; it is added to.
 
     Raises:
         UsageError: a path that isn't a run or an entry, two sources that mean different things by a scenario's name, an
@@ -227,7 +230,8 @@ def read_columns(paths: Sequence[str | Path], agents: Sequence[str] = ()) -> Res
         # plain runs come first, so that it is their agents who keep their names
         folders = sorted(map(with_labels, folders), key=lambda folder: "labels" in folder.manifest)
     for folder in folders:
-        _add_source(results, folder, frozenset(agents))
+        _add_source(results, folder, frozenset(agents), told)
+        folder.path = folder.path.absolute()  # wherever the program goes, its results are read on from where they are
     named = {card["name"] for folder in folders for card in folder.manifest["agents"]}
     if unknown := [name for name in agents if name not in named | results.agents.keys()]:
         raise unknown_name("agent in these results", unknown[0], named)
@@ -247,12 +251,12 @@ def _rename_clashes(results: ResultColumns, path: Path, manifest: Manifest) -> d
     return renamed
 
 
-def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str]) -> None:
+def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str], told: ToldLuck | None) -> None:
     plan = Plan.from_manifest(folder.manifest)
-    luck = FolderLuck(folder)
+    luck = FolderLuck(folder, told)
     renamed = _rename_clashes(results, folder.path, folder.manifest)
     source = len(results.sources)
-    results.sources.append((folder.path, folder.manifest))
+    results.sources.append((folder.path.absolute(), folder.manifest))
     wanted = {name for name in renamed if not keep or name in keep or renamed[name] in keep}
     for card in folder.manifest["agents"]:
         if card["name"] in wanted:

@@ -139,7 +139,9 @@ def score_row(
     elif guessed is not None:
         row["controlled_return"], row["luck"] = to_view(without_luck[0]), luck_view(cell, scenario, guessed)
     row["invalid_rate"], row["length"] = to_view(invalid), to_view(length)
-    row["tokens"], row["success_rate"] = to_view(tokens), to_view(success)
+    row["tokens"] = to_view(tokens)
+    if scenario.game().success_means or success.value:  # else the game knows none, and best play has 0, too
+        row["success_rate"] = to_view(success)
     row["seconds"] = float(np.mean(cell.columns["seconds"]))
     row["seats"] = views(seat_means(cell, scenario))
     row["metrics"] = views(metric_means(cell))

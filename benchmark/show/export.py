@@ -15,18 +15,18 @@ from benchmark.score.document import ScoreView
 from benchmark.score.results import ResultColumns
 from textgames.extras import install_command
 
-_WHOSE: dict[str, type] = {"source": str, "scenario": str, "agent": str, "player": str}
+_WHOSE: dict[str, type] = {"source": str, "scenario": str, "agent": str, "player": str, "opponents": str, "seed": int}
 _TOKENS: dict[str, type] = {"prompt_tokens": int, "completion_tokens": int}
 EPISODE_FIELDS: dict[str, type] = {
     **_WHOSE,
-    **{"opponents": str, "seed": int, "return": float, "success": bool, "terminated": bool, "truncated": bool},
+    **{"return": float, "success": bool, "terminated": bool, "truncated": bool},
     **{"error": str, "length": int, "invalid": int},
     **_TOKENS,
     "seconds": float,
 }
 STEP_FIELDS: dict[str, type] = {
     **_WHOSE,
-    **{"seed": int, "round": int, "response": str, "action": str, "valid": bool, "unreadable": str},
+    **{"round": int, "response": str, "action": str, "valid": bool, "unreadable": str},
     **{"reward": float, "happened": str, "finish_reason": str},
     **_TOKENS,
 }
@@ -39,17 +39,12 @@ Row = dict[str, Any]
 def episode_rows(results: ResultColumns) -> Iterator[Row]:
     """One row per episode and player, in the order of the sources; read one at a time."""
     for source, record, names in _records(results):
-        for player, agent in record["agents"].items():
+        for player in record["agents"]:
             steps = [step for step in record["steps"] if step["player"] == player]
             answers = [answer for step in steps for answer in answers_of(step)]
             prompt, completion = tokens_of(answers)
             yield {
-                "source": source,
-                "scenario": record["scenario"],
-                "agent": names.get(agent, agent),
-                "player": player,
-                "opponents": " ".join(names.get(o, o) for p, o in record["agents"].items() if p != player),
-                "seed": record["seed"],
+                **_whose(source, record, names, player),
                 "return": record["returns"][player] if record["error"] is None else None,
                 "success": record["successes"][player] if record["error"] is None else None,
                 "terminated": record["terminated"],
@@ -71,20 +66,24 @@ def step_rows(results: ResultColumns) -> Iterator[Row]:
     for source, record, names in _records(results):
         replayed = replay_if_unchanged(record, results.scenarios[record["scenario"]])
         for index, step in enumerate(record["steps"]):
-            agent = record["agents"][step["player"]]
             prompt, completion = tokens_of(answers_of(step))
             yield {
-                "source": source,
-                "scenario": record["scenario"],
-                "agent": names.get(agent, agent),
-                "seed": record["seed"],
+                **_whose(source, record, names, step["player"]),
                 "finish_reason": step.get("finish_reason", "stop"),
                 "unreadable": step.get("unreadable"),
                 "happened": replayed.steps[index].happened if replayed else None,
                 "prompt_tokens": prompt,
                 "completion_tokens": completion,
-                **{name: step[name] for name in ("player", "round", "response", "action", "valid", "reward")},
+                **{name: step[name] for name in ("round", "response", "action", "valid", "reward")},
             }
+
+
+def _whose(source: str, record: Record, names: Mapping[str, str], player: str) -> Row:
+    """Which episode a row is of, and which player's; several tables of agents may meet on one seed."""
+    called = {seat: names.get(agent, agent) for seat, agent in record["agents"].items()}
+    others = " ".join(agent for seat, agent in called.items() if seat != player)
+    place = {"source": source, "scenario": record["scenario"], "seed": record["seed"]}
+    return {**place, "agent": called[player], "player": player, "opponents": others}
 
 
 def _records(results: ResultColumns) -> Iterator[tuple[str, Record, Mapping[str, str]]]:

@@ -73,8 +73,7 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
                     row["rating"] = _estimate(rating["rating"], "+.0f")
         else:
             row["overall score"] = _marked_score(overall)
-        counted = [one for one in own.values() if _knows_success(document, one) and not _on_a_ladder(document, one)]
-        known = [one["success_rate"] for one in counted]
+        known = [one["success_rate"] for one in own.values() if not _on_a_ladder(document, one)]
         for ladder in document.get("ladders", ()):
             if ladder["agent"] == overall["agent"]:
                 figure = level_figure(ladder)
@@ -108,11 +107,6 @@ def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return overall
     order = [row["agent"] for row in document["scores"]]
     return sorted((row for row in overall if row["agent"] in order), key=lambda row: order.index(row["agent"]))
-
-
-def _knows_success(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    named = {scenario["name"]: scenario["success_means"] for scenario in document["scenarios"]}
-    return bool(named.get(row["scenario"], "")) or bool(row["success_rate"] and row["success_rate"]["value"])
 
 
 def _estimate(estimate: EstimateView | None, form: str) -> str:

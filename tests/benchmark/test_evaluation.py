@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 import benchmark
@@ -39,7 +40,7 @@ def test_a_run_is_that_of_the_command_line(textbench, capsys):
     assert textbench(*command, "--out", "command", "--quiet").code == 0
     results = benchmark.evaluate(["random", "greedy"], episodes=3, out="python", **LAKE)
     assert counted("python") == counted("command")
-    assert results.folders == (Path("python"),)
+    assert results.folders == (Path("python").absolute(),)
     assert (results.complete, results.stopped, results.unscored) == (True, None, 0)
     manifests = [RunFolder.open(Path(name)).manifest for name in ("command", "python")]
     for name in ("settings", "agents", "scenarios", "matchups", "packages"):
@@ -80,6 +81,8 @@ def test_the_same_call_goes_on_where_it_was_stopped(workplace):
         ({"agents": [Always]}, "got the class Always, which is to be called"),
         ({"agents": ["openai:m"]}, "OPENAI_API_KEY"),
         ({"agents": {"a": {"temperature": 1}}}, "an agent is a spec .* got {'temperature': 1}"),
+        ({"agents": "random", "agent_options": 3}, "agent_options are {agent: {option: value}}, got 3"),
+        ({"agents": "random", "scenarios": gym.make("TextSnake-v0")}, "scenarios must be a text, got <"),
         ({"agents": {"a": {"spec": "random", "tmp": 1}}}, "no option of the agent 'a' \\(random\\) named 'tmp'"),
     ],
 )

@@ -1,6 +1,7 @@
 """What Python gets of results: tables that print, comparisons and data frames."""
 
 import json
+import pickle
 import sys
 from pathlib import Path
 
@@ -77,6 +78,43 @@ def test_results_of_several_folders(workplace):
     assert repr(results).startswith("<Results: planner, greedy on frozen-lake")
     with pytest.raises(benchmark.UsageError, match="there is no nowhere"):
         benchmark.read_results("nowhere")
+
+
+def test_they_are_read_on_wherever_the_program_goes(workplace, monkeypatch):
+    results = benchmark.evaluate("random", scenarios="snake", episodes=2, out="run", quiet=True)
+    monkeypatch.chdir("/")
+    assert len(results.to_pandas()) == 2
+    again = pickle.loads(pickle.dumps(results))
+    assert str(again.leaderboard()) == str(results.leaderboard())
+    (results.folders[0] / "episodes.jsonl").unlink()
+    with pytest.raises(benchmark.BenchmarkError, match=r"episodes\.jsonl"):
+        results.document()
+    with pytest.raises(TypeError, match=r"evaluate\(\.\.\., out=FOLDER\)"):
+        pickle.dumps(benchmark.evaluate("random", scenarios="snake", episodes=1, quiet=True))
+
+
+def test_folders_and_agents_as_people_give_them(small):
+    with pytest.raises(benchmark.UsageError, match=r"read_results\('runs/a', 'runs/b'\), got \['small'\]"):
+        benchmark.read_results(["small"])  # type: ignore[arg-type]
+    assert benchmark.read_results("small", agents="random", quiet=True).agents == ("random",)
+
+
+def test_steps_tell_which_table_they_were_played_at(workplace):
+    named = ["planner", "random", "greedy"]
+    results = benchmark.evaluate(named, scenarios="kuhn-poker", episodes=1, quiet=True)
+    episodes, steps = results.to_pandas(), results.to_pandas("steps")
+    which = ["scenario", "agent", "player", "opponents", "seed"]
+    sums = steps.groupby(which)["reward"].sum()
+    assert len(sums) == len(episodes) == 12
+    for _, row in episodes.iterrows():
+        assert sums[tuple(row[which])] == pytest.approx(row["return"])
+
+
+def test_a_game_without_success_says_none(workplace):
+    results = benchmark.evaluate("planner", scenarios=["bandit", "frozen-lake"], episodes=2, quiet=True)
+    rates = {row["scenario"]: row["success_rate"] for row in results.leaderboard().scores}
+    assert rates["bandit"] is None
+    assert rates["frozen-lake"]["value"] == 1
 
 
 def test_a_folder_that_is_named_twice_is_read_once(small, textbench):

@@ -16,7 +16,8 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import FrameStackObservation, RecordEpisodeStatistics, RecordVideo, TimeLimit
-from pettingzoo.utils.conversions import parallel_to_aec
+from pettingzoo.test import parallel_api_test
+from pettingzoo.utils.conversions import aec_to_parallel, parallel_to_aec
 
 import textgames
 from textgames.environments.render import show
@@ -461,6 +462,7 @@ def test_batches_take_one_seed_each() -> None:
     assert env.reset(seed=0, options={"layout_seed": [7, 8, 9]})[0] == env.reset(seed=7)[0]
     with pytest.raises(ValueError, match="3 of them, got 2"):
         env.reset(seed=[1, 2])
+    assert env.reset(seed=np.arange(7, 10))[0] == env.reset(seed=np.int64(7))[0] == env.reset(seed=7)[0]
 
 
 def test_batches_refuse_wrong_calls() -> None:
@@ -473,6 +475,9 @@ def test_batches_refuse_wrong_calls() -> None:
     # the word has as many letters as there are games
     with pytest.raises(TypeError, match=r"got one string: 'up'; to give it to every game, write step\(\['up'\] \* 2\)"):
         env.step("up")
+    for unordered in ({"left": 1, "up": 2}, {"left", "up"}, iter(["left", "up"])):
+        with pytest.raises(TypeError, match="expected 2 responses, one a game, got"):
+            env.step(unordered)
     with pytest.raises(ValueError, match="num_envs"):
         batch(num_envs=0)
     with pytest.raises(ValueError, match="did you mean 'NextStep'"):
@@ -569,6 +574,18 @@ def test_agents_can_take_turns() -> None:
     assert {agent for agent, _ in turns} == {"player_0", "player_1"}
     env = textgames.parallel_env("TextSnake-v0", num_players=2, max_steps=6)
     assert env.reset(seed=5)[0] == dict(turns[:2])
+
+
+def test_what_is_said_to_be_parallel_can_be_converted_and_who_takes_turns_is_not() -> None:
+    several = textgames.aec_env("TextSnake-v0", num_players=3)
+    envs = [several, *(textgames.aec_env(id) for id in textgames.registered_ids() if "OpenSpiel" not in id)]
+    for env in [each for each in envs if each.metadata["is_parallelizable"]]:
+        parallel_api_test(aec_to_parallel(env), num_cycles=30)
+    assert several.metadata["is_parallelizable"]
+    for id in ("TextNim-v0", "TextKuhnPoker-v0", "TextWerewolf-v0", "TextCleanup-v0"):
+        with pytest.raises(AssertionError, match="not generally safe"):
+            aec_to_parallel(textgames.aec_env(id))
+    assert not textgames.aec_env("TextNim-v0", twin=1).metadata["is_parallelizable"]
 
 
 # ---------------------------------------------------------------- spaces

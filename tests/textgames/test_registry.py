@@ -10,6 +10,7 @@ import pytest
 
 import textgames
 from textgames.environments.solo import TextGameEnv
+from textgames.frozen_lake import FrozenLake
 from textgames.ladders import ladder_of
 from textgames.registry import shared_game
 from textgames.twins import vocabulary_digest
@@ -117,3 +118,20 @@ def test_a_table_is_found_from_another_folder_later(tmp_path: Path, monkeypatch:
     ladder = ladder_of(HasTable)
     assert ladder is not None
     assert ladder.level(1).horizon == 3
+
+
+@pytest.mark.parametrize(
+    "ask", [textgames.find_yardstick, textgames.has_twins, lambda game: textgames.twin_of(game, 1)]
+)
+@pytest.mark.parametrize("given", ["TextFrozenLake-v0", gym.make("TextFrozenLake-v0")])
+def test_who_gives_no_game_is_told_how_to_get_one(ask: Any, given: Any) -> None:
+    with pytest.raises(TypeError, match=r"textgames\.game_of\(id\), or take an environment's, env\.unwrapped\.game"):
+        ask(given)
+
+
+def test_an_entry_that_cant_be_imported_names_its_game() -> None:
+    class Lost(FrozenLake): ...
+
+    textgames.register_yardstick(Lost, "nope:No")
+    with pytest.raises(ImportError, match="'nope:No', registered for Lost, can't be imported: No module named 'nope'"):
+        textgames.find_yardstick(Lost())

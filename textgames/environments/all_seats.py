@@ -24,6 +24,11 @@ from textgames.environments.table import Table
 from textgames.tsmg import TSMG, Player
 
 
+def generator(seed: int | None) -> np.random.Generator:
+    """What an episode draws from; NumPy's whole numbers are seeds as well, which Gymnasium doesn't take."""
+    return seeding.np_random(int(seed) if isinstance(seed, np.integer) else seed)[0]
+
+
 class AllSeats:
     """What the environments of all players have in common, before PettingZoo's form of them is added.
 
@@ -82,7 +87,7 @@ class AllSeats:
     def _deal(self, seed: int | None, options: dict[str, Any] | None) -> None:
         """Draw the first state; ``seed`` and ``options`` as in the Gymnasium environment."""
         if seed is not None or self._rng is None:
-            self._rng = seeding.np_random(seed)[0]
+            self._rng = generator(seed)
         # PettingZoo's own API tests reset with {"options": 1}, so that name is let through; it means nothing
         layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
         self._table.start(self.game.initial_state(layout_generator(layout_seed, self._rng)))

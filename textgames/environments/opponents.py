@@ -24,6 +24,8 @@ class OpponentTurn(NamedTuple):
         legal_actions: what it may choose from; empty where that can't be listed.
         player: who it is.
         rng: the environment's generator, for players that draw.
+        game, state: the rules and the state, hidden parts included, for whoever asks a player in another form.
+        steps_left: rounds until truncation, this one included; ``None`` where there is no limit.
     """
 
     observation: str
@@ -31,6 +33,9 @@ class OpponentTurn(NamedTuple):
     legal_actions: tuple[str, ...]
     player: Player
     rng: np.random.Generator
+    game: TSMG[Any]
+    state: Any
+    steps_left: int | None
 
 
 Opponent = Callable[[OpponentTurn], str]
@@ -125,8 +130,9 @@ class OneSeat:
         for other in others:
             if given.get(other) != "random" and not callable(given.get(other)):
                 raise ValueError(
-                    f"opponents must give {other} 'random' or a function that takes a "
-                    f"textgames.environments.opponents.OpponentTurn and returns a response, got {given.get(other)!r}"
+                    f"opponents must give {other} 'random', a player such as agents.opponent('planner'), or a function "
+                    "that takes a textgames.environments.opponents.OpponentTurn and returns a response, got "
+                    f"{given.get(other)!r}"
                 )
         self._game, self._rules, self._player = game, rules, player
         self._opponents: dict[Player, Opponent | str] = {other: given[other] for other in others}
@@ -195,32 +201,35 @@ class OneSeat:
         if self.asks_together:
             asked = {other: self._opponents[other] for other in others}
             questions = {
-                other: (opponent, self._turn(state, other, rng))
+                other: (opponent, self._turn(state, other, rng, rounds_left))
                 for other, opponent in asked.items()
                 if isinstance(opponent, Together)
             }
             if questions:
                 answers = dict(zip(questions, (yield list(questions.values())), strict=True))
         for other in others:
-            move = self._move(state, other, rng, answers.get(other))
+            move = self._move(state, other, rng, rounds_left, answers.get(other))
             if move is None and self._giving_up_loses:
                 return state, self._rules.forfeited(self._game, state, other, rounds_left)[self._player], GIVEN_UP
             joint[other] = self._game.default_action(state, other) if move is None else move
         state, rewards, over = self._game.transition(state, joint, rng)
         return state, rewards[self._player], over
 
-    def _turn(self, state: Any, player: Player, rng: np.random.Generator) -> OpponentTurn:
+    def _turn(self, state: Any, player: Player, rng: np.random.Generator, rounds_left: float) -> OpponentTurn:
         game = self._game
-        legal = game.legal_actions(state, player)
-        return OpponentTurn(game.observe(state, player), game.instructions(player), legal, player, rng)
+        left = None if rounds_left == float("inf") else int(rounds_left)
+        reads, legal = game.observe(state, player), game.legal_actions(state, player)
+        return OpponentTurn(reads, game.instructions(player), legal, player, rng, game, state, left)
 
-    def _move(self, state: Any, player: Player, rng: np.random.Generator, answer: str | None) -> str | None:
+    def _move(
+        self, state: Any, player: Player, rng: np.random.Generator, rounds_left: float, answer: str | None
+    ) -> str | None:
         """What somebody inside plays, who may have answered already; ``None`` for a response that ends its episode."""
         game, opponent = self._game, self._opponents[player]
         if isinstance(opponent, str):
             return game.sample_action(state, player, rng)
         if answer is None:
-            answer = opponent(self._turn(state, player, rng))
+            answer = opponent(self._turn(state, player, rng, rounds_left))
         return self._rules.choose(game, state, player, answer, rng)[0]
 
 

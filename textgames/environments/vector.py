@@ -160,12 +160,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
                 f"expected {self.num_envs} responses, one a game, got one string: {actions!r}; "
                 f"to give it to every game, write step([{actions!r}] * {self.num_envs})"
             )
-        try:
-            given = len(actions)
-        except TypeError:
-            raise TypeError(f"expected {self.num_envs} responses, one a game, got {actions!r}") from None
-        if given != self.num_envs:
-            raise ValueError(f"expected {self.num_envs} responses, one a game, got {given}")
+        if not isinstance(actions, Sequence | np.ndarray):
+            raise TypeError(f"expected {self.num_envs} responses, one a game, got {actions!r}")
+        if len(actions) != self.num_envs:
+            raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
         restarted = self._restart() if True in self._over else ()
         game, player, limit, play = self.game, self._player, self._limit, self._play
         states, observations, rngs = self._states, self._observations, self._rngs
@@ -329,8 +327,9 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         if value is None:
             return [None] * self.num_envs
         if isinstance(value, int | np.integer):
-            return [value + i if spread else value for i in range(self.num_envs)]
-        values = list(value) if isinstance(value, Collection) else []
+            return [int(value) + i if spread else int(value) for i in range(self.num_envs)]
+        given = list(value) if isinstance(value, Collection) else []
+        values = [int(one) if isinstance(one, np.integer) else one for one in given]  # Gymnasium takes Python's alone
         if len(values) != self.num_envs:
             got = len(values) if values else repr(value)
             raise ValueError(f"{name} must be one whole number or {self.num_envs} of them, got {got}")

@@ -12,6 +12,7 @@ whose ``<think>`` is still open at its end names no action.
 can't be listed read what is inside the tag themselves; finding the tag is the same for all.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -52,7 +53,7 @@ class ActionNames(dict[str, str]):
         ValueError: no names, one twice, or one that could not be read in a response as it is written.
     """
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         super().__init__((name, name) for name in names)
         if len(self) != len(names):
             raise ValueError(f"a game has no action's name twice, got actions={names!r}")
@@ -67,11 +68,17 @@ def behind_thoughts(text: str) -> str | None:
     return None if THINK in said else said
 
 
-def parse_action(text: str, names: ActionNames) -> str | Unreadable:
+def parse_action(text: str, names: ActionNames | Sequence[str]) -> str | Unreadable:
     """Read the one action that a response names: one of ``names``, or :class:`Unreadable` with the reason.
 
-    ``text`` is a model's whole response; no string raises an error.
+    ``text`` is a model's whole response; no string raises an error. A game keeps its names for this, looked up once, in
+    ``game.action_names``.
+
+    Raises:
+        ValueError: names that no response could name.
     """
+    if not isinstance(names, ActionNames):
+        names = ActionNames(names)
     name = names.get(text)
     if name is not None:
         return name

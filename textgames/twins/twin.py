@@ -38,13 +38,17 @@ def register_vocabulary(game: type[TSMG[Any]] | str, file: str | Path) -> None:
     _VOCABULARIES.register(game, table_of("twins/vocabularies", file))
 
 
-def _vocabulary_of(game: type[TSMG[Any]]) -> Vocabulary | None:
-    file = _VOCABULARIES.find(game)
+def _vocabulary_of(game: TSMG[Any]) -> Vocabulary | None:
+    file = _VOCABULARIES.of(game)
     return None if file is None else Vocabulary.read(file)
 
 
 def has_twins(game: TSMG[Any]) -> bool:
-    """Whether a game has a vocabulary that covers its settings."""
+    """Whether a game has a vocabulary that covers its settings.
+
+    Raises:
+        TypeError: what is given isn't a game.
+    """
     try:
         twin_of(game, 1)
     except ValueError:
@@ -54,7 +58,7 @@ def has_twins(game: TSMG[Any]) -> bool:
 
 def vocabulary_digest(game: TSMG[Any], number: int) -> str:
     """Of what a twin of a game is told with, as :meth:`Vocabulary.digest` has it; empty without a vocabulary."""
-    vocabulary = _vocabulary_of(type(game))
+    vocabulary = _vocabulary_of(game)
     return "" if vocabulary is None else vocabulary.digest(number)
 
 
@@ -62,12 +66,13 @@ def twin_of(game: TSMG[Any], number: int) -> TSMG[Any]:
     """Twin ``number`` of a game; the game itself for 0.
 
     Raises:
+        TypeError: what is given isn't a game.
         ValueError: no whole number of at least 0, a game without a vocabulary, or settings that it doesn't cover.
     """
     check_whole("twin", number, 0, None)
     if number == 0:
         return game
-    vocabulary = _vocabulary_of(type(game))
+    vocabulary = _vocabulary_of(game)
     if vocabulary is None:
         raise ValueError(
             f"{type(game).__name__} has no twins, as it has no vocabulary: give it one with "

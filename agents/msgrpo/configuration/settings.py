@@ -283,8 +283,6 @@ class TrainingSettings:
     """The project or experiment in trackers that have such."""
     tracker_run: str = setting("run", "")
     """The run's name in trackers; empty: that of the folder out."""
-    tensorboard: bool = setting("run", False)
-    """The same as "tensorboard" among the trackers."""
     threads: int = setting("run", 0, ge=0)
     """Torch's CPU threads; 0: as they are."""
 

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
-from agents.models.base import Decoding
 from agents.models.provider import find_model
-from agents.models.served.dialect import REASONING_TOKENS
 from agents.prompt import PromptMap
 from agents.protocol import answers_at_most
 from agents.wrappers import questions
-from benchmark.play.cost.forecast import LETTERS_PER_TOKEN, prompt_letters
+from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, prompt_letters, prompt_map_of
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.options import RunOptions
 from benchmark.runs.manifest import Price
@@ -62,15 +60,15 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     models = {name: next(iter(own)) for name, own in asked.items() if own}
     cards = [{"name": name, "spec": specs[name], "settings": {"model": model}} for name, model in models.items()]
     prices = agent_prices(cards, options, {})
-    pilots: dict[tuple[str, tuple[Any, ...]], list[Seat]] = {}
+    pilots: dict[tuple[str, str], list[Seat]] = {}
     estimates = []
     for name in models:
         decisions = letters = 0.0
-        prompt_map = _prompt_map(name, options)
+        prompt_map = prompt_map_of(name, options)
         for matchup, seeds in plan.seeds.items():
             if name not in matchup.agents:
                 continue
-            key = matchup.scenario, (prompt_map.mode, prompt_map.history_turns, id(prompt_map.texts))
+            key = matchup.scenario, repr(prompt_map)
             if key not in pilots:
                 pilots[key] = _pilot(plan.scenarios[matchup.scenario], prompt_map)
             for agent, seat in zip(matchup.agents, pilots[key], strict=True):
@@ -81,7 +79,7 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
         times = sum(asked[name].values())
         tries = answers_at_most(options.protocol)  # each of which is sent the prompt again
         answers = times * decisions * tries
-        tokens = round(times * letters / LETTERS_PER_TOKEN), round(answers * _longest(name, options))
+        tokens = round(times * letters / LETTERS_PER_TOKEN), round(answers * longest_answer(name, options))
         dollars = None if price is None else (tokens[0] * price["input"] / 1e6, tokens[1] * price["output"] / 1e6)
         prompts, most = (None, None) if dollars is None else (dollars[0], tries * dollars[0] + dollars[1])
         estimates.append(Estimate(name, round(decisions), *tokens, price, prompts, most))
@@ -92,27 +90,6 @@ def _paid_questions(spec: str, own: Mapping[str, Any]) -> dict[str, int]:
     """``{model: how often it is asked for one decision at most}`` of the models whose tokens may cost money."""
     asked = [(find_model(one), times) for one, times in questions(spec, own).items()]
     return {found[1]: times for found, times in asked if found is not None and found[0].paid}
-
-
-def _option(name: str, option: str, options: RunOptions) -> Any:
-    """An option of an agent: its own, or the run's."""
-    return options.by_agent.get(name, {}).get(option, getattr(options, option, None))
-
-
-def _prompt_map(name: str, options: RunOptions) -> PromptMap:
-    mode, history = _option(name, "mode", options) or PromptMap.mode, _option(name, "history", options) or 0
-    prompts = _option(name, "prompts", options)
-    return PromptMap(mode, history) if prompts is None else PromptMap.from_file(prompts, mode, history)
-
-
-def _longest(name: str, options: RunOptions) -> int:
-    """The tokens of a response at most, its reasoning included."""
-    effort, reasoning = (_option(name, option, options) for option in ("reasoning_effort", "reasoning_tokens"))
-    if reasoning is None:  # a budget of its own goes before what an effort reserves
-        reasoning = _option(name, "thinking_budget", options)
-    if reasoning is None:
-        reasoning = REASONING_TOKENS if effort not in (None, "none") else 0
-    return int(_option(name, "max_tokens", options) or Decoding().max_tokens) + int(reasoning)
 
 
 def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:

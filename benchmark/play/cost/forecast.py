@@ -5,17 +5,16 @@ the first look's episodes here, which costs nothing, and their half-widths are c
 square root. The least and the most that one of them would need stand for what an agent may need.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from agents.episode import Episode, EpisodeTask
+from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
-from agents.models.base import Decoding
-from agents.prompt import PromptMap, as_text
-from agents.turn import TurnRequest
+from agents.prompt import PromptMap
 from benchmark.play.agents.players import OWN_PLAYERS
+from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, prompt_letters, prompt_map_of
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import to_record
@@ -26,8 +25,6 @@ from benchmark.score.results import Cell, add_to_cell
 from benchmark.score.scores import score_row
 from benchmark.score.stopping import confidence_of, half_width, looks
 from textgames.scenarios import Scenario
-
-LETTERS_PER_TOKEN = 4  # of English text, as tokenizers of language models usually have it
 
 
 class Need(NamedTuple):
@@ -58,22 +55,25 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
         specs: ``{agent: spec}``.
         options: of the run; ``until`` is set.
     """
-    pilots = {name: _pilots(scenario, plan, options) for name, scenario in plan.scenarios.items()}
+    pilots: dict[tuple[str, str], list[Pilot]] = {}
     needs = []
     for matchup in plan.seeds:
         (agent,) = matchup.agents
-        tried = pilots[matchup.scenario]
+        scripted = specs[agent] in OWN_PLAYERS
+        prompt_map = PromptMap() if scripted else prompt_map_of(agent, options)
+        key = matchup.scenario, repr(prompt_map)
+        if key not in pilots:
+            pilots[key] = _pilots(plan.scenarios[matchup.scenario], plan, options, prompt_map)
+        tried = pilots[key]
         counts = [_needed(pilot.half_width, options) for pilot in tried]
         enough = all(count is not None for count in counts)
         episodes = [options.episodes if count is None else count for count in counts]
         decisions = [count * pilot.rounds for count, pilot in zip(episodes, tried, strict=True)]
-        scripted = specs[agent] in OWN_PLAYERS
-        longest = options.max_tokens or Decoding().max_tokens
         prompts = [
             0.0 if scripted else count * pilot.prompt_letters / LETTERS_PER_TOKEN
             for count, pilot in zip(decisions, tried, strict=True)
         ]
-        answers = [0.0 if scripted else count * longest for count in decisions]
+        answers = [0.0 if scripted else count * longest_answer(agent, options) for count in decisions]
         needs.append(
             Need(
                 scenario=matchup.scenario,
@@ -88,24 +88,6 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     return needs
 
 
-def prompt_letters(episode: Episode, scenario: Scenario, prompt_map: PromptMap) -> Iterator[tuple[str, int]]:
-    """Who made each decision, and how many letters a language model's prompt would have had in its place."""
-    game = scenario.game()
-    told: dict[str, list[tuple[str, str]]] = {player: [] for player in game.players}
-    for step in episode.steps:
-        request = TurnRequest(
-            observation=step.observation,
-            instructions=game.instructions(step.player),
-            legal_actions=getattr(game, "actions", ()),
-            history=tuple(told[step.player]),
-            player=step.player,
-            steps_left=scenario.horizon - step.index,
-            seed=(episode.seed,),
-        )
-        told[step.player].append((step.observation, step.turn.response))
-        yield step.player, len(as_text(prompt_map(request)))
-
-
 def _ends(values: Sequence[float]) -> tuple[int, int]:
     return round(min(values)), round(max(values))
 
@@ -117,25 +99,22 @@ def _needed(first: float, options: RunOptions) -> int | None:
     return next((look for look in numbers if first * sqrt(numbers[0] / look) <= options.until), None)
 
 
-def _pilots(scenario: Scenario, plan: Plan, options: RunOptions) -> list[Pilot]:
+def _pilots(scenario: Scenario, plan: Plan, options: RunOptions, prompts: PromptMap) -> list[Pilot]:
     """The scripted players that can play the scenario, without those whose own score is fixed by definition."""
     (seeds,) = {tuple(seeds) for matchup, seeds in plan.seeds.items() if matchup.scenario == scenario.name}
     found = []
     for name in OWN_PLAYERS:
         try:
-            found.append(_pilot(name, scenario, seeds, options))
+            found.append(_pilot(name, scenario, seeds, options, prompts))
         except (NotImplementedError, ValueError, TypeError):  # no search, or none that reads this game
             continue
     return [pilot for pilot in found if pilot.half_width > 0] or found
 
 
-def _pilot(name: str, scenario: Scenario, seeds: Sequence[int], options: RunOptions) -> Pilot:
+def _pilot(name: str, scenario: Scenario, seeds: Sequence[int], options: RunOptions, prompts: PromptMap) -> Pilot:
     game = scenario.game()
     (player,) = game.players
     values = LuckValues.of(game)
-    prompts = PromptMap(options.mode or "think")
-    if options.prompts is not None:
-        prompts = PromptMap.from_file(options.prompts, options.mode or "think")
     settings = {"until": options.until, "episodes": options.episodes}
     cell = Cell(planned=len(seeds), confidence=confidence_of(settings))
     luck = {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import is_final
-from benchmark.runs.record import Record
+from benchmark.runs.record import Key, Record, key_of
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.score.cache import FolderCache, read_cache, write_cache
 from benchmark.score.luck.terms import EpisodeLuck, LuckValues, episode_luck
@@ -20,11 +20,21 @@ SeedLuck = Mapping[int, EpisodeLuck]
 """The luck of one agent's episodes in one scenario, by seed."""
 
 
-class FolderLuck:
-    """Looks up the luck of one run folder's or entry's episodes; it is computed when it is first asked for."""
+ToldLuck = dict[Key, EpisodeLuck | None]
+"""The luck of single episodes; ``None`` where it can't be told."""
 
-    def __init__(self, folder: RunFolder) -> None:
+
+class FolderLuck:
+    """Looks up the luck of one run folder's or entry's episodes; it is computed when it is first asked for.
+
+    Args:
+        folder: the run folder or entry.
+        told: the luck of episodes that was computed before, by their keys; is added to.
+    """
+
+    def __init__(self, folder: RunFolder, told: ToldLuck | None = None) -> None:
         self._folder, self._cache = folder, FolderCache(folder, "score/luck/*.py")
+        self._told: ToldLuck = {} if told is None else told
         self._scenarios: dict[str, Scenario] = {}
         # what exact values tell, and what heuristics tell, which takes longer and is asked for less
         self._known: dict[bool, dict[str, dict[str, SeedLuck | None]]] = {}
@@ -74,7 +84,10 @@ class FolderLuck:
             if values is None or record["error"] is not None:
                 continue
             (agent,) = record["agents"].values()
-            luck = record_luck(record, self._scenarios[record["scenario"]], values)
+            key = key_of(record)
+            if key not in self._told:
+                self._told[key] = record_luck(record, self._scenarios[record["scenario"]], values)
+            luck = self._told[key]
             seeds = found[record["scenario"]].setdefault(agent, {})
             if luck is None:
                 found[record["scenario"]][agent] = None

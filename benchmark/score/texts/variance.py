@@ -18,6 +18,7 @@ played: of 120 seeds they covered 94 to 96% in simulations, and 90 to 97% of 40.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from os.path import relpath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,7 +165,7 @@ def _plays(cells: Sequence[Cell], scenario: Scenario, told: tuple[str, ...]) -> 
 
 def _row(results: ResultColumns, agent: str, scenario: Scenario, plays: Plays) -> VarianceView:
     found = {name: to_view(one) for name, one in parts(plays).items()}
-    path = results.sources[results.agent_source[agent]][0]
+    path = relpath(results.sources[results.agent_source[agent]][0])
     missing = []
     if "sampling" not in found:
         missing.append(

@@ -198,7 +198,7 @@ def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequenc
     }
     marks = [value for _, value, _ in scale_ends(scores)]
     scale = _scale((score["mean_return"] for score in scores), marks)
-    known = scenario["success_means"] or any(row["success_rate"] and row["success_rate"]["value"] for row in scores)
+    known = any(row["success_rate"] for row in scores)
     columns = [column for column in capitalised(SCORES) if known or column.key != "success"]
     table = _table(name, f"{name}: scores, {OVER}", columns, scores, scale, marks)
     rows = tuple(

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import textgames
@@ -326,6 +327,19 @@ def test_a_broken_local_player_among_served_ones_is_raised_too(monkeypatch):
         list(rollout(policies, [EpisodeTask.of("snake-duel", 1)]))
     with pytest.raises(RuntimeError, match="lazy returned 0 turns for 1 requests"):
         list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
+    for answer, said in ((None, "a NoneType"), ("up", "a str"), (Turn("up"), "a Turn")):
+        monkeypatch.setattr(Lazy, "act", lambda self, requests, answer=answer: answer)
+        with pytest.raises(
+            TypeError, match=rf"lazy\.act returned {said}; accepted: a list, an agents\.Turn\(response\)"
+        ):
+            list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
+
+    async def act(self, requests):
+        return []
+
+    monkeypatch.setattr(Lazy, "act", act)
+    with pytest.raises(TypeError, match=r"a coroutine; .* \(async def act_async\(request\) returns one\)"):
+        list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
     monkeypatch.setattr(Lazy, "act", lambda self, requests: ["up"] * len(requests))
     with pytest.raises(TypeError, match=r"lazy returned a str; accepted: agents\.Turn\(response\) for every request"):
         list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
@@ -419,3 +433,10 @@ def test_bad_tasks():
         EpisodeTask.of("snaek", 1)
     with pytest.raises(TypeError, match="has no setting 'sise'"):
         list(rollout(local_policy(), [EpisodeTask.of("frozen-lake", 1, sise=4)]))
+
+
+@pytest.mark.parametrize("seed", [-1, 3.5, "3", None])
+def test_a_seed_is_a_whole_number(seed):
+    assert type(EpisodeTask.of("snake", np.int64(3)).seed) is int
+    with pytest.raises(ValueError, match="seed must be a whole number of at least 0, got"):
+        EpisodeTask.of("snake", seed)

@@ -426,7 +426,7 @@ def test_divergence_keeps_the_batch_and_says_what_to_do(make_trainer: Any, tmp_p
 
 def test_samples_and_tensorboard(make_trainer: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    make_trainer(replace(SHORT, out=str(out), samples_every=2, samples_shown=1, tensorboard=True)).train()
+    make_trainer(replace(SHORT, out=str(out), samples_every=2, samples_shown=1, trackers=("tensorboard",))).train()
     samples = (out / "samples.txt").read_text()
     assert samples.count("=====") == 2
     assert "cell" in samples

@@ -68,7 +68,7 @@ def test_processes_that_cannot_find_each_other_are_refused(textbench, monkeypatc
     assert "launch with torchrun or accelerate launch, or unset WORLD_SIZE" in done.err
     assert "Traceback" not in done.err
     monkeypatch.delenv("WORLD_SIZE")  # the advice, followed in the same process
-    assert textbench(*arguments(*ONE_ITERATION), "--set", "tensorboard=true").code == 0
+    assert textbench(*arguments(*ONE_ITERATION), "--set", 'trackers=["tensorboard"]').code == 0
 
 
 def test_a_tracker_that_is_not_installed_is_named_before_a_model_is_loaded(textbench):

@@ -1,5 +1,6 @@
 """A dry run refuses what a run refuses, in the same words, as far as that is known without loading or asking."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -51,6 +52,20 @@ def test_a_missing_package_is_said(textbench, monkeypatch, agent, package):
     assert dry.code == 2
     assert f"{agent} needs {package}: pip install" in dry.err
     assert textbench("run", "--agent", agent, *LAKE).err == dry.err
+
+
+def test_a_run_that_grows_is_estimated_by_what_each_agent_is_asked_with(textbench, monkeypatch):
+    """Its own prompts, its history and its reasoning count as they do where the episodes are planned."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    named = [f"{name}=openai:m" for name in ("plain", "brief", "thinks")]
+    own = ("brief.mode=direct", "brief.max_tokens=16", "thinks.history=4", "thinks.reasoning_tokens=1000")
+    words = [*(w for n in named for w in ("--agent", n)), *(w for one in own for w in ("--set", one))]
+    lake = ("--scenario", "frozen-lake", "--until", "0.2", "--episodes", "500", "--dry-run", "--json")
+    rows = {row["agent"]: row for row in json.loads(textbench("run", *words, *SERVER, *lake).out)["matchups"]}
+    assert rows["brief"]["prompt_tokens"] < rows["plain"]["prompt_tokens"] < rows["thinks"]["prompt_tokens"]
+    each = {name: row["completion_tokens"][0] / row["decisions"][0] for name, row in rows.items()}
+    assert each["brief"] == 16
+    assert each["thinks"] == each["plain"] + 1000
 
 
 def test_what_is_only_known_later_is_not_refused(textbench, workplace, monkeypatch):

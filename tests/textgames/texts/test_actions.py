@@ -29,7 +29,7 @@ R = UnreadableReason
     ],
 )
 def test_read(text: str, name: str) -> None:
-    assert parse_action(text, NAMES) == name
+    assert parse_action(text, NAMES) == parse_action(text, tuple(NAMES)) == name
 
 
 @pytest.mark.parametrize(

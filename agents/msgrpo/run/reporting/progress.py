@@ -130,7 +130,7 @@ class RunLog:
 
     def _write(self, record: dict[str, Any]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(_without_nan(record)) + "\n")
+            self._file.write(json.dumps(_finite(record), allow_nan=False) + "\n")
             self._file.flush()
         if self._trackers is not None:
             prefix, values = "train", record
@@ -228,11 +228,13 @@ def as_text(iteration: int, episode: Episode) -> str:
     return "\n".join([*lines, f"returns {episode.returns}, successes {episode.successes}", "", ""])
 
 
-def _without_nan(value: Any) -> Any:
-    """JSON has no NaN: the interval of a single episode becomes null."""
+def _finite(value: Any) -> Any:
+    """JSON has neither NaN nor infinity: the interval of a single episode becomes null."""
     if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _open_metrics(path: Path, first: int) -> TextIO:

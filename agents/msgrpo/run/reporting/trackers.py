@@ -74,7 +74,7 @@ def open_trackers(
         ConfigError: a tracker can't be started (no account, no network).
     """
     opened: dict[str, Any] = {}
-    for name in wanted(config):
+    for name in dict.fromkeys(config.trackers):
         try:
             opened[name] = _start(name, _arguments(name, config, out, first, quiet))
             if name != "tensorboard" or first == 0:  # TensorBoard would show every resume as one more experiment
@@ -85,18 +85,13 @@ def open_trackers(
     return Trackers(opened, say)
 
 
-def wanted(config: MSGRPOConfig) -> tuple[str, ...]:
-    """The names of the trackers, each once."""
-    return tuple(dict.fromkeys([*(["tensorboard"] if config.tensorboard else []), *config.trackers]))
-
-
 def check_trackers(config: MSGRPOConfig) -> None:
     """Say before a model is loaded that a tracker's package isn't installed.
 
     Raises:
         ModuleNotFoundError: the message has the command.
     """
-    for name in wanted(config):
+    for name in config.trackers:
         if find_spec(name) is None and not (name == "tensorboard" and find_spec("tensorboardX")):
             raise _not_installed(name)
 

@@ -50,7 +50,7 @@ def test_config_is_frozen() -> None:
 @pytest.mark.parametrize("documented", [False, True])
 def test_toml_round_trip(tmp_path: Path, documented: bool) -> None:
     config = MSGRPOConfig(
-        scenarios=("snake", "frozen-lake"), learning_rate=3e-5, model='a "b"\\c\t\x7f', tensorboard=True
+        scenarios=("snake", "frozen-lake"), learning_rate=3e-5, model='a "b"\\c\t\x7f', rollback=False
     )
     path = tmp_path / "run.toml"
     path.write_text(config.to_toml(documented=documented), encoding="utf-8")
@@ -60,8 +60,8 @@ def test_toml_round_trip(tmp_path: Path, documented: bool) -> None:
 def test_flat_files_and_overrides(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text('groups = 4\nscenarios = ["snake"]\n[update]\nlearning_rate = 1e-4\n')
-    config = MSGRPOConfig.from_toml(path, ["groups=8", "out=runs/x", "tensorboard=true", 'scenarios=["a","b"]'])
-    assert (config.groups, config.out, config.tensorboard, config.learning_rate) == (8, "runs/x", True, 1e-4)
+    config = MSGRPOConfig.from_toml(path, ["groups=8", "out=runs/x", "rollback=false", 'scenarios=["a","b"]'])
+    assert (config.groups, config.out, config.rollback, config.learning_rate) == (8, "runs/x", False, 1e-4)
     assert config.scenarios == ("a", "b")
 
 

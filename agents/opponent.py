@@ -1,0 +1,33 @@
+"""Any player inside a Gymnasium environment: ``gym.make(id, opponents=agents.opponent("planner"))``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agents.load import load_agent
+from agents.turn import Policy, TurnRequest, request_in
+from textgames.environments.opponents import OpponentTurn, Together
+
+
+def opponent(player: str | Policy, **options: Any) -> Together:
+    """A player for the ``opponents`` of an environment; a batch of games asks it once for all of them.
+
+    It has no history of the episode, and draws what it draws from the environment's generator.
+
+    Args:
+        player: a policy, or a spec as :func:`agents.load_agent` takes it.
+        **options: of the spec.
+
+    Raises:
+        ValueError, TypeError, ModuleNotFoundError: as :func:`agents.load_agent` raises them.
+    """
+    policy = load_agent(player, **options) if isinstance(player, str) else player
+
+    def answer(turns: Sequence[OpponentTurn]) -> list[str]:
+        return [turn.response for turn in policy.act([_request(turn) for turn in turns])]
+
+    return Together(answer)
+
+
+def _request(turn: OpponentTurn) -> TurnRequest:
+    seed = tuple(int(number) for number in turn.rng.integers(2**32, size=2))
+    return request_in(turn.game, turn.state, turn.player, turn.steps_left, seed)

@@ -1,0 +1,38 @@
+"""Any player inside a Gymnasium environment."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agents
+import textgames  # noqa: F401 - registers the ids
+
+
+@pytest.mark.parametrize("name", ["TextKuhnPoker-v0", "TextWerewolf-v0"])
+def test_any_player_plays_inside(name: str) -> None:
+    """What it is asked with is what it is asked with in the loop, where actions can't be listed, too."""
+    env = gym.make(name, seat="player_0", opponents=agents.opponent("random"))
+    _, info = env.reset(seed=3)
+    over = False
+    while not over:
+        legal = info["legal_actions"]
+        _, _, terminated, truncated, info = env.step(str(legal[0]) if legal else "<action>wait</action>")
+        over = terminated or truncated
+
+
+def test_a_planner_inside_wins_what_can_be_won() -> None:
+    envs = gym.make_vec(
+        "TextNim-v0",
+        num_envs=4,
+        vectorization_mode="vector_entry_point",
+        seat="player_1",
+        opponents=agents.opponent("planner"),
+    )
+    rng, returns = np.random.default_rng(0), []
+    _, infos = envs.reset(seed=np.arange(4))
+    for _ in range(40):
+        answers = [str(rng.choice(legal)) if legal else "" for legal in infos["legal_actions"]]
+        _, rewards, terminated, _, infos = envs.step(answers)
+        returns += [float(reward) for reward, over in zip(rewards, terminated, strict=True) if over]
+    assert len(returns) > 10
+    assert np.mean(returns) < -0.8
