@@ -3,7 +3,6 @@
 The types are in ``benchmark.score.document``, the episodes in ``benchmark.show.episode_views``.
 """
 
-from collections.abc import Sequence
 
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
@@ -12,7 +11,7 @@ from benchmark.score.beside.skill import skill_rows
 from benchmark.score.comparing.by_protocol import protocol_rows
 from benchmark.score.comparing.comparison import board_family, compare_best
 from benchmark.score.comparing.pairs import meeting_rows, overall_pairs
-from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, ScoreView, SourceView, ViewDocument
+from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, SourceView, ViewDocument
 from benchmark.score.ladders.rows import ladder_rows
 from benchmark.score.overall import overall_rows, suite_rows
 from benchmark.score.references import References
@@ -55,7 +54,7 @@ def results_document(
         textbench_version=code_version()["version"],
         sources=[_source_view(results, index) for index in range(len(results.sources))],
         agents=[_agent_view(results, name) for name in agents],
-        scenarios=[_scenario_view(scenario, scores) for scenario in results.scenarios.values()],
+        scenarios=[_scenario_view(scenario) for scenario in results.scenarios.values()],
         scores=scores,
         overall=overall,
         overall_scenarios=overall_scenarios,
@@ -117,7 +116,7 @@ def _agent_view(results: ResultColumns, name: str) -> AgentView:
     )
 
 
-def _scenario_view(scenario: Scenario, scores: Sequence[ScoreView]) -> ScenarioView:
+def _scenario_view(scenario: Scenario) -> ScenarioView:
     game = scenario.game()
     return ScenarioView(
         name=scenario.name,

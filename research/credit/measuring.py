@@ -21,8 +21,9 @@ from benchmark.credit.gradients.episodes import EpisodeGradients, RowProducts, e
 from benchmark.credit.gradients.scores import ScoreModel
 from benchmark.credit.instrument import Instrument
 from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.players import load, policy_of
+from research.credit.players import policy_of
 from research.credit.settings import DrawMeasurement, Measurement, Study
+from research.jobs.bases import load
 from research.jobs.work import Report
 from textgames.scenarios import SCENARIOS
 

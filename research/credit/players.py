@@ -1,7 +1,6 @@
 """Models of a study as players that answer directly, and what they are worth."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,13 +51,6 @@ def played_elsewhere(policy: Any, scenarios: Sequence[str], episodes: int) -> di
         return {}
     results = evaluate({"trained": policy}, scenarios=list(scenarios), episodes=episodes, quiet=True)
     return {name: float(results.columns.cell("trained", name).returns()[1].mean()) for name in results.scenarios}
-
-
-def load(place: Path) -> tuple[Any, Any]:
-    """A model and its tokenizer."""
-    from agents.models.local.loading.load import load_model
-
-    return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
 
 
 def policy_of(model: Any, tokenizer: Any, temperature: float, name: str) -> Any:

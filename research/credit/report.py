@@ -32,7 +32,7 @@ from research.credit.tables import (
     thinking_table,
     tuning_table,
 )
-from research.jobs.report import Facts, whole_report
+from research.jobs.report import Facts, made_by, said_first, whole_report
 
 PREDICTORS = ("correlation", "sign_agreement", "mean_correlation", "gradient_cosine", "bias")
 """The instrument's figures that are asked whether they predict learning."""
@@ -117,7 +117,7 @@ def report_markdown(
         notes: what a reader must know; they come first.
     """
     pictures = pictured(plots)
-    parts = ["# Which credit is good, and does it pay?", _introduction(findings), *said_first(findings, notes)]
+    parts = ["# Which credit is good, and does it pay?", _introduction(findings), *said_first(findings, notes, "study")]
     parts += ["## What to use when", recommendation(findings)]
     if findings.drawn or findings.thinking:
         parts += ["## Draws by |advantage|", _STAGES_LEGEND, draws_by_stage(findings), pictures.get("draws.svg", "")]
@@ -151,14 +151,6 @@ def report_markdown(
 def pictured(plots: Sequence[tuple[str, str]]) -> dict[str, str]:
     """``{file name: the picture with its caption, as Markdown}``."""
     return {name: f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots}
-
-
-def said_first(findings: Made, notes: Sequence[str]) -> list[str]:
-    """What a reader must know before the figures: what is missing, and the notes."""
-    some, more = ", ".join(findings.missing[:6]), len(findings.missing) - 6
-    some += f" and {more} more" if more > 0 else ""
-    missing = f"**This study is not complete.** {len(findings.missing)} jobs have no result: {some}."
-    return [*([missing] if findings.missing else []), *(f"**Note.** {note}" for note in notes)]
 
 
 def _introduction(findings: Findings) -> str:
@@ -292,8 +284,7 @@ def how_done(findings: Made, facts: Facts, evaluated: float, own: Sequence[str] 
     """
     study = findings.study
     shown = ", ".join(f"{name} {value}" for name, value in study.msgrpo.items())
-    lines = [f"- done with textbench {code}" for code in findings.code]
-    lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
+    lines = made_by(findings, facts, "done")
     lines.append(f"- processor time of all jobs together: {duration(sum(findings.seconds.values()))}")
     lines.append(f"- all runs: {shown}; learning rate constant; evaluated at temperature {evaluated:g}")
     lines += own

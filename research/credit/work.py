@@ -8,30 +8,19 @@ import numpy as np
 
 from research.credit.games import OnGames
 from research.credit.jobs import StudyFolder, StudyJob
-from research.credit.players import examples_of, expected_return, load, played_elsewhere, policy_of
+from research.credit.players import examples_of, expected_return, played_elsewhere, policy_of
 from research.credit.settings import Study
+from research.jobs import bases
+from research.jobs.bases import load
 from research.jobs.work import Report, Work
 
 
 def make_base(job: StudyJob, study: OnGames, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """A small model that reads the game and answers directly, with little skill."""
-    from agents.tiny import pretrain, save
-
     recipe, place = study.recipe(job.game, job.run), folder.stage(job.game, "base", job.run)
-    shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
-    place.parent.mkdir(parents=True, exist_ok=True)
-    draft = pretrain(
-        recipe,
-        examples=examples_of(study, job.game, recipe),
-        on_progress=lambda progress: report(progress.step / progress.steps),
-        checkpoint=place.parent / "state.pt",
-    )
-    save(draft, place, command="textbench reproduce --config credit")
-    return {
-        "parameters": sum(p.numel() for p in draft.model.parameters()),
-        "recipe": recipe.as_data,
-        "losses": list(draft.losses),
-    }
+    examples = examples_of(study, job.game, recipe)
+    made = bases.make(recipe, place, report, "textbench reproduce --config credit", examples)
+    return {"parameters": bases.parameters(made.model), "recipe": recipe.as_data, "losses": list(made.losses)}
 
 
 def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:

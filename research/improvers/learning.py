@@ -66,8 +66,8 @@ def _train(study: Comparison, task: ImprovementTask, budget: int, rate: float) -
     from agents.msgrpo import MSGRPOConfig
     from agents.msgrpo.run.saving.keeper import save_model
     from agents.msgrpo.trajectories import prompts_of
-    from research.credit.players import load
     from research.credit.training import train
+    from research.jobs.bases import load
 
     model, tokenizer = load(Path(str(task.agent["spec"]).removeprefix("hf:")))
     prompts = card_of(model)
@@ -138,7 +138,7 @@ def _rows(name: str, folders: Sequence[Path], task: ImprovementTask, options: di
 def count_tokens(rows: Sequence[Row], model: Path) -> int:
     """The tokens of rows as a model reads them, each answer with the end of a sequence."""
     from agents.models.local.transformers import TransformersModel
-    from research.credit.players import load
+    from research.jobs.bases import load
 
     if not rows:
         return 0

@@ -17,7 +17,7 @@ from research.improvers.findings import (
 )
 from research.improvers.settings import TRAINER
 from research.jobs.pictures import COLOURS, figure_of, save, style
-from research.jobs.report import Facts, table, whole_report
+from research.jobs.report import Facts, said_first, table, whole_report
 
 CURVE = "regret.svg"
 
@@ -61,9 +61,7 @@ def report_markdown(
         seeds=max(map(len, findings.results.values()), default=0),
     )
     parts = ["# What makes a player better, at equal budgets of tokens", told]
-    if findings.missing:
-        parts.append(f"**This comparison is not complete.** {len(findings.missing)} jobs have no result.")
-    parts += [f"**Note.** {note}" for note in notes]
+    parts += said_first(findings, notes, "comparison")
     parts += [f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots]
     parts += ["## What to use when", *(_verdict(findings, game, rows) for game in study.games)]
     for game in study.games:

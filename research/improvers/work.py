@@ -13,6 +13,7 @@ from agents.turn import request_in
 from research.improvers.jobs import ComparedFolder, ComparedJob
 from research.improvers.playing import scored
 from research.improvers.settings import Comparison
+from research.jobs import bases
 from research.jobs.recipes import TUNING_SEED
 from research.jobs.work import Report, Work
 from textgames.scenarios import Scenario
@@ -20,24 +21,14 @@ from textgames.scenarios import Scenario
 
 def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
     """A small model that reads the game and its twin equally, and plays both as well as what it imitates."""
-    from agents.tiny import pretrain, save
-
     recipe, place = study.recipe(job.game), folder.path / job.name / "model"
-    shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
-    place.parent.mkdir(parents=True, exist_ok=True)
     examples = [
         example
         for part, twin in enumerate((False, True))
         for example in _demonstrated(study.scenario(job.game, twin=twin), study.skill, recipe, part)
     ]
-    made = pretrain(
-        recipe,
-        examples=examples,
-        on_progress=lambda progress: report(progress.step / progress.steps),
-        checkpoint=place.parent / "state.pt",
-    )
-    save(made, place, command="textbench reproduce --config improvers")
-    return {"parameters": sum(p.numel() for p in made.model.parameters()), "losses": list(made.losses)}
+    made = bases.make(recipe, place, report, "textbench reproduce --config improvers", examples)
+    return {"parameters": bases.parameters(made.model), "losses": list(made.losses)}
 
 
 def _demonstrated(scenario: Scenario, skill: float, recipe: Any, part: int) -> list[Any]:

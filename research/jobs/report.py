@@ -37,6 +37,22 @@ def clean(value: Any) -> Any:
     return value
 
 
+def said_first(findings: Any, notes: Sequence[str], what: str) -> list[str]:
+    """What a reader must know before the figures: which jobs of ``what`` have no result, and the notes."""
+    some, more = ", ".join(findings.missing[:6]), len(findings.missing) - 6
+    some += f" and {more} more" if more > 0 else ""
+    missing = f"**This {what} is not complete.** {len(findings.missing)} jobs have no result: {some}."
+    return [*([missing] if findings.missing else []), *(f"**Note.** {note}" for note in notes)]
+
+
+def made_by(findings: Any, facts: Facts, made: str = "made") -> list[str]:
+    """Which code did the jobs, and with what the report was written: the first lines of how it was done."""
+    lines = [f"- {made} with textbench {code}" for code in findings.code]
+    return lines + [
+        f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts
+    ]
+
+
 def whole_report(
     figures: Mapping[str, Any], findings: Any, seconds: float, facts: Facts, notes: Sequence[str], settings: Any
 ) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.common.clock import duration
 from benchmark.show.tables.figures import number
-from research.jobs.report import Facts, table, whole_report
+from research.jobs.report import Facts, made_by, table, whole_report
 from research.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
 from research.pretrained.settings import Arm
 
@@ -219,8 +219,7 @@ def _gpu_text(findings: Findings) -> str:
 
 
 def _method(findings: Findings, facts: Facts) -> str:
-    lines = [f"- made with textbench {code}" for code in findings.code]
-    lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
+    lines = made_by(findings, facts)
     lines.append(f"- time of all jobs together: {duration(findings.seconds)}")
     lines.append("- settings of every job lie beside its result (settings.json); report.json has all figures")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from agents.common.clock import duration
 from agents.common.intervals import Array, Estimate, mean_over_runs
 from benchmark.score.statistics import mean_estimate
 from benchmark.show.tables.figures import number
-from research.jobs.report import Facts, table, whole_report
+from research.jobs.report import Facts, made_by, said_first, table, whole_report
 from research.reproduce.claims import Claim, judge
 from research.reproduce.reproduction import Played, Reproduction
 from research.reproduce.settings import Experiment
@@ -82,11 +82,7 @@ def report_markdown(
         notes: what a reader must know, such as what was cut short; they come first.
     """
     parts = [f"# {experiment.title}", _introduction(results, experiment)]
-    if results.missing:
-        some, more = ", ".join(results.missing[:6]), len(results.missing) - 6
-        some += f" and {more} more" if more > 0 else ""
-        parts.append(f"**This reproduction is not complete.** {len(results.missing)} jobs have no result: {some}.")
-    parts += [*(f"**Note.** {note}" for note in notes)]
+    parts += said_first(results, notes, "reproduction")
     parts += ["## Claims", _claims_text(claims_of(results, experiment))]
     parts += [f"![{caption}]({name})" for name, caption in plots]
     if any(known.get("losses") for known in results.bases.values()):
@@ -251,8 +247,7 @@ def _controls_text(results: Reproduction) -> str:
 
 
 def _method(results: Reproduction, experiment: Experiment, facts: Facts) -> str:
-    lines = [f"- bases and runs made with textbench {code}" for code in results.code]
-    lines += [f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts]
+    lines = made_by(results, facts, "bases and runs made")
     lines.append(f"- time of all jobs together, one process each: {duration(sum(results.seconds.values()))}")
     lines.append(
         "- all settings are in report.json and in the recipe; the same seeds give the same runs on one machine"

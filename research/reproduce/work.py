@@ -11,6 +11,7 @@ from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.turn import Policy
 from benchmark.errors import UsageError
+from research.jobs import bases
 from research.jobs.work import Report, Work
 from research.reproduce.jobs import Job, ReproductionFolder
 from research.reproduce.settings import PROTOCOL, Experiment, recipe_of
@@ -28,26 +29,19 @@ KEPT_METRICS = ("iteration", "return", "success", "invalid_rate", "entropy", "gr
 def pretrain_base(job: Job, experiment: Experiment, folder: ReproductionFolder, report: Report) -> dict[str, Any]:
     """Make a base model, or take the one that its settings name."""
     place = folder.model(job.agent)
-    shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
     source = experiment.bases[job.agent].source
     if source:
+        shutil.rmtree(place, ignore_errors=True)  # of a process that was killed before it wrote its result
         shutil.copytree(source_folder(source), place)
         recipe_file = place / "recipe.json"
-        made: dict[str, Any] = json.loads(recipe_file.read_text("utf-8")) if recipe_file.exists() else {}
+        about: dict[str, Any] = json.loads(recipe_file.read_text("utf-8")) if recipe_file.exists() else {}
+        model, _ = bases.load(place)
     else:
-        from agents.tiny import pretrain, save
-
         recipe = recipe_of(experiment.pretraining_settings(job.agent))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = pretrain(
-            recipe,
-            on_progress=lambda progress: report(progress.step / progress.steps),
-            checkpoint=place.parent / "state.pt",
-        )
-        save(draft, place, command="textbench reproduce")
-        made = {"seconds": draft.seconds, "recipe": recipe.as_data, "losses": list(draft.losses)}
-    model, _ = _load(place)
-    return {"parameters": sum(p.numel() for p in model.parameters()), "source": source, **made}
+        made = bases.make(recipe, place, report, "textbench reproduce")
+        about = {"seconds": made.seconds, "recipe": recipe.as_data, "losses": list(made.losses)}
+        model = made.model
+    return {"parameters": bases.parameters(model), "source": source, **about}
 
 
 def source_folder(source: str) -> Path:
@@ -68,7 +62,7 @@ def train_run(job: Job, experiment: Experiment, folder: ReproductionFolder, repo
     """Train one run from the small base, going on from its own last checkpoint where there is one."""
     settings = experiment.training_settings(job.game, job.arm, job.seed) | {"threads": 1}
     out = folder.result_file(job.name).parent
-    return run_training(out, settings, job.game, lambda: _load(folder.model("small")), report)
+    return run_training(out, settings, job.game, lambda: bases.load(folder.model("small")), report)
 
 
 def run_training(
@@ -117,12 +111,6 @@ def run_training(
     }
 
 
-def _load(place: Path) -> tuple[Any, Any]:
-    from agents.models.local.loading.load import load_model
-
-    return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
-
-
 def policy_of(agent: str, experiment: Experiment, folder: ReproductionFolder) -> Policy:
     """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
     from agents.load import load_agent
@@ -135,7 +123,7 @@ def policy_of(agent: str, experiment: Experiment, folder: ReproductionFolder) ->
 
     if agent in experiment.reference_agents:
         return load_agent(agent)
-    model, tokenizer = _load(folder.model(agent))
+    model, tokenizer = bases.load(folder.model(agent))
     settings = experiment.msgrpo
     decoding = Decoding(
         temperature=experiment.temperature, max_tokens=int(settings.get("max_response_tokens", Decoding().max_tokens))

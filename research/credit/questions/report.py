@@ -15,8 +15,8 @@ from research.credit.questions.answers import (
     staleness,
 )
 from research.credit.questions.findings import Asked
-from research.credit.report import how_done, pictured, said_first
-from research.jobs.report import Facts, table, whole_report
+from research.credit.report import how_done, pictured
+from research.jobs.report import Facts, said_first, table, whole_report
 
 
 def report_data(findings: Asked, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def report_markdown(
     findings: Asked, facts: Facts, *, plots: Sequence[tuple[str, str]] = (), notes: Sequence[str] = ()
 ) -> str:
     """The report for people."""
-    parts = ["# What else an exact gradient decides", *said_first(findings, notes)]
+    parts = ["# What else an exact gradient decides", *said_first(findings, notes, "study")]
     parts += [*_answered(findings, pictured(plots)), "## How it was done"]
     parts.append(how_done(findings, facts, findings.study.temperature))
     return "\n\n".join(part for part in parts if part) + "\n"

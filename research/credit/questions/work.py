@@ -9,12 +9,13 @@ from benchmark.credit.batches import Setting
 from benchmark.credit.exact.truth import Truth
 from benchmark.credit.gradients.scores import ScoreModel
 from research.credit.jobs import StudyFolder
-from research.credit.players import examples_of, load, policy_of
+from research.credit.players import examples_of, policy_of
 from research.credit.questions.jobs import AskJob
 from research.credit.questions.measures import FewStarts, group_sizes, parts_of, staleness, standing, truth_of
 from research.credit.questions.settings import Questions
 from research.credit.settings import STAGES
 from research.credit.training import train
+from research.jobs.bases import load
 from research.jobs.work import Report
 
 

@@ -30,9 +30,9 @@ def test_play_and_rollouts_and_updates_count_a_decision_alike(base: dict[str, An
     from agents.models.base import Decoding
     from benchmark.improve.methods.offline import recorded
     from benchmark.improve.prompts import prompt_map_of
-    from research.credit.players import load
     from research.credit.training import CountingEngine
     from research.improvers.learning import count_tokens, task_of
+    from research.jobs.bases import load
 
     task = task_of(base, GAME, 0, tmp_path / "task", lambda line: None)
     played = task.play(base, task.seeds(4), resample=1)
