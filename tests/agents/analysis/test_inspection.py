@@ -26,7 +26,7 @@ class Mostly:
 
 
 # the last two list no actions
-@pytest.mark.parametrize("scenario", ["frozen-lake", "mastermind", "word-guess"])
+@pytest.mark.parametrize("scenario", ["frozen-lake", "mastermind", pytest.param("word-guess", marks=pytest.mark.slow)])
 def test_planner_does_nothing_wrong(scenario: str) -> None:
     inspection = inspect_episode(load_agent("planner"), scenario, SCENARIOS[scenario].seed(0), samples=2)
     assert inspection.value_source == "exact"

@@ -104,7 +104,7 @@ def test_gradients_on_the_same_episodes_are_those_of_the_trainer(minimal: Any, t
         torch.testing.assert_close(parameter.grad, mine[name], rtol=0, atol=1e-5 * largest, msg=name)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_learns_the_small_lake(minimal: Any, tiny: Any) -> None:
     model, tokenizer = tiny
     cool = replace(minimal.Settings(), temperature=0.5)

@@ -130,6 +130,7 @@ def test_a_true_entry_is_accepted(entry: Path) -> None:
     assert check_entry(entry).problems == []
 
 
+@pytest.mark.slow
 def test_an_entry_of_other_responses_is_refused(entry: Path, tmp_path: Path) -> None:
     """All that a replay needs is left as it was: the actions are the stored ones, said in other words."""
     folder = Path(shutil.copytree(entry, tmp_path / NAME))

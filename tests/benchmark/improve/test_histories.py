@@ -50,6 +50,7 @@ def test_who_heeds_histories_gains_by_them(improve, top, returns):
     assert [line.removeprefix("Return: ") for line in opening.splitlines() if line.startswith("Return")] == returns
 
 
+@pytest.mark.slow
 def test_who_does_not_heed_them_stays_as_he_was(improve):
     told = improve("heeding", "--set", "told=2")
     assert told["after"][0]["success_rate"]["value"] == 0

@@ -88,7 +88,8 @@ def test_a_damaged_file_of_what_was_spent_is_one_sentence(tmp_path, damaged):
 
 
 @pytest.mark.parametrize(
-    ("agent", "unit", "most"), [("random", "calls", 30), ("random", "calls", 1), ("tiny", "tokens", 1500)]
+    ("agent", "unit", "most"),
+    [("random", "calls", 30), ("random", "calls", 1), pytest.param("tiny", "tokens", 1500, marks=pytest.mark.slow)],
 )
 def test_a_play_stops_where_the_budget_is_spent_and_a_second_call_plays_no_more(workplace, agent, unit, most):
     """Also what went into unfinished episodes is spent: else every further call would spend as much again."""

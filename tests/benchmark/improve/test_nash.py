@@ -39,6 +39,7 @@ def test_what_has_no_equilibrium_to_be_computed_is_refused(tmp_path, agent, scen
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.slow
 def test_what_is_taught_of_leduc_poker_is_the_equilibrium_of_a_table_and_nothing_where_play_never_leads():
     scenario = find_scenario("leduc-poker", "learn")
     tree = expand(scenario.game(), scenario.horizon)

@@ -51,7 +51,7 @@ def test_lists_and_doctor_say_what_a_model_reads(name: str) -> None:
     assert "alone" not in kinds["hf:PATH_OR_REPO"]
 
 
-@pytest.mark.parametrize("scenario", ["kuhn-poker", "frozen-lake"])
+@pytest.mark.parametrize("scenario", [pytest.param("kuhn-poker", marks=pytest.mark.slow), "frozen-lake"])
 def test_commands_of_a_single_agent_say_it_too(textbench, scenario):
     """They ask for long before they print anything, and what they then print is of answers that can't be read."""
     pytest.importorskip("torch")

@@ -254,6 +254,7 @@ def several(textbench, several_once):
     return tuple(protocols)
 
 
+@pytest.mark.slow
 def test_boards_never_rank_protocols_together(textbench, several):
     document = json.loads(textbench("leaderboard", *several, "--json").out)
     groups = {}

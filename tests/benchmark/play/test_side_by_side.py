@@ -21,6 +21,7 @@ def returns(folder: str, agent: str) -> dict[int, float]:
     return {one["seed"]: one["returns"]["player_0"] for one in records if one["agents"]["player_0"] == agent}
 
 
+@pytest.mark.slow
 def test_every_agent_stands_beside_itself(textbench):
     done = textbench(*COMMAND, *GAMES, "--protocols", "forfeit, random,retry:2,unlisted", "--json")
     assert done.code == 0, done.err

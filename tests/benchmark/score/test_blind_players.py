@@ -78,6 +78,7 @@ def test_a_mute_player_is_the_random_one(workplace):
     assert rows["planner"]["normalized"]["value"] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_a_mute_player_is_last_overall_and_told_so(workplace):
     agents = [Says("mute", ""), "random", "blind", "greedy"]
     results = benchmark.evaluate(agents, scenarios=["frozen-lake", "snake"], episodes=25, quiet=True)

@@ -77,6 +77,7 @@ def test_every_eval_evers_schema_takes_it(textbench: Any, played: dict[tuple[str
     assert [one.read_bytes() for one in Path("eee").rglob("*.json")] == [before]  # the same results, the same file
 
 
+@pytest.mark.slow
 def test_the_level_of_the_intervals_of_a_run_that_looked_twice(textbench: Any, workplace: Path) -> None:
     about: dict[str, Any] = {"scenarios": ["bandit"], "quiet": True}
     looked = benchmark.evaluate({"down": policy()}, episodes=60, until=0.9, out="u", **about)

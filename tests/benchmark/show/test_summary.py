@@ -56,6 +56,7 @@ def test_the_default_run_ends_in_twelve_lines_that_say_what_the_figures_mean(tex
     assert "luck z" in textbench("run", "--agent", "random", "--scenario", "frozen-lake-slippery", "--stats").out
 
 
+@pytest.mark.slow
 def test_many_agents_and_a_narrow_terminal_make_no_more_lines():
     many = {f"agent {number} with a name that goes on and on": [number / 20] * 9 for number in range(20)}
     for scenarios in (PAPER, ("snake",)):

@@ -91,6 +91,7 @@ def test_the_report_has_the_curve_and_no_other_prediction(study: Study) -> None:
     assert "this design can't tell" not in text
 
 
+@pytest.mark.slow
 def test_the_picture_takes_a_game_with_a_single_run(study: Study, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     found = findings(study, rtg=0.5)

@@ -297,6 +297,7 @@ def test_a_training_takes_twins_by_their_names() -> None:
     assert EpisodeTask.of("frozen-lake", 5, twin=3).kwargs["twin"] == 3
 
 
+@pytest.mark.slow
 def test_a_digest_tells_whether_a_twin_is_told_in_other_words():
     """A further story changes those twins that it falls to, and a changed word those of its story."""
     data = tomllib.loads((VOCABULARIES / "nim.toml").read_text())

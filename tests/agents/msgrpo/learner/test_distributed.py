@@ -75,17 +75,21 @@ def test_two_processes_equal_one(kind: str, tmp_path: Path, tokenizer: Any, make
     assert (saved / "model.safetensors").is_file()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
-        {"surrogate": "nft"},
-        {"surrogate": "p3o", "minibatches": 1, "update_passes": 2, "episode_sampling": "off",
-         "loss_normalizer": "episode", "method_settings": {"surrogate": {"p3o": {"off_policy": True}}}},
-        {"surrogate": "llds", "loss_normalizer": "response",
-         "method_settings": {"surrogate": {"llds": {"base": "gspo"}}}},
+        pytest.param({"surrogate": "nft"}, id="numbers-per-row", marks=pytest.mark.slow),
+        pytest.param(
+            {"surrogate": "p3o", "minibatches": 1, "update_passes": 2, "episode_sampling": "off",
+             "loss_normalizer": "episode", "method_settings": {"surrogate": {"p3o": {"off_policy": True}}}},
+            id="looks-at-every-step", marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            {"surrogate": "llds", "loss_normalizer": "response",
+             "method_settings": {"surrogate": {"llds": {"base": "gspo"}}}},
+            id="adds-a-term", marks=pytest.mark.nightly,
+        ),
     ],
-    ids=["numbers-per-row", "looks-at-every-step", "adds-a-term"],
 )  # fmt: skip
 def test_surrogates_that_know_more_of_rows_are_the_same_in_two_processes(
     changes: dict[str, Any], tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str

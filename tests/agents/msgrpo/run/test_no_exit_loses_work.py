@@ -83,6 +83,7 @@ def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(
     assert all(same(*pair) for pair in zip(metrics_in(run), metrics_in(tmp_path / "whole"), strict=True))
 
 
+@pytest.mark.slow
 def test_a_polite_kill_within_this_process_saves_the_run(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -332,6 +333,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_model_is_loaded(
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_other_refusals_of_the_operating_system_are_sentences(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,7 @@ def profile(*folders: Path) -> dict[tuple[str, str], Any]:
     return {(row["agent"], row["scenario"]): row for row in rows}
 
 
+@pytest.mark.slow
 def test_who_loses_nothing_has_no_row_and_greedy_loses_where_it_errs(folder: Path) -> None:
     rows = profile(folder)
     assert {agent for agent, _ in rows} == {"random", "greedy"}

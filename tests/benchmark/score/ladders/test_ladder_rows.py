@@ -63,6 +63,7 @@ def rows_of(results: benchmark.Results, ladder: str) -> dict[str, dict[str, Any]
     return {row["agent"]: dict(row) for row in rows if row["scenario"] == ladder}
 
 
+@pytest.mark.slow
 def test_everybody_is_where_they_belong(results: benchmark.Results) -> None:
     for ladder in ("frozen-lake",):
         rows = rows_of(results, ladder)

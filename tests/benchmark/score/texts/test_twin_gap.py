@@ -164,6 +164,7 @@ def test_three_seeds_say_that_a_gap_is_hardly_known(tmp_path: Path, scenario: st
         assert not row["above_zero"]
 
 
+@pytest.mark.slow
 def test_what_was_lost_where_the_story_changed_a_move_is_told(workplace: Path) -> None:
     players = {"misled": Misled(), "memoriser": Memoriser(), "planner": "planner"}
     scenarios = ["frozen-lake", "kuhn-poker"]

@@ -88,6 +88,7 @@ def returns(path: Path, agent: str) -> list[tuple[str, int, float]]:
     return sorted((record["scenario"], record["seed"], record["returns"]["player_0"]) for record in found)
 
 
+@pytest.mark.slow
 def test_other_samples_are_of_the_same_starts_and_chances(runs: list[Path]) -> None:
     first, again, other = runs
     assert returns(first, "random") == returns(again, "random") != returns(other, "random")

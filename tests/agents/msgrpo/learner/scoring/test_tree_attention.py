@@ -163,6 +163,7 @@ def test_what_cannot_be_is_said(make_llama: Any) -> None:
         MSGRPOConfig(attention="flex_attention", packing="rows")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_computes_something_else_is_given_up(make_llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make_llama(V)
     tree_attention.register()
