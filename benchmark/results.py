@@ -147,7 +147,7 @@ class Results:
         rows = compare(replace(columns, scenarios=keep), wanted)
         ratings = [row for row in rating_rows(columns) if row["agent"] in wanted and row["scenario"] in keep]
         if not rows and not ratings:
-            several = len({(one.protocol, one.moves) for one in columns.scenarios.values()}) > 1
+            several = len({one.rules for one in columns.scenarios.values()}) > 1
             alike = ", played by the same protocol" if several else ""
             raise UsageError(f"these agents have no two scored episodes with equal seeds in any scenario{alike}")
         return Comparison(rows, ratings)

@@ -87,6 +87,11 @@ class Scenario(NamedTuple):
         return self.first_seed + episode
 
     @property
+    def rules(self) -> tuple[str, str]:
+        """The protocol, and whether prompts list the moves: scores are compared among those that have both alike."""
+        return self.protocol, self.moves
+
+    @property
     def twin_number(self) -> int:
         """Which twin of its game is played (:mod:`textgames.twins`); 0 for the game itself."""
         return int(self.kwargs.get(TWIN, 0))

@@ -32,7 +32,7 @@ from benchmark.score.scores import (
     rank,
     to_view,
 )
-from textgames.scenarios import ABOUT_SUITES, SUITES, Scenario
+from textgames.scenarios import ABOUT_SUITES, SUITES
 
 CLEARLY = 0.99
 """The level of the interval that must lie below 0 for a score to be below it beyond chance. It is above the usual one,
@@ -55,13 +55,13 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
         if (not one.twin_number or one.plain_name not in results.scenarios)
         and (not one.level_number or (rungs[one.ladder_name] == 1 and one.ladder_name not in results.scenarios))
     ]
-    shared = [one.name for one in once if is_shared(results, one.name) and _rules(one) == protocol]
+    shared = [one.name for one in once if is_shared(results, one.name) and one.rules == protocol]
     return list(PAPER_SCENARIOS) if set(PAPER_SCENARIOS) <= set(shared) else shared
 
 
 def is_shared(results: ResultColumns, scenario: str) -> bool:
     """Whether more than half of the agents were to play a scenario, of those who play by its protocol."""
-    players = _agents_by_protocol(results)[_rules(results.scenarios[scenario])]
+    players = _agents_by_protocol(results)[results.scenarios[scenario].rules]
     return 2 * sum((agent, scenario) in results.cells for agent in players) > len(players)
 
 
@@ -76,14 +76,10 @@ def _agents_by_protocol(results: ResultColumns) -> dict[tuple[str, str], set[str
     """``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
     found: dict[tuple[str, str], set[str]] = {}
     for scenario in results.scenarios.values():
-        found.setdefault(_rules(scenario), set())
+        found.setdefault(scenario.rules, set())
     for agent, name in results.cells:
-        found[_rules(results.scenarios[name])].add(agent)
+        found[results.scenarios[name].rules].add(agent)
     return found
-
-
-def _rules(scenario: Scenario) -> tuple[str, str]:
-    return scenario.protocol, scenario.moves
 
 
 def game_weights(results: ResultColumns, names: Sequence[str]) -> dict[str, float]:

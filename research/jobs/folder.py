@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from agents.common.locking import strangers
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import write_atomically
 
@@ -73,10 +74,9 @@ class Folder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             if not file.exists():
-                strangers = sorted(entry.name for entry in self.path.iterdir())
-                if strangers:
+                if found := strangers(self.path, SETTINGS_NAME):
                     raise UsageError(
-                        f"{self.path} isn't empty (it holds {strangers[0]!r}) and isn't a reproduction; choose "
+                        f"{self.path} isn't empty (it holds {found[0]!r}) and isn't a reproduction; choose "
                         "another --out"
                     )
                 self._write_settings(experiment)

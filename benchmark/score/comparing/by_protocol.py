@@ -13,7 +13,6 @@ from benchmark.score.comparing.protocols import label, plain_name, told
 from benchmark.score.document import ProtocolView, ScoreView
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import ranked_by, to_view
-from textgames.scenarios import Scenario
 
 
 def protocol_rows(results: ResultColumns, scores: Sequence[ScoreView]) -> list[ProtocolView]:
@@ -28,7 +27,7 @@ def protocol_rows(results: ResultColumns, scores: Sequence[ScoreView]) -> list[P
                 if agent == name and scenario in solo:
                     played.setdefault(plain_name(scenario), []).append((agent, scenario))
         for plain, keys in played.items():
-            first, *others = sorted(keys, key=lambda key: bool(label(*_rules(results.scenarios[key[1]]))))
+            first, *others = sorted(keys, key=lambda key: bool(label(*results.scenarios[key[1]].rules)))
             others = [key for key in others if _same_game(results, first[1], key[1])]
             shown = (first, *others) if others else ()
             rows += [_row(results, by_name[key], plain, key, first) for key in shown]
@@ -47,14 +46,10 @@ def _same_agents(results: ResultColumns) -> list[list[str]]:
     return [names for _, names in found if len(names) > 1]
 
 
-def _rules(scenario: Scenario) -> tuple[str, str]:
-    return scenario.protocol, scenario.moves
-
-
 def _same_game(results: ResultColumns, a: str, b: str) -> bool:
     """Whether two scenarios differ in their protocols, and in nothing else that decides an episode."""
     first, second = results.scenarios[a], results.scenarios[b]
-    if _rules(first) == _rules(second):
+    if first.rules == second.rules:
         return False
     about: dict[str, Any] = {"name": "", "protocol": "", "moves": "", "training": False}
     return first._replace(**about) == second._replace(**about)
