@@ -22,21 +22,26 @@ class Wrapper(NamedTuple):
         description: what it does, in one line.
         players: how many players are inside.
         more: how many there may be besides.
+        tells_more: whether the player whose answer it gives was told more than what a player alone is asked with.
     """
 
     path: str
     description: str
     players: int = 1
     more: int = 0
+    tells_more: bool = False
 
 
 WRAPPERS = {
     "search": Wrapper("agents.wrappers.search:SearchPolicy", "the best of an agent's proposals by a value"),
-    "advised": Wrapper("agents.wrappers.advised:AdvisedPolicy", "an agent that reads another's advice", players=2),
+    "advised": Wrapper(
+        "agents.wrappers.advised:AdvisedPolicy", "an agent that reads another's advice", 2, tells_more=True
+    ),
     "imagine": Wrapper(
         "agents.wrappers.imagine:ImaginePolicy",
         "an agent that sees what its answer leads to",
         players=2,
+        tells_more=True,
     ),
     "masked": Wrapper("agents.wrappers.masked:MaskedPolicy", "an agent kept to what a program allows"),
     "router": Wrapper("agents.wrappers.router:RouterPolicy", "one of two agents for each decision", 2, 1),
@@ -107,6 +112,12 @@ def with_innermost(spec: str, of: Callable[[str], str]) -> str:
 def models_inside(spec: str) -> list[tuple[Provider, str]]:
     """The provider and the name of every language model that a spec ends in; nothing for other players."""
     return [found for one in innermost(spec) if (found := find_model(one)) is not None]
+
+
+def told_more(spec: str) -> bool:
+    """Whether an answer of a spec's player may follow from more than what a player alone is asked with."""
+    wrapped = wrapped_in(spec)
+    return wrapped is not None and (WRAPPERS[wrapped.name].tells_more or any(map(told_more, wrapped.inside)))
 
 
 def wrapper(name: str) -> Any:

@@ -132,4 +132,4 @@ class SpendingMeter:
         spent = asdict(self.spent)
         for name, limit in asdict(self.budget).items():
             if limit is not None and spent[name] >= limit:
-                raise BudgetSpentError(f"the budget is spent: {spent[name]:,.6g} of {limit:,.6g} {name}")
+                raise BudgetSpentError(f"the budget is spent: {spent[name]:,.0f} of {limit:,.10g} {name}")

@@ -103,15 +103,19 @@ class Improvement:
             raise UsageError(f"{self.out} isn't empty (it holds {others[0]!r}): choose another --out")
 
     def _take(self, asked: Mapping[str, Any]) -> None:
-        """Begin the folder, or find it as a call with equal settings left it."""
+        """Begin the folder, or find it as a call with equal settings left it; until it is done, budgets may differ."""
         if not (self.out / ABOUT).exists():
             self._write({"improvement": asked})
             return
         before = self._about()["improvement"]
+        done = (self.out / AGENT_NAME).exists()
         for name, value in asked.items():
-            if before.get(name) != value:
-                title, old, new = innermost(name, before.get(name), value)
-                raise UsageError(f"{self.out} was made with {title} = {old!r}, now it is {new!r}: choose another --out")
+            if before.get(name) != value and (done or name != "budget"):
+                title, *values = innermost(name, before.get(name), value)
+                old, new = ("nothing" if each is None else repr(each) for each in values)
+                raise UsageError(f"{self.out} was made with {title} = {old}, now it is {new}: choose another --out")
+        if before != asked:
+            self._write({"improvement": asked})
 
     def _about(self) -> dict[str, Any]:
         file = self.out / ABOUT

@@ -17,6 +17,7 @@ from agents.analysis.inspection import TIE, best_actions
 from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
 from agents.prompt import PromptMap, as_text
 from agents.turn import Message, Prompt, TurnRequest, without_prefix
+from agents.wrappers import told_more
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
@@ -161,10 +162,15 @@ class Source:
 
     def _records(self) -> Iterator[tuple[Record, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
         """Every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""
-        for (path, manifest), names in zip(self._results.sources, self._results.names, strict=True):
+        for (path, manifest), known in zip(self._results.sources, self._results.names, strict=True):
+            odd = {card["name"]: why for card in manifest["agents"] if (why := _why_unknown_prompts(card)) is not None}
+            names = {agent: name for agent, name in known.items() if agent not in odd}
             maps = {card["name"]: self._prompt_map(card) for card in manifest["agents"] if card["name"] in names}
             for record in RunFolder(path, manifest).records():
-                if not set(record["agents"].values()) & set(names):
+                playing = set(record["agents"].values())
+                for agent in sorted(playing & set(known) & set(odd)):
+                    self.left_out[odd[agent]] += 1
+                if not playing & set(names):
                     continue
                 if record["error"] is not None:
                     self.left_out["they broke off with an error"] += 1
@@ -179,6 +185,22 @@ class Source:
             return PromptMap(self._mode, own.history_turns, own.texts)
         except ValueError as error:
             raise UsageError(f"{card['name']}: {error}") from None
+
+
+def _why_unknown_prompts(card: Mapping[str, Any]) -> str | None:
+    """Why nobody can say what an agent's answers were given to; ``None`` for most."""
+    if told_more(card["spec"]):
+        return f"{card['spec']} was told more than its records hold"
+    if len({json.dumps(own, sort_keys=True) for own in _prompt_maps(card["settings"])}) > 1:
+        return f"the players in {card['spec']} are asked with different prompts, and records don't say which was"
+    return None
+
+
+def _prompt_maps(settings: Mapping[str, Any]) -> Iterator[Any]:
+    """Those of an agent's models, also of the others inside a router."""
+    yield from [settings["prompt_map"]] if settings.get("prompt_map") else []
+    for other in settings.get("router", {}).get("others", ()):
+        yield from _prompt_maps(other)
 
 
 def _has_its_form(response: str, mode: str) -> bool:

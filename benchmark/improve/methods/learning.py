@@ -93,7 +93,10 @@ def own_play(
             folders.append(play.folder)
     except BudgetSpentError as spent:
         if needed and not folders:
-            raise UsageError(f"{spent}, and there is no play to learn from: give it more, or fewer episodes") from None
+            raise UsageError(
+                f"{spent}, before {episodes} episodes were played, which is what it learns from: the same command with "
+                "a larger budget goes on"
+            ) from None
         task.say(str(spent))
     return folders
 

@@ -66,3 +66,21 @@ def test_who_wins_such_meetings_is_the_better_one(tmp_path, said):
     assert before.mean == -after.mean < 0  # the same games, in which one wins what the other loses
     assert task.is_better(after, before)
     assert not task.is_better(before, after)
+
+
+def test_a_spent_budget_is_mended_by_a_larger_one_in_the_same_folder(textbench):
+    offline = ("improve", "offline", "--agent", "tiny", "--scenario", "frozen-lake", "--out", "o", "--eval-episodes", 1)
+    small = ("--set", "method=context", "--set", "episodes=6", "--set", "attempts=1")
+    done = textbench(*offline, *small, "--budget-calls", "20")
+    assert done.code == 2
+    assert "of 20 calls, before 6 episodes were played, which is what it learns from: the same command with" in done.err
+    (own,) = Path("o/plays").glob("own-1-*/episodes.jsonl")
+    played = own.read_text()
+    done = textbench(*offline, *small, "--budget-calls", "2000")
+    assert done.code == 0, done.err
+    assert own.read_text().startswith(played)
+    assert own.read_text().count("\n") == 6
+    assert (
+        "was made with budget, calls = 2000, now it is 3000"
+        in textbench(*offline, *small, "--budget-calls", "3000").err
+    )

@@ -256,3 +256,20 @@ def test_prompts_are_asked_without_the_prefix_of_responses_which_are_whole(textb
     assert [line["completion"] for line in lines] == [line["completion"] for line in exported(textbench, "without")]
     assert exported(textbench, "with", "--text")[0]["completion"].startswith("<think>")
     assert textbench("replay", "with", "--plain").code == 0
+
+
+def test_whose_prompts_records_do_not_hold_is_left_out_and_that_is_said(textbench):
+    """Advice isn't on record, and without it an answer to it would be one to another question."""
+    named = ("a=advised(tiny, planner)", "s=search(tiny)", "r=router(tiny, tiny-lake)")
+    agents = [word for one in named for word in ("--agent", one)]
+    lake = ("--scenario", "frozen-lake", "--episodes", "1", "--set", "r.route_by=loss", "--mode", "think")
+    assert textbench("run", *agents, *lake, "--out", "wrapped").code == 0
+    done = textbench("export", "wrapped", "--sft", "sft.jsonl")
+    assert {json.loads(line)["agent"] for line in Path("sft.jsonl").read_text().splitlines()} == {"s", "r"}
+    assert "1 episodes were left out: advised(tiny, planner) was told more than its records hold" in done.err
+    manifest = json.loads(Path("wrapped/manifest.json").read_text())
+    (card,) = [each for each in manifest["agents"] if each["name"] == "r"]
+    card["settings"]["router"]["others"][0]["prompt_map"]["mode"] = "direct"
+    Path("wrapped/manifest.json").write_text(json.dumps(manifest))
+    done = textbench("export", "wrapped", "--sft", "sft.jsonl")
+    assert "the players in router(tiny, tiny-lake) are asked with different prompts" in done.err
