@@ -302,7 +302,7 @@ class TrainingSettings:
         if self.episodes_drawn > self.episodes:
             raise ValueError(
                 f"episodes_drawn = {self.episodes_drawn}: an iteration has groups * group_size = {self.episodes} "
-                f"episodes; accepted: 0 (half of them) to {self.episodes}"
+                f"episodes; accepted: 1 to {self.episodes}, or 0 for half of however many they are"
             )
         if self.engine == "live" and (self.engine_urls or self.engine_options):
             name, value = next((n, v) for n in ("engine_urls", "engine_options") if (v := getattr(self, n)))

@@ -61,9 +61,9 @@ def test_a_folder_without_a_model_is_one_sentence(textbench, workplace):
 def test_a_hub_that_cannot_be_reached_is_one_line_at_once(tmp_path):
     pytest.importorskip("transformers")
     # nothing listens at the address; every file would be asked for six times, with waits in between
-    command = [sys.executable, "-m", "benchmark.cli", "run", "--agent", "hf:org/model", "--scenario", "frozen-lake"]
+    command = [sys.executable, "-m", "benchmark.cli", "run", "--agent", "hf:tinyy", "--scenario", "frozen-lake"]
     environment = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hub")}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=120)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "'org/model' isn't among the models downloaded before, and the Hugging Face hub can't be" in done.stderr
+    assert "'tinyy' (did you mean 'tiny'?) isn't among the models downloaded before, and the Hugging" in done.stderr

@@ -11,8 +11,9 @@ from agents.models.local.loading.adapters import base_of, of_a_base, put_on
 from agents.models.local.loading.card import LOADED_FROM
 from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.local.loading.places import find_place
-from agents.models.provider import model_folder
+from agents.models.provider import model_folder, providers
 from textgames.extras import install_command
+from textgames.names import did_you_mean
 
 _INSTALL = install_command("local")
 _FOR_BFLOAT16 = ("avx512_bf16", "amx_bf16", "avx10_2", "bf16", "sve_bf16")  # the last two: ARM's
@@ -63,6 +64,7 @@ def load_model(
     except OSError as error:
         if offline:
             of = "" if below is None else f", which the adapter {source!r} stands on,"
+            of = did_you_mean(base, [name for provider in providers().values() for name in provider.models]) + of
             raise ValueError(
                 f"{base!r}{of} isn't among the models downloaded before, and the Hugging Face hub can't be reached "
                 "from here: connect and try again, or name a folder that has the model, as in hf:./FOLDER"
