@@ -17,7 +17,7 @@ from benchmark.results import Results
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.score.results import read_columns
 from benchmark.seasons.plan import plan_played
-from textgames.scenarios import Scenario
+from textgames.scenarios import Scenario, known_scenario
 
 
 def evaluate(
@@ -119,6 +119,18 @@ def _checked(given: Mapping[str, Any]) -> RunOptions:
 
 
 def _texts(value: Any) -> tuple[Any, ...]:
-    """A name alone or several, always as a tuple; a scenario goes by its name. What is neither is refused as it is."""
-    several = isinstance(value, Iterable) and not isinstance(value, str | Scenario)
-    return tuple(one.name if isinstance(one, Scenario) else one for one in (value if several else [value]))
+    """A name alone or several, always as a tuple; a scenario goes by its name. What is neither is refused as it is.
+
+    Raises:
+        UsageError: a scenario that isn't the one of its name.
+    """
+    several = [value] if isinstance(value, str | Scenario) or not isinstance(value, Iterable) else value
+    named = []
+    for one in several:
+        if isinstance(one, Scenario) and known_scenario(one.name) != one:
+            raise UsageError(
+                f"{one.name!r} has been changed, and scenarios are played by their names: register the game with these "
+                "settings, and name it by its id, as in my_module:MyGame-v0"
+            )
+        named.append(one.name if isinstance(one, Scenario) else one)
+    return tuple(named)

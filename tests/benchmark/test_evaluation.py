@@ -16,6 +16,7 @@ from agents import LanguageAgentPolicy, ScriptedModel, Turn, load_agent
 from benchmark.runs.folder import RunFolder
 from tests.agents.openai_server import OpenAIServer
 from tests.benchmark.helpers import counted
+from textgames import SCENARIOS
 
 LAKE = {"scenarios": "frozen-lake", "quiet": True}
 
@@ -83,6 +84,7 @@ def test_the_same_call_goes_on_where_it_was_stopped(workplace):
         ({"agents": {"a": {"temperature": 1}}}, "an agent is a spec .* got {'temperature': 1}"),
         ({"agents": "random", "agent_options": 3}, "agent_options are {agent: {option: value}}, got 3"),
         ({"agents": "random", "scenarios": gym.make("TextSnake-v0")}, "scenarios must be a text, got <"),
+        ({"agents": "random", "scenarios": SCENARIOS["snake"]._replace(horizon=3)}, "'snake' has been changed"),
         ({"agents": {"a": {"spec": "random", "tmp": 1}}}, "no option of the agent 'a' \\(random\\) named 'tmp'"),
     ],
 )
@@ -90,6 +92,11 @@ def test_what_is_wrong_is_said_as_at_the_command_line(workplace, options, messag
     with pytest.raises(benchmark.UsageError, match=message):
         benchmark.evaluate(**{"quiet": True, **options})
     assert not list(workplace.iterdir())
+
+
+def test_a_scenario_may_be_given_as_it_is(workplace):
+    results = benchmark.evaluate("random", scenarios=SCENARIOS["snake"], episodes=1, quiet=True)
+    assert results.scenarios == ("snake",)
 
 
 def test_policies_and_specs_mix(workplace):
