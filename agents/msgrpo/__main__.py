@@ -14,11 +14,13 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.common.arguments import Parser
 from agents.common.files import refusal, replacing_folder
+from agents.common.progress import ProgressLines
 from agents.common.toml import to_toml
 from agents.models.provider import find_model
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -241,9 +243,10 @@ def _source(config: MSGRPOConfig) -> str:
             )
         # the same for every seed of a run, like any model one starts from
         recipe = _demonstrator(config) if config.model == "tiny-quick" else _legal_play(config)
-        print(f"making the base model in {folder}, about a minute", file=sys.stderr)
+        say = partial(print, file=sys.stderr)
+        say(f"making the base model in {folder}")
         try:
-            made = pretrain(recipe)
+            made = pretrain(recipe, on_progress=ProgressLines(say))
             with replacing_folder(folder) as draft:
                 save(made, draft)
         except ValueError as error:

@@ -19,6 +19,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from agents.common.files import replacing
+from agents.common.progress import Progress
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import CausalAttention, Packing
 from agents.tiny.data import Example, demonstrations, scenario_of, scenarios_of
@@ -39,15 +40,6 @@ class Tokens(NamedTuple):
 
     ids: list[int]
     prompt_length: int
-
-
-class Progress(NamedTuple):
-    """How far a training has come, for a progress display."""
-
-    step: int
-    steps: int
-    loss: float
-    seconds: float
 
 
 class Pretrained(NamedTuple):

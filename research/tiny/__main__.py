@@ -4,11 +4,13 @@ import argparse
 import shlex
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.common.files import check_writable, refusal, replacing_folder
 from agents.common.interrupt import kills_interrupt
+from agents.common.progress import ProgressLines
 from agents.tiny.data import scenarios_of
 from agents.tiny.recipe import Recipe
 from textgames.extras import install_command
@@ -53,20 +55,12 @@ def _make(options: argparse.Namespace, given: list[str]) -> int:
         print(f"error: {error.name} is not installed: {install_command('local')}", file=sys.stderr)
         return 2
 
-    def show(progress: imitation.Progress) -> None:
-        left = progress.seconds / progress.step * (progress.steps - progress.step)
-        print(
-            f"\rstep {progress.step}/{progress.steps}  loss {progress.loss:.3f}  {left:4.0f} s left ",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    print(f"demonstrating {recipe.examples:,} decisions on {', '.join(scenarios)}", file=sys.stderr)
+    say = partial(print, file=sys.stderr)
+    say(f"demonstrating {recipe.examples:,} decisions on {', '.join(scenarios)}")
     kept = options.out.with_name(options.out.name + ".partial")  # so that the same command goes on after a stop
     kept.parent.mkdir(parents=True, exist_ok=True)
     try:
-        made = imitation.pretrain(recipe, on_progress=None if options.quiet else show, checkpoint=kept)
+        made = imitation.pretrain(recipe, on_progress=None if options.quiet else ProgressLines(say), checkpoint=kept)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

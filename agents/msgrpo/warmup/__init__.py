@@ -3,7 +3,8 @@
 ``teacher -> demonstrate -> decisions -> imitate -> model``; the command is ``textbench warmup``.
 """
 
+from agents.common.progress import Progress
 from agents.msgrpo.warmup.demonstrations import demonstrate
-from agents.msgrpo.warmup.imitation import Imitation, Progress, TaughtDecision, imitate
+from agents.msgrpo.warmup.imitation import Imitation, TaughtDecision, imitate
 
 __all__ = ["Imitation", "Progress", "TaughtDecision", "demonstrate", "imitate"]

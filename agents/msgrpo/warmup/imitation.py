@@ -21,6 +21,7 @@ import torch
 
 from agents.common.files import replacing
 from agents.common.interrupt import uninterrupted
+from agents.common.progress import Progress
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DivergenceError
@@ -48,15 +49,6 @@ class TaughtDecision(NamedTuple):
     prompt: Prompt
     response: str
     weight: float = 1.0
-
-
-class Progress(NamedTuple):
-    """How far an imitation has come; ``loss`` is the latest optimiser step's, in nats per response token."""
-
-    step: int
-    steps: int
-    loss: float
-    seconds: float
 
 
 class Imitation(NamedTuple):

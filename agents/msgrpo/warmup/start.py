@@ -3,19 +3,19 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from time import monotonic
 from typing import Any, NamedTuple
 
 from agents.common.files import replacing
 from agents.common.interrupt import kills_interrupt
 from agents.common.locking import FolderLock, strangers
+from agents.common.progress import ProgressLines
 from agents.models.local.loading.card import card_of
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.saving.keeper import save_model
 from agents.msgrpo.trajectories import prompts_of
 from agents.msgrpo.warmup.demonstrations import demonstrate
-from agents.msgrpo.warmup.imitation import Progress, TaughtDecision, imitate
+from agents.msgrpo.warmup.imitation import TaughtDecision, imitate
 from agents.prompt import PromptMap
 
 ABOUT, CHECKPOINT = "warmup.json", "warmup.checkpoint"
@@ -24,7 +24,6 @@ ABOUT, CHECKPOINT = "warmup.json", "warmup.checkpoint"
 DECISIONS_PER_STEP = 16
 _HELD_OUT = 0.1  # of the decisions, and at least so many:
 _HELD_OUT_LEAST = 50
-_SECONDS_BETWEEN_LINES = 10.0
 
 
 class Teaching(NamedTuple):
@@ -145,7 +144,7 @@ def _make(
     with kills_interrupt():
         made_model = imitate(
             model, tokenizer, decisions, config,
-            held_out=kept_out, mixed=mixed, on_progress=_Lines(say), checkpoint=checkpoint,
+            held_out=kept_out, mixed=mixed, on_progress=ProgressLines(say), checkpoint=checkpoint,
         )  # fmt: skip
     save_model(made_model.model, tokenizer, prompt_map, out, made_model.model.state_dict())
     figures = {name: getattr(made_model, name) for name in made_model._fields if name not in ("model", "losses")}
@@ -169,22 +168,6 @@ def add_scores(out: Path, before: Sequence[Mapping[str, Any]], after: Sequence[M
     about["evaluation"] = {"before": before, "after": after}
     with replacing(out / ABOUT) as stream:
         stream.write(json.dumps(about, indent=1) + "\n")
-
-
-class _Lines:
-    """Tells of an imitation's progress, a line every few seconds."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._last, self._losses = say, monotonic(), list[float]()
-
-    def __call__(self, progress: Progress) -> None:
-        self._losses.append(progress.loss)
-        if monotonic() - self._last < _SECONDS_BETWEEN_LINES and progress.step < progress.steps:
-            return
-        mean = sum(self._losses) / len(self._losses)
-        self._losses, self._last = [], monotonic()
-        left = progress.seconds / progress.step * (progress.steps - progress.step)
-        self._say(f"step {progress.step}/{progress.steps}: loss {mean:.4f} a token, about {left:.0f} s left")
 
 
 def _settings(config: MSGRPOConfig) -> dict[str, Any]:
