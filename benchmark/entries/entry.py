@@ -140,6 +140,8 @@ def _check_complete(folder: RunFolder, plan: Plan, agent: str, terms: Terms) -> 
         whose = f" of {terms.season}" if terms.season else " or more"
         spec = next(card["spec"] for card in folder.manifest["agents"] if card["name"] == agent)
         anew = f"textbench run --agent {quote(agent if spec == agent else f'{agent}={spec}')}"
+        server = folder.manifest["settings"].get("base_url")
+        anew += f" --base-url {quote(server)}" if server else ""
         anew += f" --season {terms.season}" if terms.season else ""
         command = f"{resume_command(folder.path)} --episodes {terms.episodes}" if grows else anew
         raise UsageError(
