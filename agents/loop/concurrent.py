@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.asking import ask
 from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
@@ -135,7 +136,7 @@ class _Batcher:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
-                turns = await asyncio.to_thread(self._policy.act, [request for request, _ in batch])
+                turns = await asyncio.to_thread(ask, self._policy, [request for request, _ in batch])
                 outcomes = list(zip(batch, turns, strict=True))
             except Exception as error:  # noqa: BLE001 - raised where the turn is awaited
                 for _, future in batch:

@@ -4,12 +4,11 @@
 fine-tuner's rollouts are both this one function.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from inspect import iscoroutine
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
-from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.asking import ask
 from agents.loop.concurrent import concurrent_rollout
 from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
@@ -95,19 +94,6 @@ def _in_lock_step(
             yield episode.finish()
 
 
-def _check_list(policy: Policy, turns: Any) -> None:
-    """Name the form that is asked for where a policy of the user's returns something else than a list."""
-    if isinstance(turns, Sequence) and not isinstance(turns, str):
-        return
-    asynchronous = iscoroutine(turns)
-    if asynchronous:
-        turns.close()
-    raise TypeError(
-        f"{policy.name}.act returned a {type(turns).__name__}; accepted: a list, an agents.Turn(response) for every "
-        f"request{' (async def act_async(request) returns one)' * asynchronous}"
-    )
-
-
 def _answers(live: list[LiveEpisode]) -> list[dict[str, Turn]]:
     """Every episode's ``{player: turn}`` of one round; each policy is asked once, for everything it has to answer."""
     requests = [episode.requests() for episode in live]
@@ -118,13 +104,7 @@ def _answers(live: list[LiveEpisode]) -> list[dict[str, Turn]]:
             asked.setdefault(id(policy), (policy, []))[1].append((row, player, request))
     answers: dict[tuple[int, str], Turn] = {}
     for policy, questions in asked.values():
-        turns = policy.act([request for _, _, request in questions])
-        _check_list(policy, turns)
-        if len(turns) != len(questions):
-            raise RuntimeError(f"{policy.name} returned {len(turns)} turns for {len(questions)} requests")
-        if strange := [turn for turn in turns if not isinstance(turn, Turn)]:
-            name = type(strange[0]).__name__
-            raise TypeError(f"{policy.name} returned a {name}; accepted: agents.Turn(response) for every request")
+        turns = ask(policy, [request for _, _, request in questions])
         answers.update({(row, player): turn for (row, player, _), turn in zip(questions, turns, strict=True)})
     # in the players' order, and not in that of the policies, which depends on what else is live
     return [{player: answers[row, player] for player in asked_of} for row, asked_of in enumerate(requests)]

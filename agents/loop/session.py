@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.asking import ask
 from agents.loop.live import EnvironmentPool, LiveEpisode
 from agents.models.base import CLOSE_TAG
 from agents.models.reasoning import end_of_response
@@ -227,7 +228,7 @@ class EpisodeSession:
     def _answers_inside(self) -> dict[str, Turn]:
         """The turns of those inside who are asked in this round."""
         return {
-            player: self._inside[player].act([request])[0]
+            player: ask(self._inside[player], [request])[0]
             for player, request in self._asked.items()
             if player in self._inside
         }

@@ -323,7 +323,7 @@ def test_a_broken_local_player_among_served_ones_is_raised_too(monkeypatch):
             return []
 
     policies = {"player_0": LanguageAgentPolicy(Server()), "player_1": Lazy()}
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(RuntimeError, match="lazy returned 0 turns for 1 requests"):
         list(rollout(policies, [EpisodeTask.of("snake-duel", 1)]))
     with pytest.raises(RuntimeError, match="lazy returned 0 turns for 1 requests"):
         list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
@@ -338,7 +338,7 @@ def test_a_broken_local_player_among_served_ones_is_raised_too(monkeypatch):
         return []
 
     monkeypatch.setattr(Lazy, "act", act)
-    with pytest.raises(TypeError, match=r"a coroutine; .* \(async def act_async\(request\) returns one\)"):
+    with pytest.raises(TypeError, match=r"a coroutine; .* async def act_async\(request\)"):
         list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
     monkeypatch.setattr(Lazy, "act", lambda self, requests: ["up"] * len(requests))
     with pytest.raises(TypeError, match=r"lazy returned a str; accepted: agents\.Turn\(response\) for every request"):
