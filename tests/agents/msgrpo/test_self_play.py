@@ -225,7 +225,8 @@ def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trai
     assert first * 16 + second * (metrics["episodes"] - 16) == pytest.approx(metrics["return"] * metrics["episodes"])
 
 
-@pytest.mark.parametrize("game", [pytest.param("TestCorridor-v0", marks=pytest.mark.slow), "TestBidding-v0"])
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["TestCorridor-v0", "TestBidding-v0"])
 def test_a_group_filter_changes_whose_episodes_are_drawn_and_not_how_many(make_trainer: Any, game: str) -> None:
     drawn, kept = {}, {}
     for name in ("off", "nonzero", "starpo_s"):

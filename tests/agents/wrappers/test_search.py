@@ -150,6 +150,7 @@ def test_games_that_cant_be_ranked_so_are_refused(scenario: str, rank_by: str, m
         policy.check_game(game)
 
 
+@pytest.mark.slow
 def test_a_twin_is_searched_by_the_state_of_its_game() -> None:
     random = load_agent("random")
     assert returns(SearchPolicy(random, rank_by="exact"), "frozen-lake-twin-1", 20).mean() >= 0.4

@@ -36,9 +36,9 @@ def improve(server, textbench):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("top", "returns"),
-    [pytest.param(1, ["0", "1"], id="all", marks=pytest.mark.slow), pytest.param(0.25, ["1", "1"], id="filtered")],
+    ("top", "returns"), [pytest.param(1, ["0", "1"], id="all"), pytest.param(0.25, ["1", "1"], id="filtered")]
 )
 def test_who_heeds_histories_gains_by_them(improve, top, returns):
     told = improve("studying", "--set", "told=2", "--set", f"top={top}")

@@ -41,6 +41,7 @@ def test_every_way_of_asking_is_the_same_protocol(textbench, how):
     assert textbench("resume", "run", "--quiet").code == 0  # with nothing left to play
 
 
+@pytest.mark.slow
 def test_boards_never_mix_it_with_free_answers(textbench):
     for out, more in (("legal", ("--legal-only",)), ("free", ())):
         assert textbench(*PLAY, "--out", out, *more).code == 0

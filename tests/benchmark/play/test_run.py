@@ -316,7 +316,7 @@ def test_no_episode_is_begun_that_the_money_does_not_reach_for(textbench):
     assert f"{3 * each:.4f} USD spent" in textbench(*command, *limited).err
 
 
-@pytest.mark.parametrize("dollars", [0.1, 0.4])
+@pytest.mark.parametrize("dollars", [0.1, pytest.param(0.4, marks=pytest.mark.slow)])
 def test_short_episodes_that_finish_first_dont_make_others_begin_that_cant_be_finished(textbench, dollars):
     Path("prices.toml").write_text("[prices.Always]\ninput = 1.0\noutput = 10.0\n")
     command = ("run", *agent("Always"), "--scenario", "snake", "--episodes", 60, "--prices", "prices.toml")

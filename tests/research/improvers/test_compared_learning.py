@@ -25,6 +25,7 @@ def weights(agent: dict[str, Any]) -> Path:
     return Path(agent["spec"].removeprefix("hf:"))
 
 
+@pytest.mark.slow
 def test_play_and_rollouts_and_updates_count_a_decision_alike(base: dict[str, Any], tmp_path: Path) -> None:
     """An improver's play is counted from records, MS-GRPO's by its engine, updates by their rows."""
     from agents.models.base import Decoding

@@ -31,10 +31,8 @@ def made(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     return make
 
 
-@pytest.mark.parametrize(
-    ("rank", "weights"),
-    [(4, "adapter_model.safetensors"), pytest.param(0, "model.safetensors", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("rank", "weights"), [(4, "adapter_model.safetensors"), (0, "model.safetensors")])
 def test_the_folder_plays_and_is_trained_further_with_the_prompts_that_it_learnt(
     rank: int, weights: str, made: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -136,6 +136,7 @@ def test_what_cannot_be_read_loses_all_that_a_mute_player_loses(workplace: Path,
     assert row["kinds"]["unread"]["decisions"] == 1.0
 
 
+@pytest.mark.slow
 def test_it_is_worked_out_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = profile(folder)
     monkeypatch.setattr(move_losses, "replay", None)  # nothing is played again

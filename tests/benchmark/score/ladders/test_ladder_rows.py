@@ -127,6 +127,7 @@ def test_a_run_ends_in_the_levels(textbench: Any) -> None:
     assert "success" not in ran.out  # a mean over levels that nobody chose
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_as_if_it_had_never_stopped(textbench: Any) -> None:
     command = ("run", "--agent", "random", "--scenario", "frozen-lake", "--levels", "1-6", "--quiet")
     assert textbench(*command, "--episodes", 22, "--out", "whole").code == 0
