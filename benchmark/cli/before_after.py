@@ -56,5 +56,6 @@ def _say(before: Rows, after: Rows, output: "Output") -> None:
         told = [
             f"{called} {shown(old, key, form)} before, {shown(new, key, form)} after"
             for called, key, form in (("score", "normalized", ".2f"), ("success", "success_rate", ".0%"))
+            if key != "success_rate" or old[key] or new[key]  # else the game knows none
         ]
         output.say(f"{old['scenario']}, {old['episodes']} episodes each: {'; '.join(told)}")

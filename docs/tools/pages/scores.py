@@ -47,8 +47,8 @@ def collected(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: found[name] for name in SCENARIOS if name in found}
 
 
-def _rounded(estimate: Mapping[str, float | None]) -> dict[str, float | None]:
-    return {end: None if value is None else round(value, 6) for end, value in estimate.items()}
+def _rounded(estimate: Mapping[str, float | None] | None) -> dict[str, float | None] | None:
+    return estimate and {end: None if value is None else round(value, 6) for end, value in estimate.items()}
 
 
 @cache
