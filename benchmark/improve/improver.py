@@ -103,5 +103,6 @@ class ImprovementTask:
         with suppress(ValueError):  # of no known agent, which is said below, or of a folder
             if writer is not None and "base_url" in self.agent and "base_url" in options_taken(writer)[0]:
                 asked = {**asked, "base_url": self.agent["base_url"]}
+        questions = Questions(asked, self.out / CALLS_NAME, self.meter)
         self.say(f"{asked['spec']} writes{' for itself, as no writer is named' if writer is None else ''}")
-        return Questions(asked, self.out / CALLS_NAME, self.meter)
+        return questions

@@ -84,7 +84,7 @@ def test_an_opponent_of_ones_own_plays_inside() -> None:
     ("settings", "message"),
     [
         ({"seat": "player_7"}, "seat must be one of player_0, player_1, got 'player_7'"),
-        ({"opponents": "planner"}, "opponents must give player_1 'random' or a function"),
+        ({"opponents": "planner"}, "opponents must give player_1 'random', a player such as"),
         ({"opponents": {"player_0": "random"}}, "opponents must give player_1"),
         ({"opponents": None}, 'opponents="random"'),
     ],

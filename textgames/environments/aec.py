@@ -4,14 +4,13 @@ In a game in which players take turns, the environment's order is the game's. Wh
 one after the other, all in the state before the round; the round is played when the last of them has answered.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pettingzoo import AECEnv
 
 from textgames.environments.all_seats import AllSeats
 from textgames.environments.render import RENDER_MODES
 from textgames.tsmg import TSMG
-from textgames.twins.twin import Twin
 
 
 class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
@@ -22,13 +21,16 @@ class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pett
     happens.
     """
 
-    metadata: dict[str, Any] = {"name": "textgames_aec_v0", "render_modes": RENDER_MODES, "render_fps": 4}  # noqa: RUF012
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "textgames_aec_v0",
+        "render_modes": RENDER_MODES,
+        "render_fps": 4,
+        # PettingZoo's conversion asks everybody in every round; textgames.parallel_env(id) asks whose turn it is
+        "is_parallelizable": False,
+    }
 
     def __init__(self, game: str | type[TSMG[Any]] | TSMG[Any], **settings: Any) -> None:
         super().__init__(game, **settings)
-        # PettingZoo's conversion asks everybody in every round, up to the end
-        rules = type(self.game.original) if isinstance(self.game, Twin) else type(self.game)
-        self.metadata = {**self.metadata, "is_parallelizable": rules.to_move is TSMG.to_move}
         self._responses: dict[str, str] = {}
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
