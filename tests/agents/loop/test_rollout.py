@@ -196,7 +196,7 @@ def test_a_local_player_against_a_served_one_plays_the_same(expected):
 
 
 def test_over_a_real_server_too():
-    with OpenAIServer() as server:
+    with OpenAIServer(latency=0.002) as server:  # one that answers at once may never have two requests
         played = []
         for max_concurrency in (1, 16):
             policy = LanguageAgentPolicy(OpenAIModel("local", base_url=server.base_url))
