@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agents import load_agent
+from agents.common import progress
 from agents.common.locking import LOCK_NAME, FolderLock
 from agents.models.local.loading.card import Card, read_card
 from agents.msgrpo import ConfigError, MSGRPOConfig
@@ -63,9 +64,8 @@ def test_the_folder_plays_and_is_trained_further_with_the_prompts_that_it_learnt
 def test_the_same_call_goes_on_where_it_was_stopped_and_does_nothing_at_the_end(
     made: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agents.msgrpo.warmup import start
 
-    monkeypatch.setattr(start, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
 
     def interrupt(line: str) -> None:
         if line.startswith("step 2/3: "):
