@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.load import load_agent
+from agents.loop.asking import ask
 from agents.turn import Policy, TurnRequest, request_in
 from textgames.environments.opponents import OpponentTurn, Together
 
@@ -23,7 +24,7 @@ def opponent(player: str | Policy, **options: Any) -> Together:
     policy = load_agent(player, **options) if isinstance(player, str) else player
 
     def answer(turns: Sequence[OpponentTurn]) -> list[str]:
-        return [turn.response for turn in policy.act([_request(turn) for turn in turns])]
+        return [turn.response for turn in ask(policy, [_request(turn) for turn in turns])]
 
     return Together(answer)
 

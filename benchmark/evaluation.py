@@ -125,12 +125,13 @@ def _texts(value: Any) -> tuple[Any, ...]:
         UsageError: a scenario that isn't the one of its name.
     """
     several = [value] if isinstance(value, str | Scenario) or not isinstance(value, Iterable) else value
-    named = []
-    for one in several:
-        if isinstance(one, Scenario) and known_scenario(one.name) != one:
-            raise UsageError(
-                f"{one.name!r} has been changed, and scenarios are played by their names: register the game with these "
-                "settings, and name it by its id, as in my_module:MyGame-v0"
-            )
-        named.append(one.name if isinstance(one, Scenario) else one)
-    return tuple(named)
+    return tuple(_name_of(one) if isinstance(one, Scenario) else one for one in several)
+
+
+def _name_of(scenario: Scenario) -> str:
+    if known_scenario(scenario.name) != scenario:
+        raise UsageError(
+            f"{scenario.name!r} has been changed, and scenarios are played by their names: register the game with "
+            "these settings, and name it by its id, as in my_module:MyGame-v0"
+        )
+    return scenario.name

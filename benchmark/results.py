@@ -8,7 +8,7 @@ import shutil
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -51,11 +51,6 @@ def read_results(*folders: str | Path, agents: Sequence[str] = (), quiet: bool =
         if not isinstance(folder, str | Path):
             raise UsageError(f"folders are given one by one, as read_results('runs/a', 'runs/b'), got {folder!r}")
     return Results(read_columns(folders, (agents,) if isinstance(agents, str) else agents), quiet=quiet)
-
-
-def _opened(folders: Sequence[Path], agents: Sequence[str], stopped: str | None) -> "Results":
-    """Results in another process, which reads them where they lie."""
-    return Results(read_columns(folders, agents), stopped=stopped, quiet=True)
 
 
 class Results:
@@ -177,7 +172,7 @@ class Results:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._temporary:
             raise TypeError("the folder of these results goes with them: give them one by evaluate(..., out=FOLDER)")
-        return _opened, (self.folders, self.agents, self.stopped)
+        return partial(read_results, agents=self.agents, quiet=True), self.folders, {"stopped": self.stopped}
 
     def goes_with(self, folder: Path) -> None:
         """Remove a folder when nobody has these results any more, at the latest when the program ends."""

@@ -63,7 +63,7 @@ def own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:
 
 
 def sources_digest(paths: Iterable[Path]) -> str:
-    """A fingerprint of source files.
+    """A fingerprint of files, such as those of source code.
 
     Raises:
         OSError: one can't be read.

@@ -7,7 +7,7 @@
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -364,7 +364,10 @@ def _finish(folder: RunFolder, stopped: str | None, notices: Sequence[str], mete
         StorageError: the disk refused, and nothing had stopped the run.
     """
     finish_session(folder.manifest, stopped or "finished", notices)
-    with nullcontext() if stopped is None else suppress(StorageError):
-        if stopped is not None and (unrecorded := meter.unrecorded):
+    if stopped is None:
+        folder.write_manifest()
+        return
+    with suppress(StorageError):
+        if unrecorded := meter.unrecorded:
             folder.keep_unrecorded(unrecorded)
         folder.write_manifest()

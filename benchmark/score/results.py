@@ -231,7 +231,6 @@ def read_columns(
         folders = sorted(map(with_labels, folders), key=lambda folder: "labels" in folder.manifest)
     for folder in folders:
         _add_source(results, folder, frozenset(agents), told)
-        folder.path = folder.path.absolute()  # wherever the program goes, its results are read on from where they are
     named = {card["name"] for folder in folders for card in folder.manifest["agents"]}
     if unknown := [name for name in agents if name not in named | results.agents.keys()]:
         raise unknown_name("agent in these results", unknown[0], named)
@@ -256,7 +255,6 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
     luck = FolderLuck(folder, told)
     renamed = _rename_clashes(results, folder.path, folder.manifest)
     source = len(results.sources)
-    results.sources.append((folder.path.absolute(), folder.manifest))
     wanted = {name for name in renamed if not keep or name in keep or renamed[name] in keep}
     for card in folder.manifest["agents"]:
         if card["name"] in wanted:
@@ -293,6 +291,8 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
         one.keep()
     results.planned += plan.total
     results.source_complete.append(scored >= plan.total)
+    folder.path = folder.path.absolute()  # wherever the program goes, its results are read on from where they are
+    results.sources.append((folder.path, folder.manifest))
 
 
 def _losses_of(results: ResultColumns, plan: Plan, folder: RunFolder) -> dict[str, FolderLosses]:

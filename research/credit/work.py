@@ -20,7 +20,7 @@ def make_base(job: StudyJob, study: OnGames, folder: StudyFolder, report: Report
     recipe, place = study.recipe(job.game, job.run), folder.stage(job.game, "base", job.run)
     examples = examples_of(study, job.game, recipe)
     made = bases.make(recipe, place, report, "textbench reproduce --config credit", examples)
-    return {"parameters": bases.parameters(made.model), "recipe": recipe.as_data, "losses": list(made.losses)}
+    return {"parameters": made.model.num_parameters(), "recipe": recipe.as_data, "losses": list(made.losses)}
 
 
 def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, repor
         for example in _demonstrated(study.scenario(job.game, twin=twin), study.skill, recipe, part)
     ]
     made = bases.make(recipe, place, report, "textbench reproduce --config improvers", examples)
-    return {"parameters": bases.parameters(made.model), "losses": list(made.losses)}
+    return {"parameters": made.model.num_parameters(), "losses": list(made.losses)}
 
 
 def _demonstrated(scenario: Scenario, skill: float, recipe: Any, part: int) -> list[Any]:

@@ -40,8 +40,3 @@ def make(recipe: Any, place: Path, report: Report, command: str, examples: Seque
     )
     save(made, place, command=command)
     return made
-
-
-def parameters(model: Any) -> int:
-    """How many a model has."""
-    return sum(each.numel() for each in model.parameters())

@@ -41,7 +41,7 @@ def pretrain_base(job: Job, experiment: Experiment, folder: ReproductionFolder, 
         made = bases.make(recipe, place, report, "textbench reproduce")
         about = {"seconds": made.seconds, "recipe": recipe.as_data, "losses": list(made.losses)}
         model = made.model
-    return {"parameters": bases.parameters(model), "source": source, **about}
+    return {"parameters": model.num_parameters(), "source": source, **about}
 
 
 def source_folder(source: str) -> Path:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from textgames.environments.render import check_render_mode, render_state
@@ -19,14 +18,10 @@ from textgames.environments.rules import (
     make_game,
     rounds_of,
 )
+from textgames.environments.seeds import seeded
 from textgames.environments.spaces import ObservationText, ResponseText, response_space
 from textgames.environments.table import Table
 from textgames.tsmg import TSMG, Player
-
-
-def generator(seed: int | None) -> np.random.Generator:
-    """What an episode draws from; NumPy's whole numbers are seeds as well, which Gymnasium doesn't take."""
-    return seeding.np_random(int(seed) if isinstance(seed, np.integer) else seed)[0]
 
 
 class AllSeats:
@@ -87,7 +82,7 @@ class AllSeats:
     def _deal(self, seed: int | None, options: dict[str, Any] | None) -> None:
         """Draw the first state; ``seed`` and ``options`` as in the Gymnasium environment."""
         if seed is not None or self._rng is None:
-            self._rng = generator(seed)
+            self._rng = seeded(seed)
         # PettingZoo's own API tests reset with {"options": 1}, so that name is let through; it means nothing
         layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
         self._table.start(self.game.initial_state(layout_generator(layout_seed, self._rng)))

@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 from gymnasium.error import ResetNeeded
 from pettingzoo import ParallelEnv
 
-from textgames.environments.all_seats import AllSeats, generator
+from textgames.environments.all_seats import AllSeats
 from textgames.environments.render import RENDER_MODES
 from textgames.environments.rules import Snapshot
+from textgames.environments.seeds import seeded
 from textgames.environments.table import Round
 
 
@@ -69,7 +70,7 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         if elapsed_steps < 0 or (limit is not None and elapsed_steps >= limit):
             raise ValueError(f"elapsed_steps must be at least 0 and below max_steps = {limit}, got {elapsed_steps}")
         if seed is not None or self._rng is None:
-            self._rng = generator(seed)
+            self._rng = seeded(seed)
         self._table.resume(state, elapsed_steps)
         self.agents = self._table.agents
         if not self._table.asked:
@@ -128,6 +129,6 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         self._table.restore(snapshot)
         self.agents = self._table.agents
         if self._rng is None:
-            self._rng = generator(None)
+            self._rng = seeded(None)
         self._rng.bit_generator.state = snapshot.rng_state
         return self._observations(self.agents)

@@ -13,13 +13,20 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from textgames.environments.opponents import GIVEN_UP, Played, finished, seat_of
 from textgames.environments.render import check_render_mode, render_state
-from textgames.environments.rules import EpisodeRules, Metrics, checked_options, layout_generator, make_game, rounds_of
+from textgames.environments.rules import (
+    EpisodeRules,
+    Metrics,
+    checked_options,
+    layout_generator,
+    make_game,
+    rounds_of,
+)
+from textgames.environments.seeds import seeded
 from textgames.environments.solo import Limits, TextGameEnv
 from textgames.environments.spaces import ObservationText, response_space
 from textgames.names import did_you_mean
@@ -135,7 +142,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         layouts = self._per_game('options["layout_seed"]', given.get("layout_seed"), spread=False)
         for i in chosen:
             if seeds[i] is not None or self._rngs[i] is None:
-                self._rngs[i] = seeding.np_random(seeds[i])[0]
+                self._rngs[i] = seeded(seeds[i])
         self._reset_games(chosen, layouts)
         reset = self._everywhere if mask is None else np.array(mask)
         infos = {"success": np.zeros(self.num_envs, dtype=np.bool_), "_success": reset}
@@ -327,9 +334,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         if value is None:
             return [None] * self.num_envs
         if isinstance(value, int | np.integer):
-            return [int(value) + i if spread else int(value) for i in range(self.num_envs)]
-        given = list(value) if isinstance(value, Collection) else []
-        values = [int(one) if isinstance(one, np.integer) else one for one in given]  # Gymnasium takes Python's alone
+            return [value + i if spread else value for i in range(self.num_envs)]
+        values = list(value) if isinstance(value, Collection) else []
         if len(values) != self.num_envs:
             got = len(values) if values else repr(value)
             raise ValueError(f"{name} must be one whole number or {self.num_envs} of them, got {got}")

@@ -15,7 +15,7 @@ from agents.models.provider import find_model
 from agents.prompt import PromptMap
 from agents.protocol import answers_at_most
 from agents.wrappers import questions
-from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, prompt_letters, prompt_map_of
+from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, planned_prompts, prompt_letters
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.options import RunOptions
 from benchmark.runs.manifest import Price
@@ -64,7 +64,7 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     estimates = []
     for name in models:
         decisions = letters = 0.0
-        prompt_map = prompt_map_of(name, options)
+        prompt_map = planned_prompts(name, options)
         for matchup, seeds in plan.seeds.items():
             if name not in matchup.agents:
                 continue

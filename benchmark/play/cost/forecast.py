@@ -14,7 +14,7 @@ from agents.load import load_agent
 from agents.loop.rollout import rollout
 from agents.prompt import PromptMap
 from benchmark.play.agents.players import OWN_PLAYERS
-from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, prompt_letters, prompt_map_of
+from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, planned_prompts, prompt_letters
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import to_record
@@ -60,7 +60,7 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     for matchup in plan.seeds:
         (agent,) = matchup.agents
         scripted = specs[agent] in OWN_PLAYERS
-        prompt_map = PromptMap() if scripted else prompt_map_of(agent, options)
+        prompt_map = PromptMap() if scripted else planned_prompts(agent, options)
         key = matchup.scenario, repr(prompt_map)
         if key not in pilots:
             pilots[key] = _pilots(plan.scenarios[matchup.scenario], plan, options, prompt_map)

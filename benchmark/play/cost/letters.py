@@ -37,7 +37,7 @@ def _option(name: str, option: str, options: RunOptions) -> Any:
     return options.by_agent.get(name, {}).get(option, getattr(options, option, None))
 
 
-def prompt_map_of(name: str, options: RunOptions) -> PromptMap:
+def planned_prompts(name: str, options: RunOptions) -> PromptMap:
     """What an agent is asked with, as far as options say; a model that was trained with other prompts has its own."""
     mode, history = _option(name, "mode", options) or PromptMap.mode, _option(name, "history", options) or 0
     prompts = _option(name, "prompts", options)
