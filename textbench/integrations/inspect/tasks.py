@@ -72,7 +72,7 @@ def scenario_task(
             name=scenario.name,
         ),
         solver=play_episode(scenario, prompt_map, opponents, seat),
-        scorer=[episode_return(), success(), invalid(), failed()],
+        scorer=[episode_return(), *([success()] if scenario.game().success_means else []), invalid(), failed()],
         score_on_error=True,  # an episode that fails stays in the tables, as failed
         metadata={
             **{"env_id": scenario.env_id, "player": first.player, "prompts": prompt_map.settings},
