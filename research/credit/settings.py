@@ -26,6 +26,7 @@ from textgames.scenarios import SCENARIOS
 RECIPES = (
     "credit",
     "credit-dose",
+    "credit-dose-rates",
     "credit-draws",
     "credit-explore",
     "credit-pretrained",

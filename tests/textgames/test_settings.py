@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from textgames.environments.rules import make_game
+from textgames.frozen_lake.game import FrozenLake
 from textgames.settings import check_number, taken_by
 
 
@@ -49,3 +51,12 @@ def test_what_is_no_number_in_its_range_is_refused(ends: tuple[float, float], ba
     with pytest.raises(ValueError, match=rf"^scale must be {accepted}, got {bad!r}$"):
         check_number("scale", bad, *ends)
     check_number("scale", 0, *ends)
+
+
+class Shouting(FrozenLake):
+    actions = ("LEFT", "DOWN", "RIGHT", "UP")
+
+
+def test_a_game_whose_actions_no_response_could_name_is_refused_when_it_is_made() -> None:
+    with pytest.raises(ValueError, match=r"action names are lower case.*got 'LEFT'"):
+        make_game(Shouting, {})

@@ -159,8 +159,8 @@ def make_game(
     Raises:
         TypeError: a setting that the game doesn't have; the message names the nearest one and lists all. Or a value of
             a type that the game can't use; or a setting beside a level, which decides it.
-        ValueError: a switch, whose default is true or false, that is given something else; or a level or a twin that
-            there isn't.
+        ValueError: a switch, whose default is true or false, that is given something else; a level or a twin that
+            there isn't; or names of actions that no response could write.
     """
     if isinstance(game, TSMG):
         if settings:
@@ -190,6 +190,7 @@ def make_game(
         given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         raise TypeError(f"{cls.__name__} can't be made with {given}: {error}") from error
     vars(made)["made_with"] = dict(settings)  # not by assignment, which a game that is a frozen dataclass refuses
+    _ = made.action_names  # names that no response could write are refused now, not at the first step
     return made
 
 

@@ -39,10 +39,11 @@ def findings(study: Study, together: float = 0.0) -> Findings:
 
 def test_main_effects_are_what_a_level_adds(study: Study) -> None:
     rows = {(row.factor, row.level): row for row in effects(findings(study)) if row.figure == "learning"}
-    assert len(rows) == 6 + 2 + 3 + 2
+    assert len(rows) == 6 + 4 + 3 + 2
     assert rows["draw", "aaw"].minus_first.value == 0
     assert rows["draw", "largest"].minus_first.value == pytest.approx(-0.1, abs=2e-3)
     assert rows["drawn", "m64"].minus_first.value == pytest.approx(0.1, abs=2e-3)
+    assert rows["drawn", "m8"].minus_first.value == pytest.approx(0, abs=2e-3)
     assert rows["rate", "1.5e-3"].minus_first.value == pytest.approx(0.1, abs=2e-3)
     assert rows["gradient", "equal"].minus_first.value == pytest.approx(0, abs=2e-3)
     assert rows["draw", "largest"].p_holm < 1e-4 < 0.05 < rows["gradient", "equal"].p_holm
@@ -87,4 +88,4 @@ def test_the_report_has_the_effects(study: Study) -> None:
     assert "## What every factor does" in text
     assert "### Draw within rate" in text
     assert "## Tuning" not in text
-    assert len(report_data(found, {})["effects"]) == 3 * 13
+    assert len(report_data(found, {})["effects"]) == 3 * 15

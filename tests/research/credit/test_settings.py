@@ -39,9 +39,9 @@ def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name:
 
 
 def test_crossed_factors_are_an_arm_for_each_combination() -> None:
-    """Six draw rules, two numbers, three rates and two lengths, beside the three arms that learn from all episodes."""
+    """Six draw rules, four numbers, three rates and two lengths, beside the three arms that learn from all episodes."""
     study = read_study("credit-draws")
-    assert len(study.arms) == 6 * 2 * 3 * 2 + 3
+    assert len(study.arms) == 6 * 4 * 3 * 2 + 3
     assert study.plain == "all"
     assert study.crossed["largest-m64-4.5e-3-equal"] == {
         **{"draw": "largest", "drawn": "m64", "rate": "4.5e-3", "gradient": "equal"},
