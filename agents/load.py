@@ -24,7 +24,7 @@ from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from agents.turn import Policy
-from agents.wrappers import WRAPPERS, check_form, form_of, innermost, own_options, wrapped_in, wrapper
+from agents.wrappers import WRAPPERS, Wrapped, check_form, form_of, innermost, own_options, wrapped_in, wrapper
 from textgames.importing import from_here
 from textgames.names import did_you_mean
 from textgames.settings import taken_by
@@ -115,12 +115,9 @@ def load_agent(spec: str, **options: Any) -> Policy:
     """
     if not isinstance(spec, str):
         raise TypeError(f"an agent is named by a text such as 'planner' or 'hf:FOLDER', got {spec!r}")
-    given = {name: value for name, value in options.items() if value is not None}
     if (wrapped := wrapped_in(spec)) is not None:
-        check_form(spec)
-        inside = [load_agent(one, **options) for one in wrapped.inside]
-        policy: Policy = call_with(wrapper(wrapped.name), given, *inside)
-        return policy
+        return _wrapped(spec, wrapped, options, load_agent)
+    given = {name: value for name, value in options.items() if value is not None}
     found = find_model(spec)
     if found is None:
         player, arguments = _player(spec)
@@ -131,26 +128,22 @@ def load_agent(spec: str, **options: Any) -> Policy:
     return _of_model(spec, *found, given, found[0].make)
 
 
-def check_agent(spec: str, **options: Any) -> None:
+def check_agent(spec: str, **options: Any) -> Policy:
     """Refuse what :func:`load_agent` would, as far as that is known without loading weights or asking a server.
 
     A key that is missing isn't refused: what a run would cost can be asked without one.
+
+    Returns:
+        The agent with its prompts and settings; one of a language model can't act, as its model isn't loaded.
 
     Raises:
         ValueError, TypeError, ModuleNotFoundError: as :func:`load_agent`, in the same words.
     """
     if (wrapped := wrapped_in(spec)) is not None:
-        check_form(spec)
-        given = {name: value for name, value in options.items() if value is not None}
-        stand_ins = [load_agent("random") for _ in wrapped.inside]
-        call_with(wrapper(wrapped.name), given, *stand_ins)  # refuses a wrapper's own options
-        for one in wrapped.inside:
-            check_agent(one, **options)
-        return
+        return _wrapped(spec, wrapped, options, check_agent)
     found = find_model(spec)
     if found is None:
-        load_agent(spec, **options)
-        return
+        return load_agent(spec, **options)
     _refuse_unknown(options)
     provider, _ = found
 
@@ -159,7 +152,15 @@ def check_agent(spec: str, **options: Any) -> None:
         return call_with(provider.check, own, name)
 
     given = {name: value for name, value in options.items() if value is not None and name != "cache"}
-    _of_model(spec, *found, given, checked)
+    return _of_model(spec, *found, given, checked)
+
+
+def _wrapped(spec: str, wrapped: Wrapped, options: Mapping[str, Any], make: Callable[..., Policy]) -> Policy:
+    """The wrapper that a spec begins with, around what is made of those inside."""
+    check_form(spec)
+    given = {name: value for name, value in options.items() if value is not None}
+    policy: Policy = call_with(wrapper(wrapped.name), given, *(make(one, **options) for one in wrapped.inside))
+    return policy
 
 
 def _of_model(

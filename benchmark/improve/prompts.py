@@ -14,7 +14,7 @@ from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentTable
-from benchmark.play.agents.players import load_policy
+from benchmark.play.agents.players import unloaded
 from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.provenance import data_digest
 
@@ -29,7 +29,7 @@ def prompt_map_of(agent: AgentTable) -> PromptMap:
         UsageError: it has no language model, or can't be made, or is asked in several wordings.
     """
     own = without_spec(agent)
-    policy: Any = load_policy(agent["spec"], RunOptions(agent_options={"agent": own}), "agent")
+    policy: Any = unloaded(agent["spec"], RunOptions(agent_options={"agent": own}), "agent")
     if not isinstance(policy, LanguageAgentPolicy):
         raise UsageError(f"{agent['spec']!r} is asked with no prompts, so none can be improved: name a language model")
     if policy.prompt_map.texts.wordings:

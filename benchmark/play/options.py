@@ -277,22 +277,18 @@ def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(OP
     parser.add_argument("--config", metavar="FILE", help="read options from a TOML file: max_cost = 5.0")
 
 
-def read_options(
-    args: argparse.Namespace, environ: Mapping[str, str] | None = None, names: Sequence[str] = tuple(OPTIONS)
-) -> RunOptions:
+def read_options(args: argparse.Namespace, names: Sequence[str] = tuple(OPTIONS)) -> RunOptions:
     """Combine command line, configuration file, environment and defaults.
 
     Args:
         args: the command line; an option that it has counts, whatever it is.
-        environ: the environment; the process's own when not given.
         names: the options that may also stand in the file or the environment.
 
     Raises:
         UsageError: an unknown name in the file or the environment, or a value that isn't accepted; says where it came
             from.
     """
-    variables = os.environ if environ is None else environ
-    for variable in variables:
+    for variable in os.environ:
         if variable.startswith("TEXTBENCH_") and variable not in (*VARIABLES, *OTHER_VARIABLES):
             raise unknown_name("environment variable of textbench", variable, (*VARIABLES, *OTHER_VARIABLES))
     config = _read_config(args.config, names) if getattr(args, "config", None) else {}
@@ -307,8 +303,8 @@ def read_options(
             values[name], origins[name] = getattr(args, name), flag_of(name)
         elif name in config:
             values[name], origins[name] = config[name], f"{name} in {args.config}"
-        elif name in names and variables.get(variable):
-            text = variables[variable]
+        elif name in names and os.environ.get(variable):
+            text = os.environ[variable]
             values[name], origins[name] = text.split(",") if takes_many(name) else text, variable
         if name in values and takes_many(name) and isinstance(values[name], str):
             values[name] = [values[name]]

@@ -66,11 +66,10 @@ class Meter:
     def __init__(
         self,
         totals: Mapping[Matchup, int],
-        done: Mapping[Matchup, int],
         prices: Mapping[str, Price],
         tokens: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
-        self.tallies = {matchup: Tally(total, done.get(matchup, 0)) for matchup, total in totals.items()}
+        self.tallies = {matchup: Tally(total, 0) for matchup, total in totals.items()}
         self.tokens = {agent: [*counted, 0][:3] for agent, counted in (tokens or {}).items()}
         self.prices = prices
         self._recorded: dict[str, list[int]] = {}  # of the tokens those of episodes that are kept

@@ -344,7 +344,7 @@ def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
 def _meter(plan: Plan, folder: RunFolder) -> Meter:
     """The meter, with what is on disk already counted in."""
     totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
-    meter = Meter(totals, {}, folder.manifest.get("prices", {}), folder.unrecorded)
+    meter = Meter(totals, folder.manifest.get("prices", {}), folder.unrecorded)
     scored: set[Key] = set()
     for _, record in folder.numbered_records():
         if record["error"] is None:

@@ -48,7 +48,7 @@ def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
             share = study.tuning_share if job.kind == "tune" else 1.0
             seconds[job.name] = 3.0 + study.games[job.game].tokens * share / TOKENS_PER_SECOND
         elif job.kind == "think" and large is not None:  # two passes: all batches' gradients, and every episode's
-            seconds[job.name] = large.batches * batch_seconds(job.game, large.groups * large.group_size, passes=2)
+            seconds[job.name] = large.batches * batch_seconds(job.game, large.groups * large.group_size)
         else:
             seconds[job.name] = SECONDS_OF_BATCH[job.kind] * batches[job.kind] if job.kind in batches else BASE_SECONDS
     return seconds

@@ -5,13 +5,14 @@ with the true advantage, at which the curve predicts what they learn.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from agents.common.intervals import Array, Estimate, student
 from benchmark.score.differences import student_tests
-from research.credit.findings import Findings, by_game, value_of
+from research.credit.findings import Findings, figure_on
 from research.jobs.report import table
 
 DOSED = "research.credit.dosed:Dosed"
@@ -58,18 +59,20 @@ class Standing(NamedTuple):
     p_holm: float
 
 
+@cache
 def curves(findings: Findings) -> dict[str, dict[str, dict[float, dict[int, float]]]]:
     """:func:`curves_of` every game that has any."""
     return {game: own for game in findings.study.trained if (own := curves_of(findings, game))}
 
 
+@cache
 def standings(findings: Findings) -> list[Standing]:
     """Every method that was measured and trained, on every game with a curve."""
     found: dict[tuple[str, str, float], tuple[Array, Array]] = {}  # learning by seed, as predicted and as it was
     for game in findings.study.trained:
         curve = curves_of(findings, game).get(PREDICTOR, {})
         for arm, settings in findings.study.arms.items():
-            correlation = _correlation(findings, game, str(settings.get("credit", "msgrpo")))
+            correlation = figure_on(findings, game, str(settings.get("credit", "msgrpo")), "correlation")
             learnt = {run.seed: run.learning for run in findings.runs.get((game, arm), ())}
             seeds = [seed for seed in learnt if all(seed in own for own in curve.values())]
             if dose_of(settings) is not None or correlation is None or len(curve) < 2 or len(seeds) < 2:
@@ -84,16 +87,6 @@ def standings(findings: Findings) -> list[Standing]:
         Standing(*key, float(said.mean()), student(own), tests[key].mean, tests[key].p_holm)
         for key, (said, own) in found.items()
     ]
-
-
-def _correlation(findings: Findings, game: str, method: str) -> float | None:
-    known = {
-        cell: value
-        for cell, document in findings.measured.items()
-        if cell[0] == game and not findings.is_weak(cell)
-        if (value := value_of(document, method, "correlation")) is not None
-    }
-    return by_game(known).get(game)
 
 
 def curve_table(findings: Findings) -> str:

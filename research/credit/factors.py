@@ -6,6 +6,7 @@ every seed that has all of them; seeds are what intervals and p-values are over,
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ class Effect(NamedTuple):
     is_first: bool  # whether it is what the factor's other levels are beside
 
 
+@cache
 def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effect]:
     """The main effects of all factors, or those of one within every level of another, for each game and figure."""
     factors = findings.study.factors

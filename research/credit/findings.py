@@ -1,10 +1,11 @@
 """What a study has found so far, read from its folder, and the figures that its report is made of.
 
-Nothing is kept beside the results of the jobs: every figure is computed from them anew.
+Nothing is kept beside the results of the jobs: every figure is computed from them anew, once for each reading.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,9 @@ Cell = tuple[str, int, str]
 """A game, a run of it, and a stage of that run."""
 
 CONTROLS = ("oracle", "noise")  # measured with the methods, so that one sees what is possible and what is nothing
+
+PREDICTORS = ("correlation", "sign_agreement", "mean_correlation", "gradient_cosine", "bias")
+"""The instrument's figures that are asked whether they predict learning."""
 
 _SEED = 20261121
 
@@ -48,7 +52,7 @@ class Run:
         return float(self.returns[-1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # equal to itself alone, so that what is computed of it can be kept
 class Made:
     """What is known of the jobs of any experiment on games.
 
@@ -67,7 +71,7 @@ class Made:
     code: Sequence[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Findings(Made):
     """Everything that was found so far.
 
@@ -177,6 +181,7 @@ class Comparison(NamedTuple):
     p_value: float  # that the mean of those differences is zero, by Student's test over the games; not corrected
 
 
+@cache
 def over_cells(findings: Findings, figure: str) -> list[Comparison]:
     """A figure of every method, averaged over games, the best one first."""
     plain = _plain_method(findings)
@@ -198,6 +203,7 @@ RANKED = ("correlation", "gradient_cosine")
 """The figures in which the report's table sets methods beside the plain one."""
 
 
+@cache
 def told_apart(findings: Findings) -> dict[tuple[str, str], float]:
     """``{(figure, method): p}``, corrected by Holm over all methods and both figures that the table compares them in.
 
@@ -248,6 +254,7 @@ class ArmResult(NamedTuple):
     seconds: float
 
 
+@cache
 def arms_on(findings: Findings, game: str) -> list[ArmResult]:
     """Every arm with runs on a game, the one that learnt most first."""
     plain = {run.seed: run.learning for run in findings.runs.get((game, findings.study.plain), ())}
@@ -277,10 +284,22 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
     return sorted(rows, key=lambda row: -row.learning.value)
 
 
+@cache
 def arms_told_apart(findings: Findings) -> dict[tuple[str, str], float]:
     """``{(game, arm): p}`` that an arm learns as the plain one does, corrected by Holm over all games and arms."""
     rows = [row for game in findings.study.trained for row in arms_on(findings, game)]
     return holm({(row.game, row.arm): row.p_value for row in rows if row.arm != findings.study.plain})
+
+
+def figure_on(findings: Findings, game: str, method: str, figure: str) -> float | None:
+    """A method's figure on a game: the mean over its runs and stages; ``None`` where it wasn't measured."""
+    known = {
+        cell: value
+        for cell, document in findings.measured.items()
+        if cell[0] == game and not findings.is_weak(cell)
+        if (value := value_of(document, method, figure)) is not None
+    }
+    return by_game(known).get(game)
 
 
 class Prediction(NamedTuple):
@@ -292,27 +311,22 @@ class Prediction(NamedTuple):
     spearman: Estimate  # the interval is over the seeds of the runs alone
 
 
-def predictions(findings: Findings, figures: Sequence[str]) -> list[Prediction]:
+@cache
+def predictions(findings: Findings) -> list[Prediction]:
     """Spearman's correlation of a method's figure (the mean over a game's runs and stages) with its arm's learning.
 
     The intervals resample the seeds of every arm; they say how far the order of the arms is luck of the runs, and
     nothing of other methods than these.
     """
     rows = []
-    for figure in figures:
+    for figure in PREDICTORS:
         for game in findings.study.trained:
             pairs = []
             for arm, settings in findings.study.arms.items():
-                method = str(settings.get("credit", "msgrpo"))
-                known = {
-                    cell: value
-                    for cell, document in findings.measured.items()
-                    if cell[0] == game and not findings.is_weak(cell)
-                    if (value := value_of(document, method, figure)) is not None
-                }
+                value = figure_on(findings, game, str(settings.get("credit", "msgrpo")), figure)
                 learning = [run.learning for run in findings.runs.get((game, arm), ())]
-                if known and learning:
-                    pairs.append((by_game(known)[game], np.array(learning)))
+                if value is not None and learning:
+                    pairs.append((value, np.array(learning)))
             if len(pairs) >= 3:
                 rows.append(Prediction(figure, game, len(pairs), _spearman(pairs)))
     return rows
@@ -339,10 +353,10 @@ def rank_correlation(x: Array, y: Array) -> Array:
     return found
 
 
-def draw_of(document: Mapping[str, Any], rule: str, m: int, reference: str, method: str = "msgrpo") -> Any:
-    """One rule at one number of draws; ``None`` where it wasn't measured."""
+def draw_of(document: Mapping[str, Any], rule: str, m: int, reference: str) -> Any:
+    """One rule at one number of draws of MS-GRPO's episodes; ``None`` where it wasn't measured."""
     for each in document["methods"]:
-        if each["name"] == method:
+        if each["name"] == "msgrpo":
             for draw in each["draws"]:
                 if (draw["rule"], draw["m"], draw["reference"]) == (rule, m, reference):
                     return draw

@@ -11,6 +11,7 @@ from research.credit.advice import recommendation
 from research.credit.dose import curve_table, curves, dose_of, standings, standings_table
 from research.credit.factors import effects, effects_table
 from research.credit.findings import (
+    PREDICTORS,
     Findings,
     Made,
     arms_on,
@@ -33,9 +34,6 @@ from research.credit.tables import (
     tuning_table,
 )
 from research.jobs.report import Facts, made_by, said_first, whole_report
-
-PREDICTORS = ("correlation", "sign_agreement", "mean_correlation", "gradient_cosine", "bias")
-"""The instrument's figures that are asked whether they predict learning."""
 
 
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -87,9 +85,7 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
             row._asdict() | {"mean": row.mean._asdict(), "minus_first": row.minus_first._asdict()}
             for row in effects(findings)
         ],
-        "predictions": [
-            row._asdict() | {"spearman": row.spearman._asdict()} for row in predictions(findings, PREDICTORS)
-        ],
+        "predictions": [row._asdict() | {"spearman": row.spearman._asdict()} for row in predictions(findings)],
         "told_apart": [
             {"figure": figure, "method": method, "p_holm": p} for (figure, method), p in told_apart(findings).items()
         ],

@@ -33,7 +33,6 @@ _COLUMNS = {
     "gradient_cosine": "cosine",
     "bias": "bias",
 }
-_PREDICTORS = tuple(_COLUMNS)
 
 
 def fidelity_table(findings: Findings) -> str:
@@ -294,7 +293,7 @@ def predictions_table(findings: Findings) -> str:
     """How well each figure of the instrument orders the arms by their learning."""
     rows = []
     games = list(findings.study.trained)
-    found = {(row.figure, row.game): row for row in predictions(findings, _PREDICTORS)}
+    found = {(row.figure, row.game): row for row in predictions(findings)}
     for name, title in _COLUMNS.items():
         cells = [found.get((name, game)) for game in games]
         known = [cell.spearman.value for cell in cells if cell is not None]

@@ -63,7 +63,7 @@ def report_markdown(
     parts = ["# What makes a player better, at equal budgets of tokens", told]
     parts += said_first(findings, notes, "comparison")
     parts += [f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots]
-    parts += ["## What to use when", *(_verdict(findings, game, rows) for game in study.games)]
+    parts += ["## What to use when", *(_verdict(game, rows) for game in study.games)]
     for game in study.games:
         own = [who for who in findings.results if who[0] == game]
         if own:
@@ -74,7 +74,7 @@ def report_markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _verdict(findings: Findings, game: str, rows: Sequence[Difference]) -> str:
+def _verdict(game: str, rows: Sequence[Difference]) -> str:
     """What can be said on a game after the correction, in sentences that follow from the differences alone."""
     own = [row for row in rows if row.who[0] == game]
     if not own:

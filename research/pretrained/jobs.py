@@ -121,8 +121,10 @@ def settings_of(job: PretrainedJob, experiment: Pretrained) -> dict[str, Any]:
         shared = ("dtype", "episodes", "first_episode", "temperature", "max_tokens", "mode")
         own = {**{name: getattr(experiment, name) for name in shared}, **player.model_dump(exclude={"part", "seeds"})}
         own["scenarios"] = [job.scenario]
-    by_name = {one.name: one for one in jobs_of(experiment)}
-    needs = {need: settings_of(by_name[need], experiment) for need in job.needs}
+    made: dict[str, PretrainedJob] = {}
+    for need in job.needs:
+        _add(made, experiment, need, job.part)
+    needs = {need: settings_of(made[need], experiment) for need in job.needs}
     data: dict[str, Any] = json.loads(json.dumps({"model": experiment.model, **own, "needs": needs}))
     return data
 

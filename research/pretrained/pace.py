@@ -72,10 +72,10 @@ def _play(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, float]
     return decisions * (SAMPLE * kilocharacters(job.scenario) * (1 + examples) + (100 * TOKEN if thinks else 0.0))
 
 
-def batch_seconds(scenario: str, episodes: int, passes: int) -> float:
-    """Seconds of one thread for some episodes, and for so many passes over all that was played in them."""
+def batch_seconds(scenario: str, episodes: int) -> float:
+    """Seconds of one thread for some episodes, and for two passes over all that was played in them."""
     decisions = _DECISIONS * SCENARIOS[scenario].horizon * episodes
-    return ONE_THREAD * decisions * kilocharacters(scenario) * (SAMPLE + passes * LEARN)
+    return ONE_THREAD * decisions * kilocharacters(scenario) * (SAMPLE + 2 * LEARN)
 
 
 def _more_tokens(config: MSGRPOConfig) -> float:

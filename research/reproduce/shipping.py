@@ -38,11 +38,12 @@ def ship(experiment: Experiment, folder: ReproductionFolder, place: Path, notes:
     if not (folder.is_done("pretrain/small") and folder.is_done("play/small")):
         raise UsageError(f"{folder.path} has no base model yet; finish it: textbench reproduce --out {folder.path}")
     arm = next(iter(experiment.arms))
+    results = read_reproduction(experiment, folder)
     written = []
     if experiment.ships.base and not experiment.bases["small"].source:  # else it ships already
         base = folder.model("small")
         texts = {
-            "README.md": base_card(experiment, folder, notes),
+            "README.md": base_card(experiment, folder, results, notes),
             "recipe.json": (base / "recipe.json").read_text("utf-8"),
         }
         written.append(_write(base, base, place / experiment.ships.base, texts))
@@ -52,7 +53,7 @@ def ship(experiment: Experiment, folder: ReproductionFolder, place: Path, notes:
             continue
         result = folder.result(run)
         record = {name: result[name] for name in ("settings", "evaluations", "history")}
-        texts = {"README.md": card(experiment, folder, game, arm), "training.json": json.dumps(record) + "\n"}
+        texts = {"README.md": card(experiment, results, result, game, arm), "training.json": json.dumps(record) + "\n"}
         written.append(
             _write(folder.model(run), folder.model("small"), place / experiment.ships.trained.format(game=game), texts)
         )
@@ -78,9 +79,10 @@ def _write(weights: Path, tokenizer: Path, target: Path, texts: Mapping[str, str
     return target
 
 
-def base_card(experiment: Experiment, folder: ReproductionFolder, notes: Sequence[str] = ()) -> str:
+def base_card(
+    experiment: Experiment, folder: ReproductionFolder, results: Reproduction, notes: Sequence[str] = ()
+) -> str:
     """The base model's own card with the results of the reproduction in it."""
-    results = read_reproduction(experiment, folder)
     players = [agent for agent in ("random", "small") if agent in results.agents]
     rows = [[name, *(_cell(results.agents[agent][name]) for agent in players)] for name in experiment.scenarios]
     head = ["scenario", *("this model" if agent == "small" else "random player" for agent in players)]
@@ -93,15 +95,13 @@ def base_card(experiment: Experiment, folder: ReproductionFolder, notes: Sequenc
     return (folder.model("small") / "README.md").read_text("utf-8").replace("Not evaluated.", text)
 
 
-def card(experiment: Experiment, folder: ReproductionFolder, game: str, arm: str) -> str:
-    """The model card, Markdown: data, settings, seed, commit, results, limits."""
-    results = read_reproduction(experiment, folder)
+def card(experiment: Experiment, results: Reproduction, result: Mapping[str, Any], game: str, arm: str) -> str:
+    """The model card, Markdown: data, settings, seed, commit, results, limits; ``result`` is its training's."""
     run = next(run for run in results.runs_of(game, arm) if run.seed == 0)
     base = experiment.bases["small"].source or experiment.ships.base
     begun = f"`{base}`, which imitates" if base else "a base that the same recipe makes, which imitates"
     title = experiment.ships.trained.format(game=game)
     name = f"train/{game}/{arm}/0"
-    result = folder.result(name)
     shown = "\n".join(f"- {key}: {value}" for key, value in result["settings"].items() if key not in ("out", "threads"))
     facts = "\n".join(f"- {key}: {value}" for key, value in result["facts"].items())
     controls = [c for c in results.controls if c["scenario"] == game and c["agent"] in ("small", name)]
@@ -134,7 +134,7 @@ has all of this run's, every evaluation and every iteration's metrics.
 
 ## Results
 
-{_results_text(experiment, folder, results, run)}
+{_results_text(experiment, results, result, run)}
 
 {_controls_text(controls)}
 ## Limits
@@ -146,7 +146,7 @@ has all of this run's, every evaluation and every iteration's metrics.
 """
 
 
-def _results_text(experiment: Experiment, folder: ReproductionFolder, results: Reproduction, run: Run) -> str:
+def _results_text(experiment: Experiment, results: Reproduction, result: Mapping[str, Any], run: Run) -> str:
     """The fresh episodes where they are played, else the last evaluation on the fixed ones."""
     if run.final:
         before = results.agents["small"]
@@ -156,7 +156,7 @@ def _results_text(experiment: Experiment, folder: ReproductionFolder, results: R
             "return, success rate behind the slash, 95% intervals over episodes of this one run.\n\n"
             + table(["scenario", "base", "this model"], rows)
         )
-    evaluations = folder.result(f"train/{run.game}/{run.arm}/{run.seed}")["evaluations"]
+    evaluations = result["evaluations"]
     first, last = (
         {one["scenario"]: one for one in results_then} for _, results_then in (evaluations[0], evaluations[-1])
     )

@@ -80,7 +80,7 @@ def test_solvability_agrees_with_gymnasiums_search(nrow: int, ncol: int, random:
     board = np.where(frozen, "F", "H")
     board[0, 0], board[-1, -1] = "S", "G"
     safe = sum(1 << i for i, tile in enumerate(board.ravel()) if tile != "H")
-    assert is_solvable(safe, size, size, 0, size * size - 1) == gymnasium_is_valid(board.tolist(), size)
+    assert is_solvable(safe, size) == gymnasium_is_valid(board.tolist(), size)
 
 
 def test_maps_are_drawn_with_the_probability_asked_for() -> None:

@@ -94,26 +94,25 @@ def move_table(nrow: int, ncol: int) -> tuple[tuple[int, int, int, int], ...]:
 
 
 @lru_cache(maxsize=64)
-def _flood_masks(nrow: int, ncol: int) -> tuple[int, int, int]:
-    """Bit masks of all cells, of those not in the first column, and of those not in the last column."""
-    row = (1 << ncol) - 1
-    everywhere = (1 << (nrow * ncol)) - 1
-    every_row = everywhere // row
-    return everywhere, (row ^ 1) * every_row, (row >> 1) * every_row
+def _flood_masks(size: int) -> tuple[int, int]:
+    """Bit masks of the cells that aren't in the first column, and of those not in the last column."""
+    row = (1 << size) - 1
+    every_row = ((1 << (size * size)) - 1) // row
+    return (row ^ 1) * every_row, (row >> 1) * every_row
 
 
-def is_solvable(safe: int, nrow: int, ncol: int, start: int, goal: int) -> bool:
-    """Whether a path over safe cells joins two cells; bit ``i`` of ``safe`` is set where cell ``i`` may be entered.
+def is_solvable(safe: int, size: int) -> bool:
+    """Whether safe cells join the first cell to the last; bit ``i`` of ``safe`` is set where cell ``i`` may be entered.
 
     A flood fill on whole boards at once: an integer holds a bit per cell, so that one step costs a handful of integer
     operations whatever the board's size.
     """
-    _, not_first, not_last = _flood_masks(nrow, ncol)
-    target = 1 << goal
-    reached = 1 << start
+    not_first, not_last = _flood_masks(size)
+    target = 1 << (size * size - 1)
+    reached = 1
     while True:
         grown = (
-            reached | (reached & not_last) << 1 | (reached & not_first) >> 1 | reached << ncol | reached >> ncol
+            reached | (reached & not_last) << 1 | (reached & not_first) >> 1 | reached << size | reached >> size
         ) & safe
         if grown & target:
             return True
@@ -139,7 +138,7 @@ def draw_lake(size: int, frozen_probability: float, rng: np.random.Generator) ->
     for _ in range(_MAX_DRAWS):
         frozen = rng.random(cells) < frozen_probability
         safe = int.from_bytes(np.packbits(frozen, bitorder="little").tobytes(), "little") | ends
-        if is_solvable(safe, size, size, 0, cells - 1):
+        if is_solvable(safe, size):
             tiles = frozen.tobytes().translate(_FROZEN_OR_HOLE).decode("ascii")
             return Lake(size, size, START + tiles[1:-1] + GOAL)
     raise ValueError(

@@ -68,7 +68,6 @@ class OpenSpiel(TSMG[SpielState]):
         self._team = kind.utility == pyspiel.GameType.Utility.IDENTICAL
         self.hidden_information = kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION
         self._history_is_read = _reads_history(name, kind, self.hidden_information, observation)
-        self._nobody = dict.fromkeys(self.players, 0.0)
 
     @property
     def library_game(self) -> Any:

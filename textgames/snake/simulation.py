@@ -67,9 +67,9 @@ class Simulation:
         worth: (pieces of food + 1,) what each piece is worth; number 0 is no food.
     """
 
-    def __init__(self, config: SnakeConfig, style: MoveStyle | None = None) -> None:
+    def __init__(self, config: SnakeConfig) -> None:
         self.config = config
-        self.style = style or MoveStyle()
+        self.style = MoveStyle()
         self.shape = (config.height + 2, config.width + 2)
         self.stride = config.width + 2
         self.num_cells = self.shape[0] * self.shape[1]

@@ -20,7 +20,13 @@ import numpy as np
 from textgames.rounds import at_most
 from textgames.snake.game import Snake
 from textgames.snake.rules import ACTIONS, OFF_BOARD, SnakeState, move_table
-from textgames.snake.simulation import NO_TARGET, Floats, MoveStyle, Simulation
+from textgames.snake.simulation import NO_TARGET, Floats, Simulation
+
+DEPTH, NEAREST = 3, 5
+"""Pieces of food in a route, at most, and of how many routes are made: those nearest to the snake."""
+
+EARLY = 0.08
+"""What it counts to eat a round earlier, as a part of what the food is worth; for the quick estimate."""
 
 
 class FoodRoute(NamedTuple):
@@ -42,11 +48,7 @@ class SnakeSearch:
         boards: simulated boards in each stage, shared evenly by its routes.
         num_routes: routes that are tried in the first stage; at least two for every action, if there are so many.
         stages: how often routes are played, each time the better half of those before.
-        depth: pieces of food in a route, at most.
-        nearest: pieces of food that routes are made of: those nearest to the snake.
         horizon: rounds to look ahead where more are left, or there is no limit.
-        early: what it counts to eat a round earlier, as a part of what the food is worth; for the quick estimate.
-        style: how players move in the simulation once their route is over.
 
     Raises:
         ValueError: a budget below 1, named with its value.
@@ -59,19 +61,15 @@ class SnakeSearch:
         boards: int = 192,
         num_routes: int = 8,
         stages: int = 2,
-        depth: int = 3,
-        nearest: int = 5,
         horizon: int = 20,
-        early: float = 0.08,
-        style: MoveStyle | None = None,
     ) -> None:
         for name, value in (("boards", boards), ("num_routes", num_routes), ("stages", stages), ("horizon", horizon)):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value!r}")
         self.game = game
         self.boards, self.num_routes, self.stages = boards, num_routes, stages
-        self.depth, self.nearest, self.horizon, self.early = depth, nearest, horizon, early
-        self.simulation = Simulation(game.config, style)
+        self.horizon = horizon
+        self.simulation = Simulation(game.config)
         self._moves = move_table(game.config.width, game.config.height)
 
     def choose(self, state: SnakeState, player: str, steps_left: int | None, rng: np.random.Generator) -> str:
@@ -141,7 +139,7 @@ class SnakeSearch:
     ) -> Floats:
         """(routes,) the sum of ``repeats`` returns of every route."""
         first = np.array([route.action for route in routes])
-        targets = np.full((len(routes), self.depth), NO_TARGET)
+        targets = np.full((len(routes), DEPTH), NO_TARGET)
         for row, route in enumerate(routes):
             targets[row, : len(route.targets)] = self.simulation.inner[list(route.targets)]
         returns = self.simulation.play(state, snake, first, targets, repeats, rounds, rng)
@@ -176,15 +174,15 @@ class SnakeSearch:
         def distance(a: int, b: int) -> int:
             return abs(a // width - b // width) + abs(a % width - b % width)
 
-        near = sorted((food for food in worth if food != cell), key=lambda food: distance(cell, food))[: self.nearest]
+        near = sorted((food for food in worth if food != cell), key=lambda food: distance(cell, food))[:NEAREST]
         routes = []
-        for length in range(1, self.depth + 1):
+        for length in range(1, DEPTH + 1):
             for targets in permutations(near, length):
                 time, at, estimate = 1, cell, 0.0
                 for target in targets:
                     time += distance(at, target)
                     at = target
-                    estimate += worth[target] * (1 + self.early * (rounds - time))
+                    estimate += worth[target] * (1 + EARLY * (rounds - time))
                 if time <= rounds:
                     routes.append(FoodRoute(action, targets, estimate))
         return routes

@@ -83,11 +83,9 @@ class Players:
         Raises:
             UsageError: as :meth:`check`; but a key may be missing.
         """
-        from agents.load import check_agent
-
         for name, spec in self.specs.items():
             if name not in self.policies:
-                _with_options(check_agent, spec.spec, self.options, name)
+                unloaded(spec.spec, self.options, name)
 
     def _check_protocol(self, name: str, policy: Policy) -> None:
         """Refuse a language model of a program that plays by another protocol than the run."""
@@ -126,6 +124,17 @@ def load_policy(spec: str, options: RunOptions, name: str | None = None) -> Poli
     from agents.load import load_agent
 
     return _with_options(load_agent, spec, options, name)
+
+
+def unloaded(spec: str, options: RunOptions, name: str | None = None) -> Policy:
+    """The policy of a spec as :func:`load_policy` makes it, but that a language model isn't loaded, and can't act.
+
+    Raises:
+        UsageError: as :func:`load_policy`; but a key may be missing.
+    """
+    from agents.load import check_agent
+
+    return _with_options(check_agent, spec, options, name)
 
 
 def _with_options(take: Callable[..., T], spec: str, options: RunOptions, name: str | None) -> T:

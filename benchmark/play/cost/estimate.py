@@ -64,7 +64,7 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     estimates = []
     for name in models:
         decisions = letters = 0.0
-        prompt_map = planned_prompts(name, options)
+        prompt_map = planned_prompts(name, specs[name], options)
         for matchup, seeds in plan.seeds.items():
             if name not in matchup.agents:
                 continue

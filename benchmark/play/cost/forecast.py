@@ -60,7 +60,7 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     for matchup in plan.seeds:
         (agent,) = matchup.agents
         scripted = specs[agent] in OWN_PLAYERS
-        prompt_map = PromptMap() if scripted else planned_prompts(agent, options)
+        prompt_map = PromptMap() if scripted else planned_prompts(agent, specs[agent], options)
         key = matchup.scenario, repr(prompt_map)
         if key not in pilots:
             pilots[key] = _pilots(plan.scenarios[matchup.scenario], plan, options, prompt_map)

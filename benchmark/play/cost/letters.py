@@ -6,8 +6,10 @@ from typing import Any
 from agents.episode import Episode
 from agents.models.base import Decoding
 from agents.models.served.dialect import REASONING_TOKENS
+from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap, as_text
 from agents.turn import TurnRequest
+from benchmark.play.agents.players import unloaded
 from benchmark.play.options import RunOptions
 from textgames.scenarios import Scenario
 
@@ -37,8 +39,11 @@ def _option(name: str, option: str, options: RunOptions) -> Any:
     return options.by_agent.get(name, {}).get(option, getattr(options, option, None))
 
 
-def planned_prompts(name: str, options: RunOptions) -> PromptMap:
-    """What an agent is asked with, as far as options say; a model that was trained with other prompts has its own."""
+def planned_prompts(name: str, spec: str, options: RunOptions) -> PromptMap:
+    """What an agent is asked with; a wrapper whose models may have prompts of their own, as far as options say."""
+    policy: Any = unloaded(spec, options, name)
+    if isinstance(policy, LanguageAgentPolicy):
+        return policy.prompt_map
     mode, history = _option(name, "mode", options) or PromptMap.mode, _option(name, "history", options) or 0
     prompts = _option(name, "prompts", options)
     return PromptMap(mode, history) if prompts is None else PromptMap.from_file(prompts, mode, history)
