@@ -49,15 +49,18 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
             raise ValueError(f"the id {id!r} is already registered; choose another one, such as the next version of it")
         for registry in (gym.registry, pettingzoo.parallel_registry, pettingzoo.aec_registry):
             registry.pop(id, None)
-    gym.register(
-        id=id,
-        entry_point="textgames.environments.solo:TextGameEnv",
-        vector_entry_point="textgames.environments.vector:TextVectorEnv",
-        kwargs=kwargs,
-        # the environment refuses wrong calls itself; wrappers that check them again would double its time
-        order_enforce=False,
-        disable_env_checker=True,
-    )
+    try:
+        gym.register(
+            id=id,
+            entry_point="textgames.environments.solo:TextGameEnv",
+            vector_entry_point="textgames.environments.vector:TextVectorEnv",
+            kwargs=kwargs,
+            # the environment refuses wrong calls itself; wrappers that check them again would double its time
+            order_enforce=False,
+            disable_env_checker=True,
+        )
+    except gym.error.Error as error:
+        raise ValueError(f"an id is a text such as 'MyGame-v0', got {id!r}: {error}") from error
     everybody = _without_seat(kwargs)
     pettingzoo.register("parallel", id, entry_point="textgames.environments.parallel:TextParallelEnv", kwargs=everybody)
     pettingzoo.register("aec", id, entry_point="textgames.environments.aec:TextAECEnv", kwargs=everybody)

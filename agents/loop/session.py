@@ -275,8 +275,8 @@ def _policies_inside(players: Sequence[str], seat: str | None, opponents: Oppone
         return {player: one for player in others if one is not None}
     if missing := [player for player in others if player not in opponents]:
         raise ValueError(
-            f"opponents has nobody for {', '.join(missing)}: it has {', '.join(opponents) or 'no player'}; give one "
-            f"agent for all seats, or one for each"
+            f"opponents has nobody for {', '.join(missing)}, where {seat or players[0]} is played from outside: it has "
+            f"{', '.join(opponents) or 'no player'}; give one agent for all seats or one for each, or choose the seat"
         )
     return {player: _policy_of(opponents[player]) for player in others}
 

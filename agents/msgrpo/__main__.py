@@ -163,6 +163,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     games_of("", config)
     prompts_of(config)
     check_engine(config)
+    _check_device(config)
     if int(os.environ.get("RANK", "0")) == 0:
         if config.out:
             check_out(Path(config.out), resumed=bool(options.resume))
@@ -220,6 +221,16 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
     return model, tokenizer
 
 
+def _check_device(config: MSGRPOConfig) -> None:
+    """Refuse a device that isn't there, before a base model is made for it."""
+    from agents.models.local.loading.load import pick_device
+
+    try:
+        pick_device(_device(config))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
 def _device(config: MSGRPOConfig) -> str:
     """The device of this process; of several processes on GPUs each has its own."""
     import torch
@@ -251,6 +262,9 @@ def _source(config: MSGRPOConfig) -> str:
                 save(made, draft)
         except ValueError as error:
             raise ConfigError(f"model = {config.model!r} can't be made: {error}") from error
+        except KeyboardInterrupt:
+            say("interrupted before the base model was done, so nothing is kept: the same command begins it anew")
+            raise
     return str(folder)
 
 

@@ -90,8 +90,12 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
         for need in needs
     )
     least, most = (sum(need.episodes[end] for need in needs) for end in (0, 1))
+    enough = all(need.enough for need in needs)
+    known = (
+        "for every score to be known" if enough else "the most that are allowed, after which not every score is known"
+    )
     notes = (
-        f"{between((least, most))} episodes, for every score to be known to {options.until:g}; nothing was played",
+        f"{between((least, most))} episodes, {known} to {options.until:g}; nothing was played",
         f"looks after {', '.join(map(str, numbers))} episodes, and stops where the interval is narrow",
         f"estimated: the least and the most that a scripted player needs, by its first {numbers[0]} episodes",
         f"prompt tokens: {LETTERS_PER_TOKEN} letters each; completion tokens: if every response were as long as it may",

@@ -1,7 +1,7 @@
 """Whether a difference is more than chance: tests of pairs, their correction, and how many episodes one takes."""
 
 from collections.abc import Collection, Mapping
-from math import ceil, sqrt
+from math import ceil, hypot, sqrt
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
 EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
 GRID = 400  # at least so many steps between 0 and the largest difference where there is no common unit
 ROUNDED = 0.01  # of the sum of all differences but the largest: what rounding to a grid may change them by
+FEWEST = 6  # unequal pairs with which a p-value may be below 0.05: the smallest is 2 / 2^6
 MOST_WORK = 30_000_000  # additions: a grid isn't made finer beyond this
 
 
@@ -121,9 +122,11 @@ def student_tests(samples: Mapping[Key, Array], references: Collection[Key] = ()
 
 
 def episodes_needed(differences: Array) -> int | None:
-    """Pairs of episodes that show a difference as large as the observed one in four of five runs (two-sided z test).
+    """Pairs of episodes at which :func:`paired_p_value` is at most 0.05 in four of five runs, if all are as these.
 
-    ``n = ((z_0.975 + z_0.8) * sd / mean)^2``. ``None`` where the observed difference is 0.
+    ``n = ((z_0.975 * rms + z_0.8 * sd) / mean)^2``: flipped signs have the root mean square of the differences as their
+    deviation. And so many that at least six pairs are unequal in four of five runs: with fewer no p is so small.
+    ``None`` where the observed difference is 0.
     """
     if len(differences) < 2:
         return None
@@ -131,7 +134,11 @@ def episodes_needed(differences: Array) -> int | None:
     mean, deviation = float(differences.mean()), float(differences.std(ddof=1))
     if mean == 0:
         return None
-    from scipy.special import ndtri
+    from scipy.special import bdtrc, ndtri
 
-    z = float(ndtri(0.975) + ndtri(0.8))
-    return max(2, ceil((z * deviation / mean) ** 2))
+    enough: int = ceil(((ndtri(0.975) * hypot(mean, deviation) + ndtri(0.8) * deviation) / mean) ** 2)
+    enough = max(FEWEST, enough)
+    unequal = float(np.mean(differences != 0))
+    while bdtrc(FEWEST - 1, enough, unequal) < 0.8:
+        enough += 1
+    return enough

@@ -35,7 +35,15 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     rows = _rows(document)
     beside = [sentence for key, sentence in _BESIDE.items() if document.get(key)]
     counted = _counted([row for row in scores if not _on_a_ladder(document, row)])
-    told = [counted, scale_sentence(scores), *beside, _marked(rows), _warned(scores), _noted(scores)]
+    told = [
+        counted,
+        scale_sentence(scores),
+        _without_scale(scores),
+        *beside,
+        _marked(rows),
+        _warned(scores),
+        _noted(scores),
+    ]
     told += [f"{note[0].upper()}{note[1:]}." for note in (*further_protocols(scores), *season_notes(document))]
     notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
@@ -60,7 +68,7 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
     rows: list[Row] = []
     scores = document["scores"]
     scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
-    single = len(scenarios) == 1
+    single, unscaled = len(scenarios) == 1, _unscaled(scores)
     for overall in _best_first(document):
         own = {row["scenario"]: row for row in scores if row["agent"] == overall["agent"]}
         row = {"agent": _short(overall["agent"])}
@@ -82,9 +90,26 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
         row["success"] = _percent([overall["success"]] if overall["success"] and not single else known)
         row["invalid"] = "" if overall["invalid_rate"] is None else f"{overall['invalid_rate']:.0%}"
         if not single and len(scenarios) <= MOST_SCENARIOS:
-            row |= {name: _value(own.get(name, {}).get("normalized")) for name in scenarios}
+            for name in scenarios:
+                title, key = (f"{name} return", "mean_return") if name in unscaled else (name, "normalized")
+                row[title] = _value(own.get(name, {}).get(key))
         rows.append(row)
     return rows
+
+
+def _unscaled(scores: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The scenarios without a 0 and a 1, as those of several players mostly are."""
+    scaled = {row["scenario"] for row in scores if row["normalized"]}
+    return list(dict.fromkeys(row["scenario"] for row in scores if row["scenario"] not in scaled))
+
+
+def _without_scale(scores: Sequence[Mapping[str, Any]]) -> str:
+    """What is in no score, where other scenarios are or a column says nothing of it."""
+    names = _unscaled(scores)
+    if not names or len({row["scenario"] for row in scores}) == 1:
+        return ""
+    told = ", ".join(names) if len(names) <= MOST_SCENARIOS else f"{len(names)} scenarios"
+    return f"No scale, so returns and in no score: {told}."
 
 
 def _on_a_ladder(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool:

@@ -66,6 +66,8 @@ def carry_out(undertaking: Undertaking, options: Options) -> int:
     if options.dry_run:
         _say_plan(timetable, options, undertaking.called)
         return 0
+    if options.report_only and not options.out.exists():
+        raise UsageError(f"there is no {options.out} to report on: --out DIR names the folder of an experiment")
     folder.claim(undertaking.experiment)
     with FolderLock(options.out, StorageError):
         if not options.report_only:

@@ -90,7 +90,8 @@ class Folder:
             del differences[name]
         for name, (now, then) in sorted(differences.items(), key=lambda one: one[0] != "kind"):  # which says most
             raise UsageError(
-                f"{self.path} was made with {name} = {then!r}, now it is {now!r}; choose another --out or put it back"
+                f"{self.path} was made with {name} = {then!r}, now it is {now!r}; give the recipe and the "
+                "options that it was made with, or choose another --out"
             )
         if more:
             self._write_settings(experiment)

@@ -13,7 +13,8 @@ Models have random weights of the recipes' shapes, so nothing is downloaded. doc
   products, the sampler's log-probabilities beside the learner's.
 * vllm: vLLM beside our own generation, where it is installed.
 
-A part that fails is reported as failed and the others go on; the exit code is then 1.
+A part that fails is reported as failed and the others go on; the exit code is then 1. What is measured when Ctrl-C or a
+time limit stops it is reported, too.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # the packages of this c
 from gpu_checks import attention, machine, models, recipes, report, sampling  # noqa: E402
 from recipe_cost import SHAPES  # noqa: E402
 
+from agents.common.interrupt import kills_interrupt  # noqa: E402
+
+RECIPES = sorted((ROOT / "configs").glob("*.toml"))
 PARTS = ("attention", "sampling", "recipes", "vllm")
 _LARGE, _MIDDLE = "Qwen/Qwen2.5-3B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"
 
@@ -51,7 +55,7 @@ def checks(options: argparse.Namespace, device: torch.device, rates: dict[str, f
         "sampling: waits": lambda: sampling.waits(middle, half, device, tokens),
         "sampling: adapter": lambda: sampling.adapter_memory(middle, 16, half, device),
     }
-    for path in sorted((ROOT / "configs").glob("*.toml")):
+    for path in RECIPES:
         if options.recipe in path.stem:
             runs[f"recipes: {path.stem}"] = lambda path=path: recipes.run(
                 path, device, rates, small=small, iterations=options.iterations
@@ -60,8 +64,8 @@ def checks(options: argparse.Namespace, device: torch.device, rates: dict[str, f
     return {name: run for name, run in runs.items() if name.split(":")[0] in (options.only or PARTS)}
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """All figures, as plain data."""
+def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The figures as plain data, once after each part."""
     device = torch.device(options.device)
     started = time.perf_counter()
     result: dict[str, Any] = {"small": options.small, "machine": machine.describe(device)}
@@ -80,8 +84,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         result["notes"] += [f"{name}: {text}" for text in texts]
         if device.type == "cuda":
             torch.cuda.empty_cache()
-    result["seconds"] = time.perf_counter() - started
-    return result
+        result["seconds"] = time.perf_counter() - started
+        yield result
 
 
 def main() -> int:
@@ -98,15 +102,24 @@ def main() -> int:
     options.small = options.small or not on_gpu
     options.iterations = options.iterations or (2 if on_gpu else 1)
     torch.set_num_threads(options.threads)
-    result = measure(options)
-    text = report.markdown(result)
-    print(text)
-    if options.out:
-        folder = Path(options.out)
+    if not any(options.recipe in path.stem for path in RECIPES):
+        parser.error(f"no recipe has {options.recipe!r} in its name: {', '.join(path.stem for path in RECIPES)}")
+    folder = Path(options.out) if options.out else None
+    if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "gpu.md").write_text(text + "\n", encoding="utf-8")
-        (folder / "gpu.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return 1 if result["failed"] else 0
+    text, failed = "", False
+    try:
+        with kills_interrupt():
+            for result in measure(options):
+                text, failed = report.markdown(result), bool(result["failed"])
+                if folder is not None:
+                    (folder / "gpu.md").write_text(text + "\n", encoding="utf-8")
+                    (folder / "gpu.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    except KeyboardInterrupt:
+        print(f"{text}\n\nStopped: what follows is missing.")
+        return 130
+    print(text)
+    return int(failed)
 
 
 if __name__ == "__main__":

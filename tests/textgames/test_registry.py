@@ -135,3 +135,8 @@ def test_an_entry_that_cant_be_imported_names_its_game() -> None:
     textgames.register_yardstick(Lost, "nope:No")
     with pytest.raises(ImportError, match="'nope:No', registered for Lost, can't be imported: No module named 'nope'"):
         textgames.find_yardstick(Lost())
+
+
+def test_an_id_that_gymnasium_refuses_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match=r"an id is a text such as 'MyGame-v0', got 'My game v0'"):
+        textgames.register("My game v0", FrozenLake)

@@ -13,7 +13,7 @@ from agents.common.intervals import CONFIDENCE
 from agents.models.served.answers import NO_ANSWER
 from benchmark.score import statistics as stats
 from benchmark.score.document import EstimateView, ReliabilityView
-from benchmark.score.results import Cell, ResultColumns, columns_per_seed
+from benchmark.score.results import Cell, ResultColumns
 from benchmark.score.scores import to_view
 
 OF_RESPONSES = ("invalid", "cut_off", "refused")
@@ -32,13 +32,15 @@ def reliability_rows(results: ResultColumns, agents: Sequence[str]) -> list[Reli
 def _row(agent: str, protocol: str, moves: str, cells: Sequence[Cell]) -> ReliabilityView:
     shares: dict[str, EstimateView | None] = dict.fromkeys((*OF_RESPONSES, "forfeited"))
     scored = sum(cell.episodes for cell in cells)
-    names = ("seed", "responses", *OF_RESPONSES, "forfeited")
-    columns = {name: np.concatenate([cell.columns[name] for cell in cells]) for name in names}
+    names = ("responses", *OF_RESPONSES, "forfeited")
+    columns = {name: np.concatenate([cell.columns[name] for cell in cells]) for name in ("seed", *names)}
     if scored:
-        # a seed's games in several scenarios may be of one start, as those of a game and its twins are
-        table = np.stack(columns_per_seed(columns), axis=1)
+        # a seed's games in several scenarios may be of one start, as those of a game and its twins are: they are one
+        # observation, in which every response and episode counts once, though one scenario has more of them a seed
+        _, place, games = np.unique(columns["seed"], return_inverse=True, return_counts=True)
+        table = np.stack([*(np.bincount(place, columns[name]) for name in names), games], axis=1)
         wanted = [stats.ratio(names.index(name), names.index("responses")) for name in OF_RESPONSES]
-        wanted.append(stats.column(names.index("forfeited"), (0, 1)))
+        wanted.append(stats.ratio(names.index("forfeited"), len(names)))
         confidence = max((cell.confidence for cell in cells), default=CONFIDENCE)
         estimates = stats.bootstrap(table, wanted, confidence)
         shares |= {name: to_view(one) for name, one in zip(shares, estimates, strict=True)}

@@ -78,3 +78,23 @@ def test_what_is_only_known_later_is_not_refused(textbench, workplace, monkeypat
     assert list(workplace.iterdir()) == []
     legal = ("--set", "openai:m.grammar=gbnf", "--legal-only", "--mode", "direct")
     assert textbench("run", "--agent", "openai:m", *SERVER, *legal, *LAKE, "--dry-run").code == 0
+
+
+def test_a_limit_that_isnt_enough_is_not_called_enough(textbench):
+    arguments = ("run", "--agent", "random", "--scenario", "bandit", "--dry-run", "--until")
+    few = textbench(*arguments, "0.05", "--episodes", 4).out
+    assert "4 episodes, the most that are allowed, after which not every score is known to 0.05" in " ".join(
+        few.split()
+    )
+    enough = textbench(*arguments, "2", "--episodes", 400).out
+    assert "episodes, for every score to be known to 2; nothing was played" in " ".join(enough.split())
+
+
+def test_a_model_is_estimated_by_the_prompts_that_it_was_trained_with(textbench, monkeypatch):
+    """The embedded models know nothing of the moves left, which others are told."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    lake = ("--scenario", "frozen-lake", "--until", "0.2", "--episodes", "500", "--dry-run", "--json")
+    done = textbench("run", "--agent", "tiny", "--agent", "plain=openai:m", *SERVER, *lake)
+    own, plain = json.loads(done.out)["matchups"]
+    assert (own["agent"], own["decisions"]) == ("tiny", plain["decisions"])
+    assert own["prompt_tokens"] < plain["prompt_tokens"]

@@ -96,21 +96,34 @@ def test_comparisons_that_were_not_made_count_in_the_family():
     assert all(some[number] >= whole[number] for number in some)
 
 
-def test_the_number_of_episodes_has_the_power_that_it_promises():
+def of_shares(better, worse=0.0):
+    return np.array(
+        [1.0] * round(100 * better) + [-1.0] * round(100 * worse) + [0.0] * round(100 * (1 - better - worse))
+    )
+
+
+@pytest.mark.parametrize(
+    "pilot",
+    [
+        *(of_shares(share) for share in (1.0, 0.9, 0.7, 0.5, 0.3)),
+        of_shares(0.5, 0.2),
+        np.random.default_rng(8).normal(0.5, 1, 400),
+        np.random.default_rng(8).normal(1, 1, 400),
+    ],
+)
+def test_with_the_number_of_episodes_the_paired_test_has_the_power_that_is_promised(pilot):
     rng = np.random.default_rng(8)
-    pilot = rng.normal(size=4000)
-    pilot = (pilot - pilot.mean()) / pilot.std(ddof=1) + 0.4  # mean 0.4, deviation 1
     needed = stats.episodes_needed(pilot)
-    assert needed == 50  # ((1.95996 + 0.84162) / 0.4)^2 = 49.06, rounded up
-    samples = rng.normal(0.4, 1, size=(4000, needed))
-    p_values = scipy_stats.ttest_1samp(samples, 0.0, axis=1).pvalue
-    assert (p_values < 0.05).mean() == pytest.approx(0.8, abs=0.03)
+    shown = [stats.paired_p_value(rng.choice(pilot, needed)) <= 0.05 for _ in range(300)]
+    assert np.mean(shown) > 0.74
+    fewer = [stats.paired_p_value(rng.choice(pilot, needed * 2 // 3)) <= 0.05 for _ in range(300)]
+    assert np.mean(fewer) < 0.8
 
 
 def test_no_number_of_episodes_shows_no_difference():
     assert stats.episodes_needed(np.array([1.0, -1.0])) is None
     assert stats.episodes_needed(np.array([1.0])) is None
-    assert stats.episodes_needed(np.full(10, 0.5)) == 2
+    assert stats.episodes_needed(np.full(10, 0.5)) == 6  # with five equal signs p is 2/32
 
 
 def test_the_permutation_test_errs_as_often_as_its_level_says():

@@ -97,6 +97,22 @@ def test_a_game_without_a_scale_shows_returns_and_no_sentence_on_scores(textbenc
     assert "doesn't read" not in note
 
 
+def test_games_without_a_scale_beside_others_have_columns_of_returns_and_are_said_to_be_in_no_score(
+    textbench, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    agents, games = ("--agent", "random", "--agent", "planner"), ("tic-tac-toe", "nim", "frozen-lake")
+    played = [part for game in games for part in ("--scenario", game)]
+    done = textbench("run", *agents, *played, "--episodes", 3, "--quiet")
+    assert done.code == 0, done.err
+    head, *rows = done.out.splitlines()
+    assert [one.strip() for one in head.split("  ") if one.endswith("return")] == ["tic-tac-toe return", "nim return"]
+    assert "No scale, so returns and in no score: tic-tac-toe, nim." in " ".join(rows)
+    done = textbench("run", *agents, *played[:4], "--episodes", 3, "--quiet")
+    assert "tic-tac-toe return" in done.out
+    assert "in no score: tic-tac-toe, nim." in " ".join(done.out.split())
+
+
 def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
     path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
     lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 120)

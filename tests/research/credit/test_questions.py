@@ -213,7 +213,7 @@ def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "out"
+    (out := tmp_path / "out").mkdir()
     assert main([*COMMAND, "--out", str(out), "--report"]) == 1
     assert "not complete: 30 jobs have no result" in capsys.readouterr().out
     assert "**This study is not complete.**" in (out / "report.md").read_text(encoding="utf-8")
@@ -230,7 +230,7 @@ def test_a_folder_takes_more_seeds_and_none_of_another_experiment(
     before = {**read_study("credit-miniature").as_data(), "questions": {"staleness": None}}  # as these once were asked
     (folder.path / SETTINGS_NAME).write_text(json.dumps(before), encoding="utf-8")
     assert main([*COMMAND, "--out", str(folder.path), "--report"]) == 2
-    assert "was made with kind = 'credit', now it is 'questions'; choose another --out" in capsys.readouterr().err
+    assert "was made with kind = 'credit', now it is 'questions'; give the recipe" in capsys.readouterr().err
 
 
 def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.CaptureFixture[str]) -> None:

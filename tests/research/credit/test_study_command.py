@@ -54,7 +54,7 @@ def test_a_pretrained_model_takes_minutes_a_batch(tmp_path: Path, capsys: pytest
 
 
 def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "out"
+    (out := tmp_path / "out").mkdir()
     assert main([*CREDIT, "--out", str(out), "--report"]) == 1
     assert "not complete: 41 jobs have no result" in capsys.readouterr().out
     assert "Nothing was measured yet." in (out / "report.md").read_text(encoding="utf-8")

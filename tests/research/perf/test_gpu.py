@@ -43,3 +43,21 @@ def test_a_part_that_is_not_there_is_refused() -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert "invalid choice: 'everything'" in done.stderr
+    done = subprocess.run([*command[:2], "--recipe", "qwen-9b"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no recipe has 'qwen-9b' in its name: qwen2.5-0.5b" in done.stderr
+
+
+@pytest.mark.slow
+def test_what_was_measured_is_kept_when_it_is_stopped(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "research/perf/gpu.py"), "--small", "--device", "cpu", "--out", str(tmp_path)]
+    with subprocess.Popen([*command, "--only", "sampling"], stdout=-1, stderr=-1, text=True) as running:
+        assert running.stderr is not None
+        while "sampling: adapter" not in running.stderr.readline():  # the second part begins
+            assert running.poll() is None
+        running.terminate()
+        printed, errors = running.communicate(timeout=60)
+    assert running.returncode == 130, errors
+    assert "Stopped: what follows is missing." in printed
+    assert "Traceback" not in errors
+    assert json.loads((tmp_path / "gpu.json").read_text())["sampling: waits"]["per_token"] == pytest.approx(1 / 8)

@@ -11,6 +11,7 @@ from tests.research.pretrained.helpers import make_model, write_recipe
 
 def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe, out = write_recipe(tmp_path, "some-model"), tmp_path / "out"
+    out.mkdir()
     assert main(["reproduce", "--config", str(recipe), "--out", str(out), "--report"]) == 1
     assert "jobs have no result" in capsys.readouterr().out
     assert "not run yet |" in (out / "report.md").read_text()

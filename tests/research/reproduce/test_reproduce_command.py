@@ -60,7 +60,11 @@ def test_another_package_of_that_name_is_not_taken_for_it(tmp_path: Path) -> Non
 
 def test_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    assert main(["reproduce", "--config", "miniature", "--out", str(out), "--report"]) == 1
+    command = ["reproduce", "--config", "miniature", "--out", str(out), "--report"]
+    assert main(command) == 2
+    assert f"there is no {out} to report on" in capsys.readouterr().err
+    out.mkdir()
+    assert main(command) == 1
     printed = capsys.readouterr().out
     assert printed.count("NOT TESTED") == 4
     assert "not complete: 11 jobs have no result" in printed

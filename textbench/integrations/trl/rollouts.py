@@ -144,7 +144,10 @@ class StepRollouts:
             if player != seat:
                 agent = self._opponents.get(player, self._opponents.get(""))
                 if agent is None:
-                    raise ValueError(f"opponents has nobody for {player}: it has {', '.join(self._opponents)}")
+                    raise ValueError(
+                        f"opponents has nobody for {player}, where {seat} is trained: it has "
+                        f"{', '.join(self._opponents)}; choose the seats, start_dataset(..., seats=['{seat}'])"
+                    )
                 policies[player] = model if isinstance(agent, str) else agent
         return policies
 

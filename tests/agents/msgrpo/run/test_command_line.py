@@ -149,6 +149,31 @@ def test_what_an_engine_lacks_is_said_before_a_model_is_made(
     assert "making the base model" not in said
 
 
+def test_a_device_that_isnt_there_is_refused_before_a_model_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has the device")
+    arguments = ["--config", "tiny-frozen-lake", "--set", "device=cuda", "--set", f"out={tmp_path / 'run'}"]
+    assert main(arguments) == 2  # its base would take a minute
+    said = capsys.readouterr().err
+    assert "this PyTorch sees no CUDA device; use device='cpu'" in said
+    assert "making the base model" not in said
+
+
+def test_who_stops_it_while_its_base_is_made_is_told_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agents.tiny.pretrain", interrupted)
+    assert main(["--config", "tiny-frozen-lake", "--set", f"out={tmp_path / 'run'}"]) == 130
+    assert "nothing is kept: the same command begins it anew" in capsys.readouterr().err
+
+
 def test_servers_for_ray_are_refused_before_a_model_is_made(capsys: pytest.CaptureFixture[str]) -> None:
     given = ["engine=ray", 'engine_urls=["http://localhost:8000"]']
     assert main(["--config", "tiny-frozen-lake", *(part for one in given for part in ("--set", one))]) == 2

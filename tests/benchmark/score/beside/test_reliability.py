@@ -51,6 +51,19 @@ def test_every_share_is_counted():
         assert 0 <= row[name]["low"] < row[name]["value"] < row[name]["high"] <= 1
 
 
+def test_a_response_counts_once_though_a_scenario_has_several_rows_of_a_seed():
+    results = board({"a": ["twice asked", "given up", "plain"]})
+    cell = results.cells["a", "frozen-lake"]
+    rows = {name: list(column) for name, column in cell.columns.items()}
+    for name, column in cell.columns.items():  # the second and the third seed twice more, as of a game with two seats
+        column.extend(rows[name][1:] * 2)
+    (row,) = reliability_rows(results, ["a"])
+    assert row["responses"] == 2 + 3 * (2 + 2)
+    assert row["invalid"]["value"] == pytest.approx((1 + 3 * 1) / 14)
+    assert row["refused"]["value"] == pytest.approx(3 / 14)
+    assert row["forfeited"]["value"] == pytest.approx(3 / 7)
+
+
 def test_a_player_that_never_failed_may_still_fail_next_time():
     (row,) = reliability_rows(board({"a": ["plain"] * 20}), ["a"])
     assert row["invalid"]["value"] == row["forfeited"]["value"] == 0.0
