@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.intervals import student
+from agents.common.intervals import Estimate, student
 from research.credit.dose import curves, standings
 from research.credit.factors import LEARNING, Effect, effects
 from research.credit.findings import Findings, draw_of, methods_of, value_of
 from research.credit.settings import STAGES
-from research.jobs.pictures import COLOURS, figure_of, save, style
+from research.credit.tables import estimate_of
+from research.jobs.pictures import COLOURS, figure_of, save, style, with_intervals
 
 RULES = ("aaw", "unbiased", "uniform_nonzero", "uniform", "off")
 
@@ -109,13 +110,9 @@ def _draw_lines(axis: Any, document: Any, reference: str, sizes: Any) -> None:
         found = [draw for m in sizes if (draw := draw_of(document, rule, m, reference)) is not None]
         found = found[:1] if rule == "off" else found
         tokens = [draw["tokens"] for draw in found]
-        values = np.array([draw["cosine"]["value"] for draw in found], dtype=np.float64)
-        ends = np.array([[draw["cosine"][end] for draw in found] for end in ("low", "high")], dtype=np.float64)
-        spread = np.abs(np.nan_to_num(ends - values))
-        marker = "s" if rule == "off" else "o"
-        axis.errorbar(
-            tokens, values, yerr=spread, color=colour, marker=marker, markersize=3, linewidth=1, capsize=2, label=rule
-        )
+        cosines, marker = [estimate_of(draw["cosine"]) for draw in found], "s" if rule == "off" else "o"
+        look: Any = {"marker": marker, "markersize": 3, "linewidth": 1, "capsize": 2}
+        with_intervals(axis, tokens, cosines, color=colour, label=rule, **look)
 
 
 def _doses(findings: Findings) -> Any:
@@ -124,10 +121,7 @@ def _doses(findings: Findings) -> Any:
     for axis, (game, curve) in zip(axes[0], drawn.items(), strict=True):
         for colour, (noise, own) in zip(COLOURS, curve.items(), strict=False):
             found = [student(np.array([*learnt.values()])) for learnt in own.values()]
-            means = np.array([each.value for each in found])
-            ends = np.array([[each.low for each in found], [each.high for each in found]], dtype=np.float64)
-            spread = np.abs(np.nan_to_num(ends - means))  # a single run has no interval
-            axis.errorbar([*own], means, yerr=spread, color=colour, marker="o", markersize=3, capsize=2, label=noise)
+            with_intervals(axis, [*own], found, color=colour, marker="o", markersize=3, capsize=2, label=noise)
         for row in rows:
             if row.game == game:
                 axis.plot(row.correlation, row.learning.value, "k*", markersize=5)
@@ -147,11 +141,9 @@ def _effects(rows: Sequence[Effect]) -> Any:
     for axis, game in zip(axes[0], games, strict=True):
         for colour, factor in zip(cycle(COLOURS), dict.fromkeys(row.factor for row in rows), strict=False):
             own = [row for row in rows if (row.game, row.factor) == (game, factor)]
-            means = np.array([row.mean.value for row in own])
-            ends = np.array([[row.mean.low for row in own], [row.mean.high for row in own]], dtype=np.float64)
-            spread = np.abs(np.nan_to_num(ends - means))  # a single seed has no interval
             places = [names.index(f"{row.factor} {row.level}") for row in own]
-            axis.errorbar(means, places, xerr=spread, color=colour, marker="o", linestyle="", markersize=4, capsize=2)
+            look: Any = {"marker": "o", "linestyle": "", "markersize": 4, "capsize": 2}
+            with_intervals(axis, places, [row.mean for row in own], across=True, color=colour, **look)
         axis.set_title(game)
         axis.set_xlabel("learning")
         axis.grid(alpha=0.3)
@@ -170,17 +162,9 @@ def _curves(findings: Findings) -> Any:
             if runs:
                 tokens = np.mean([run.tokens for run in runs], axis=0)
                 curves = np.array([run.returns for run in runs])
-                mean = curves.mean(axis=0)
-                spread = np.abs(np.stack([mean - curves.min(axis=0), curves.max(axis=0) - mean]))
-                axis.errorbar(
-                    tokens,
-                    mean,
-                    yerr=spread,
-                    color=colours[arm],
-                    label=f"{arm} ({len(runs)})",
-                    linewidth=1.2,
-                    elinewidth=0.4,
-                )
+                ranges = [Estimate(each.mean(), each.min(), each.max()) for each in curves.T]
+                look: Any = {"color": colours[arm], "linewidth": 1.2, "elinewidth": 0.4}
+                with_intervals(axis, tokens, ranges, label=f"{arm} ({len(runs)})", **look)
         axis.set_title(game)
         axis.set_xlabel("tokens")
         axis.grid(alpha=0.3)

@@ -16,7 +16,7 @@ from research.improvers.findings import (
     spent,
 )
 from research.improvers.settings import TRAINER
-from research.jobs.pictures import COLOURS, figure_of, save, style
+from research.jobs.pictures import COLOURS, figure_of, save, style, with_intervals
 from research.jobs.report import Facts, said_first, table, whole_report
 
 CURVE = "regret.svg"
@@ -181,12 +181,8 @@ def _draw_game(axis: Any, findings: Findings, game: str) -> None:
     for name in findings.study.methods:
         points = [who for who in findings.results if who[:2] == (game, name)]
         means = [over_seeds(findings, who, "regret") for who in points]
-        ends = [[one.value - (one.low if one.low is not None else one.value) for one in means]]
-        ends += [[(one.high if one.high is not None else one.value) - one.value for one in means]]
         tokens = [spent(findings, who) for who in points]
-        axis.errorbar(
-            tokens, [one.value for one in means], ends, marker="o", capsize=2, label=name, color=next(colours)
-        )
+        with_intervals(axis, tokens, means, marker="o", capsize=2, label=name, color=next(colours))
     dashes = iter((":", "--", "-.", "-"))
     for name in ("base", *findings.study.players):
         if (game, name, 0) in findings.results:

@@ -4,10 +4,12 @@ Needs matplotlib (the ``plots`` extra). The same results give the same files, so
 control.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from agents.common.intervals import Estimate
 from textgames.extras import install_command
@@ -46,13 +48,23 @@ def figure_of(columns: int, rows: int, width: float, height: float) -> tuple[Any
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
+def with_intervals(
+    axis: Any, places: Sequence[float], values: Sequence[Estimate], *, across: bool = False, **look: Any
+) -> None:
+    """Points at ``places`` with their intervals, upright or ``across``; one of a single run has none."""
+    means = np.array([each.value for each in values])
+    ends = np.array([[each.low for each in values], [each.high for each in values]], dtype=np.float64)
+    spread = np.nan_to_num(np.maximum((ends - means) * [[-1], [1]], 0))
+    points = (means, places) if across else (places, means)
+    axis.errorbar(*points, **{"xerr" if across else "yerr": spread}, **look)
+
+
 def bars(axis: Any, title: str, names: list[str], shown: Iterable[tuple[int, str, Estimate]], *, named: bool) -> None:
     """Means with their intervals, ``(place, colour, mean)`` each, in the order of ``names`` from the top."""
-    for place, colour, (value, low, high) in shown:
-        axis.barh(place, value, color=colour)
-        if low is not None and high is not None:
-            ends = [[max(0.0, value - low)], [max(0.0, high - value)]]
-            axis.errorbar(value, place, xerr=ends, color="black", capsize=2, linewidth=1)
+    for place, colour, mean in shown:
+        axis.barh(place, mean.value, color=colour)
+        if mean.low is not None:
+            with_intervals(axis, [place], [mean], across=True, color="black", capsize=2, linewidth=1)
     axis.set_title(title)
     axis.set_yticks(range(len(names)), names if named else [])
     axis.invert_yaxis()

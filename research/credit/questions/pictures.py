@@ -5,12 +5,10 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from agents.common.intervals import Estimate
 from research.credit.questions.answers import COLLAPSED, group_sizes, plain_figure, shorts, splits, staleness
 from research.credit.questions.findings import Asked
-from research.jobs.pictures import COLOURS, figure_of, save, style
+from research.jobs.pictures import COLOURS, figure_of, save, style, with_intervals
 
 
 def draw_plots(findings: Asked, folder: Path) -> list[tuple[str, str]]:
@@ -39,10 +37,7 @@ def draw_plots(findings: Asked, folder: Path) -> list[tuple[str, str]]:
 
 
 def _line(axis: Any, places: Sequence[float], values: Sequence[Estimate], colour: str, label: str) -> None:
-    means = np.array([each.value for each in values])
-    ends = np.array([[each.low for each in values], [each.high for each in values]], dtype=np.float64)
-    spread = np.abs(np.nan_to_num(ends - means))
-    axis.errorbar(places, means, yerr=spread, color=colour, marker="o", markersize=3, capsize=2, label=label)
+    with_intervals(axis, places, values, color=colour, marker="o", markersize=3, capsize=2, label=label)
 
 
 def _doubling(axis: Any, places: Sequence[int]) -> None:
