@@ -110,7 +110,7 @@ def improve(
         made = taught(config, source, demonstrations, task.say, mixed=True)
     task.meter.charge(Spent(seconds=made["seconds"]))
     better = {**trained(task, str(task.out / MODEL)), "temperature": 1.0}  # a mixture that is sharpened is another
-    after = _measured(better, scenario)
+    after = _measured(better, scenario, tree)
     task.say(f"exploitability {after.value:.4f} after, {before.value:.4f} before")
     return better if after.value < before.value else task.agent
 
@@ -135,7 +135,7 @@ def taught_weights(tree: GameTree, table: Behaviour) -> list[float]:
     return [float(each) for each in weights * len(tree.information_sets) / weights.sum()]
 
 
-def _measured(agent: AgentTable, scenario: Scenario) -> Exploitability:
+def _measured(agent: AgentTable, scenario: Scenario, tree: GameTree | None = None) -> Exploitability:
     """How exploitable an agent is.
 
     Raises:
@@ -143,6 +143,6 @@ def _measured(agent: AgentTable, scenario: Scenario) -> Exploitability:
     """
     policy, _ = load_table(agent, RunOptions(), scenario)
     try:
-        return measure(policy, scenario.game(), horizon=scenario.horizon)
+        return measure(policy, scenario.game(), horizon=scenario.horizon, tree=tree)
     except ValueError as error:
         raise UsageError(f"{scenario.name}: {error}") from None
