@@ -86,7 +86,9 @@ def world_fidelity(
         said = [turn.response.strip() for turn in turns[at * samples : (at + 1) * samples]]
         figures.setdefault(start, []).append(_compared(said, _chances(game, state, request.player, action)))
     means = np.array([np.mean(own, axis=0) for own in figures.values()])
-    possible, probability, attainable, distance = (student(column) for column in means.T)
+    # where all starts agree, how far they may differ isn't known
+    figures_of = (student(column) if np.ptp(column) > 0 else Estimate(float(column[0])) for column in means.T)
+    possible, probability, attainable, distance = figures_of
     return WorldFidelity(possible, probability, attainable, distance, len(asked), samples)
 
 

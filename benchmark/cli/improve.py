@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--budget-seconds",
         type=real_number(0),
         metavar="S",
-        help="seconds of play, questions and training (default: no limit)",
+        help="seconds of play, questions and training, which is not cut short (default: no limit)",
     )
     add_number(parser, "--seed", 0, "of training seeds, order and everything that is random")
     add_number(parser, "--eval-episodes", 50, "episodes of each scenario for the scores before and after")

@@ -31,8 +31,9 @@ def add_arguments(parser: Parser) -> None:
     """Declare the agent that is inspected, and the episode that it plays."""
     parser.add_argument("agent", nargs="?", default="tiny", metavar="SPEC", help="the agent (default tiny)")
     parser.add_argument("--scenario", default="frozen-lake", metavar="NAME", help="default frozen-lake")
-    add_number(parser, "--episode", 0, "number of the episode", metavar="K")
-    add_number(parser, "--seed", None, "the episode's seed, in place of its number")
+    which = parser.add_mutually_exclusive_group()
+    add_number(which, "--episode", 0, "number of the episode", metavar="K")
+    add_number(which, "--seed", None, "the episode's seed, in place of its number")
     add_number(parser, "--samples", 32, "fresh responses per step", 1)
     parser.add_argument(
         "--world-model",

@@ -306,10 +306,12 @@ def _losses_of(results: ResultColumns, plan: Plan, folder: RunFolder) -> dict[st
 
 def _add_game(results: ResultColumns, record: Record, renamed: Mapping[str, str]) -> None:
     """A game between agents counts for the ratings: the higher return wins."""
-    if len(record["agents"]) < 2 or record["error"] is not None or key_of(record) in results.rated:
+    names = [renamed.get(agent, agent) for agent in record["agents"].values()]
+    key = key_of(record)._replace(agents=tuple(names))
+    if len(names) < 2 or record["error"] is not None or key in results.rated:
         return
-    results.rated.add(key_of(record))
-    returns = [(renamed.get(agent, agent), record["returns"][player]) for player, agent in record["agents"].items()]
+    results.rated.add(key)
+    returns = [(name, record["returns"][player]) for name, player in zip(names, record["agents"], strict=True)]
     results.games.setdefault(record["scenario"], []).extend(Game.of_table(returns, record["seed"]))
     total = sum(value for _, value in returns)
     least, most = results.sums.get(record["scenario"], (total, total))

@@ -127,7 +127,8 @@ def score_row(
         stats.column(SUCCESS, (0, 1)),
     ]
     if free is not None:
-        wanted += [stats.column(LUCK_FREE, (free.lowest, free.highest)), normalised(scenario, table, scale, free)]
+        ends = free.ends or possible_returns(scenario, table, LUCK_FREE)
+        wanted += [stats.column(LUCK_FREE, ends), normalised(scenario, table, scale, free)]
     elif guessed is not None:
         wanted += [stats.column(LUCK_FREE)]
     mean, plain, invalid, length, tokens, success, *without_luck = stats.bootstrap(table, wanted, cell.confidence)
@@ -145,7 +146,7 @@ def score_row(
     row["seconds"] = float(np.mean(cell.columns["seconds"]))
     row["seats"] = views(seat_means(cell, scenario))
     row["metrics"] = views(metric_means(cell))
-    row["above_blind"] = above_blind(row["normalized"])
+    row["above_blind"] = above_blind(row["normalized"]) if cell.episodes > 1 else None
     if scale.blind is not None:
         row["blind"] = BlindView(
             value=float(scale.blind.values.mean()), policy=scale.blind.policy, exact=scale.blind.exact
@@ -156,7 +157,7 @@ def score_row(
     return row
 
 
-def possible_returns(scenario: Scenario, table: Array) -> list[float]:
+def possible_returns(scenario: Scenario, table: Array, returns: int = SCORE) -> list[float]:
     """Returns that an episode table needn't show and that are possible: the bounds that the game states.
 
     Where it states none, the sample has to do; only if all its returns are equal, those of the references stand in.
@@ -164,7 +165,7 @@ def possible_returns(scenario: Scenario, table: Array) -> list[float]:
     if stated := return_range(scenario):
         return [*stated]
     references = table[:, [BLIND, REFERENCE]]
-    return references[np.isfinite(references)].tolist() if np.ptp(table[:, SCORE]) == 0 else []
+    return references[np.isfinite(references)].tolist() if np.ptp(table[:, returns]) < 1e-9 else []
 
 
 def luck_view(cell: Cell, scenario: Scenario, free: Corrected) -> LuckView | None:
@@ -182,9 +183,9 @@ def normalised(scenario: Scenario, table: Array, scale: Scale, free: Corrected |
         "played": scale.reference is not None and scale.reference.kind != "optimal",
         "blind_error": scale.blind.error if scale.blind is not None else 0.0,
     }
-    if free is not None:
-        return stats.normalised(LUCK_FREE, BLIND, REFERENCE, ends=(free.lowest, free.highest), **about)
-    return stats.normalised(SCORE, BLIND, REFERENCE, possible_returns(scenario, table), **about)
+    column, ends = (SCORE, None) if free is None else (LUCK_FREE, free.ends)
+    possible = possible_returns(scenario, table, column)
+    return stats.normalised(column, BLIND, REFERENCE, possible, ends=ends, **about)
 
 
 def above_blind(score: EstimateView | None) -> bool | None:
@@ -248,15 +249,16 @@ def rank(values: Mapping[str, float], told_apart: Callable[[str, str], bool]) ->
 
 
 def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bool]:
-    """Whether two agents differ on their common seeds of a scenario.
+    """Whether the first of two agents is the better one on their common seeds of a scenario.
 
     The test is the paired one, corrected by Bonferroni for everything that the board could compare: which tests are
-    made depends on what the ones before showed.
+    made depends on what the ones before showed. Who is above by other seeds than the common ones is told apart by none.
     """
     family = board_family(results)
 
     def told_apart(a: str, b: str) -> bool:
-        return family * paired_p_value(paired_differences(results, a, b, scenario)) < LEVEL
+        differences = paired_differences(results, a, b, scenario)
+        return differences.sum() > 0 and family * paired_p_value(differences) < LEVEL
 
     return told_apart
 

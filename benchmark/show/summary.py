@@ -87,7 +87,8 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
                 figure = level_figure(ladder)
                 row[f"{ladder['scenario']} level"] = f"{figure.text} {figure.interval}".strip()
         row["twin gap"] = _twin_gap(document, overall["agent"])
-        row["success"] = _percent([overall["success"]] if overall["success"] and not single else known)
+        over_all = not single and any(one["success"] for one in document["overall"])
+        row["success"] = _percent([overall["success"]] if over_all else known)
         row["invalid"] = "" if overall["invalid_rate"] is None else f"{overall['invalid_rate']:.0%}"
         if not single and len(scenarios) <= MOST_SCENARIOS:
             for name in scenarios:

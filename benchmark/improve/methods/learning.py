@@ -95,7 +95,7 @@ def own_play(
         if needed and not folders:
             raise UsageError(
                 f"{spent}, before {episodes} episodes were played, which is what it learns from: the same command with "
-                "a larger budget goes on"
+                "a larger budget goes on; episodes=N asks for fewer"
             ) from None
         task.say(str(spent))
     return folders

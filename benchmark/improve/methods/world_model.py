@@ -7,6 +7,7 @@ to show, who has to heed what it reads.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import count, islice
 
@@ -90,7 +91,10 @@ def improve(
             "revisions": revisions,
         }
 
-    better = plays_better(task, task.agent, imagining(str(task.out / MODEL)))
+    budget = task.meter.budget  # training may have taken all seconds; then nobody would ever know what came of it
+    within = task.meter.without_limits() if budget.tokens is None and budget.calls is None else nullcontext()
+    with within:
+        better = plays_better(task, task.agent, imagining(str(task.out / MODEL)))
     return imagining(MODEL) if better else task.agent
 
 

@@ -93,10 +93,10 @@ def mean_difference(differences: Array, cells: Sequence[Cell], scenarios: Sequen
 
 
 def further_differences(first: Corrected | None, second: Corrected | None) -> tuple[float, ...]:
-    """The least and the largest difference that one more pair may have; empty unless both returns are luck-free."""
-    if first is None or second is None:
+    """The least and the largest difference that one more pair may have; empty where nobody knows it of both returns."""
+    if first is None or second is None or first.ends is None or second.ends is None:
         return ()
-    return first.lowest - second.highest, first.highest - second.lowest
+    return first.ends[0] - second.ends[1], first.ends[1] - second.ends[0]
 
 
 def return_range(scenario: Scenario) -> tuple[float, ...]:

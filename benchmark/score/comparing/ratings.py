@@ -10,7 +10,7 @@ are linked in this way; an agent that won all its games, or lost them all, is al
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import log
+from math import isclose, log
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ class Game(NamedTuple):
             by_agent.setdefault(agent, []).append(value)
         means = {agent: sum(values) / len(values) for agent, values in by_agent.items()}
         return [
-            cls(a, b, 0.5 if means[a] == means[b] else float(means[a] > means[b]), seed)
+            cls(a, b, 0.5 if isclose(means[a], means[b], abs_tol=1e-9) else float(means[a] > means[b]), seed)
             for a, b in combinations(means, 2)
         ]
 

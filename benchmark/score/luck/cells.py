@@ -51,7 +51,7 @@ def _luck_free(cell: Cell, possible: Sequence[float]) -> Corrected | None:
     returns = cell.returns()[1]
     if not luck[:, VARIANCE].any():
         ends = [*returns.tolist(), *possible]
-        return Corrected(returns, min(ends), max(ends), beta=None, sd_ratio=None)
+        return Corrected(returns, (min(ends), max(ends)) if possible else None, beta=None, sd_ratio=None)
     return corrected(returns, luck[:, START], luck[:, LUCK], possible)
 
 

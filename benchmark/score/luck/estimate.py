@@ -29,8 +29,11 @@ class Corrected(NamedTuple):
     """The returns of one agent in one scenario with luck taken out."""
 
     values: Array  # (episodes,) R - beta L
-    lowest: float  # the least and the largest that one more episode may have, besides the values seen
-    highest: float
+    ends: tuple[float, float] | None
+    """The least and the largest that one more episode may have, besides the values seen.
+
+    ``None`` where nobody knows: the game states no range of returns, and has no chance or all episodes went alike.
+    """
     beta: float | None  # the mean coefficient of the folds; None in a game without chance
     sd_ratio: float | None
     """The standard deviation of ``values - V(s_0)`` over that of ``R - V(s_0)``; ``None`` where the latter is 0."""
@@ -60,7 +63,9 @@ def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[floa
         # coefficient leaves in: R - beta L = V + (1 - beta) (R - V) where no action cost anything.
         lowest = min(lowest, possible[0])
         highest = max(highest, begin + (1 - beta) * (possible[1] - begin))
-    return Corrected(values, lowest, highest, beta, float(gaps.std()) / plain if plain > 1e-12 else None)
+    known = possible or float(np.ptp(gaps)) > 1e-9
+    ends = (lowest, highest) if known else None
+    return Corrected(values, ends, beta, float(gaps.std()) / plain if plain > 1e-12 else None)
 
 
 def cross_fitted(outcome: Array, luck: Array) -> Array:

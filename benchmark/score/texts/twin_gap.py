@@ -124,7 +124,7 @@ def _possible(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[flo
     if not stated:
         return None
     free = [luck_free(*pair) for pair in zip(cells, scenarios, strict=True)]
-    ends = [stated if one is None or None in free else (one.lowest, one.highest) for one in free]
+    ends = [stated if one is None or None in free else one.ends or stated for one in free]
     low, high = np.mean(ends[1:], axis=0).tolist()
     return ends[0][0] - high, ends[0][1] - low
 

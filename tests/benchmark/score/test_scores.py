@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmark import evaluate
 from benchmark.errors import UsageError
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import MAX_SEEDS, PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
@@ -373,3 +374,33 @@ def test_a_plan_survives_its_manifest():
     assert {name: s._replace(kwargs=dict(s.kwargs)) for name, s in plan.scenarios.items()} == again.scenarios
     assert plan.total == 2 * 2 * 7 + 2 * 7
     assert len({key.agents for key in plan.episodes() if key.scenario == "snake-duel"}) == 2
+
+
+def test_who_is_above_by_other_seeds_than_the_common_ones_is_told_apart_by_none():
+    """As with ``--until``, where agents have different numbers of episodes: on the common ones the second is better."""
+    longer, better = [0.0] * 50 + [1.0] * 150, [1.0] * 35 + [0.0] * 15
+    rows = score_rows(board({"frozen-lake": {"longer": longer, "better": better}}))
+    assert [(row["agent"], row["rank"], row["tied"]) for row in rows] == [("better", 1, True), ("longer", 1, True)][
+        ::-1
+    ]
+    rows = score_rows(board({"frozen-lake": {"longer": longer[:50], "better": better}}))
+    assert [(row["agent"], row["rank"]) for row in rows] == [("better", 1), ("longer", 2)]
+
+
+def test_one_episode_is_above_nothing():
+    for episodes, above in ((1, None), (30, True)):
+        results = board({"frozen-lake": {"a": [1.0] * episodes}})
+        (row,) = score_rows(results, References(results))
+        assert row["above_blind"] is above
+
+
+def test_where_all_episodes_went_alike_and_no_range_is_known_the_references_say_how_far_the_next_may_fall():
+    """Cliff walking states none; a player that slips in one of a hundred mostly doesn't in three."""
+    results = evaluate(["planner", "random"], scenarios="cliff-walking", episodes=3, quiet=True)
+    rows = {row["agent"]: row for row in results.leaderboard().scores}
+    for name in ("mean_return", "luck_free_return", "normalized"):
+        assert rows["planner"][name]["low"] < rows["planner"][name]["value"] == rows["planner"][name]["high"]
+    (difference,) = results.compare("planner", "random").rows
+    least, most = (difference["difference"][end] for end in ("low", "high"))
+    assert least < 0 < difference["difference"]["value"] < most
+    assert difference["p_value"] == 0.25

@@ -167,3 +167,16 @@ def test_a_rating_says_whether_one_agents_gain_is_the_others_loss(textbench, sha
     command = ("run", *agents("ones", "twos"), "--scenario", "two-pile", "--episodes", 3, "--out", "zero", "--stats")
     assert "the mean return says who did well" not in textbench(*command).out
     assert all(row["opposed"] for row in rating_rows(read_columns(["zero"])))
+
+
+def test_games_of_two_runs_whose_agents_have_the_same_names_all_count(textbench):
+    """The names are those of a run; on a board that shows both they are two agents."""
+    for folder, first in (("one", "random"), ("two", "greedy")):
+        named = ("--agent", f"x={first}", "--agent", "y=planner")
+        textbench("run", *named, "--scenario", "tic-tac-toe", "--episodes", 4, "--out", folder, "--quiet")
+    for folders in (("one", "two"), ("two", "one")):
+        results = read_columns([Path(folder) for folder in folders])
+        games = {row["agent"]: row["games"] for row in rating_rows(results)}
+        whole = {agent: results.cells[agent, "tic-tac-toe"].episodes for agent in games}
+        assert games == whole
+        assert len(games) == 4

@@ -73,7 +73,7 @@ def stopped(skill, runs, most, numbers, confidence, free=True):
             figure = stats.normalised(0, 1, 2, (0.0, 1.0))
             if free:
                 found = corrected(returns, start, luck, (0.0, 1.0))
-                returns, figure = found.values, stats.normalised(0, 1, 2, ends=(found.lowest, found.highest))
+                returns, figure = found.values, stats.normalised(0, 1, 2, ends=found.ends)
             table = np.stack([returns, uniform[layout], optimal[layout]], axis=1)
             (one,) = stats.bootstrap(table, [figure], confidence)
             low, high = (one.value if end is None else end for end in (one.low, one.high))

@@ -27,7 +27,7 @@ def estimates(lakes, skill, runs, episodes, seed=1):
         table = np.stack([returns, uniform[layout], optimal[layout], found.values], axis=1)
         figures = [
             stats.normalised(0, 1, 2, (0.0, 1.0)),
-            stats.normalised(3, 1, 2, ends=(found.lowest, found.highest)),
+            stats.normalised(3, 1, 2, ends=found.ends),
         ]
         one, other = stats.bootstrap(table, figures)
         plain.append(one)
