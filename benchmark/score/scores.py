@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import Array, Estimate
+from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
 from benchmark.score.comparing.comparison import board_family, paired_differences, return_range
 from benchmark.score.comparing.ratings import bradley_terry
@@ -61,7 +62,12 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
         # With unscored or missing episodes nobody knows what an agent lost, so it isn't ranked.
         whole = [row for row in group if row["episodes"] == row["planned"] and not row["unscored"]]
         means = {row["agent"]: best["value"] for row in whole if (best := ranked_by(row)) is not None}
-        places = rank(means, board_test(results, name))
+        # where a return depends on who else plays, only agents of one run are compared
+        together = results.agent_source if num_players(scenario) > 1 else dict.fromkeys(results.agent_source, 0)
+        places: dict[str, Place] = {}
+        for source in dict.fromkeys(together.values()):
+            own = {agent: mean for agent, mean in means.items() if together[agent] == source}
+            places |= rank(own, board_test(results, name))
         for row in group:
             row["rank"], row["tied"] = places.get(row["agent"], (None, False))
         rows += sorted(group, key=lambda row: (*best_first(row, ranked_by(row)), row["agent"]))

@@ -180,3 +180,14 @@ def test_games_of_two_runs_whose_agents_have_the_same_names_all_count(textbench)
         whole = {agent: results.cells[agent, "tic-tac-toe"].episodes for agent in games}
         assert games == whole
         assert len(games) == 4
+
+
+def test_agents_are_ranked_among_those_of_their_own_run(textbench):
+    """What the same player gets says how strong its table was."""
+    for folder, other in (("strong", "planner"), ("weak", "random")):
+        named = ("--agent", f"{folder}=greedy", "--agent", f"{folder}-other={other}")
+        textbench("run", *named, "--scenario", "nim", "--episodes", 40, "--out", folder, "--quiet")
+    rows = {row["agent"]: row for row in score_rows(read_columns([Path("strong"), Path("weak")]))}
+    assert rows["weak"]["mean_return"]["value"] > rows["strong"]["mean_return"]["value"] + 0.3
+    ranks = {agent: (row["rank"], row["tied"]) for agent, row in rows.items()}
+    assert ranks == {"strong-other": (1, False), "strong": (2, False), "weak": (1, False), "weak-other": (2, False)}
