@@ -28,7 +28,7 @@ from textgames.conformance.play import (
 )
 from textgames.environments.spaces import ObservationText
 from textgames.registry import game_of
-from textgames.texts.actions import ActionNames, Unreadable
+from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG
 
 _MOST_NAMED = 24
@@ -49,10 +49,6 @@ def check_names(id: str, settings: Mapping[str, Any]) -> None:
         enough = bool(names) or kind == "actions"
         require(strings and enough, f"{kind} must be a tuple of at least one name, got {names!r}")
         require(len(set(names)) == len(names), f"{kind} has a name twice: {names}")
-    try:
-        ActionNames(game.actions)
-    except ValueError as error:
-        raise ConformanceError(str(error)) from error
     require(game.noop in (None, *game.actions), f"noop must be None or one of the actions, got {game.noop!r}")
     if not game.actions:
         _require_open_actions(game)

@@ -83,7 +83,7 @@ def test_folder_refuses_other_settings_and_names_the_first(tmp_path: Path) -> No
     experiment = read_experiment("miniature")
     folder.claim(experiment)
     folder.claim(experiment)
-    with pytest.raises(UsageError, match="was made with iterations = 2, now it is 3; choose another --out"):
+    with pytest.raises(UsageError, match="was made with iterations = 2, now it is 3; give the recipe and the options"):
         folder.claim(read_experiment("miniature", {"iterations": 3, "seeds": 2}))
     changed = (SHIPPED / "miniature.toml").read_text().replace("learning_rate = 1e-4", "learning_rate = 2e-4")
     (tmp_path / "changed.toml").write_text(changed)
@@ -96,7 +96,7 @@ def test_a_folder_takes_more_seeds_but_not_fewer(tmp_path: Path) -> None:
     folder.claim(read_experiment("miniature"))
     folder.claim(read_experiment("miniature", {"seeds": 3}))
     assert json.loads((tmp_path / "out" / SETTINGS_NAME).read_text())["seeds"] == 3
-    with pytest.raises(UsageError, match="was made with seeds = 3, now it is 1; choose another --out"):
+    with pytest.raises(UsageError, match="was made with seeds = 3, now it is 1; give the recipe and the options"):
         folder.claim(read_experiment("miniature"))
     assert json.loads((tmp_path / "out" / SETTINGS_NAME).read_text())["seeds"] == 3
 
