@@ -306,9 +306,11 @@ def _losses_of(results: ResultColumns, plan: Plan, folder: RunFolder) -> dict[st
 
 def _add_game(results: ResultColumns, record: Record, renamed: Mapping[str, str]) -> None:
     """A game between agents counts for the ratings: the higher return wins."""
-    names = [renamed.get(agent, agent) for agent in record["agents"].values()]
-    key = key_of(record)._replace(agents=tuple(names))
-    if len(names) < 2 or record["error"] is not None or key in results.rated:
+    if len(record["agents"]) < 2 or record["error"] is not None:
+        return
+    names = tuple(renamed.get(agent, agent) for agent in record["agents"].values())
+    key = key_of(record)._replace(agents=names)
+    if key in results.rated:
         return
     results.rated.add(key)
     returns = [(name, record["returns"][player]) for name, player in zip(names, record["agents"], strict=True)]

@@ -64,10 +64,11 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
         means = {row["agent"]: best["value"] for row in whole if (best := ranked_by(row)) is not None}
         # where a return depends on who else plays, only agents of one run are compared
         together = results.agent_source if num_players(scenario) > 1 else dict.fromkeys(results.agent_source, 0)
+        told_apart = board_test(results, name)
         places: dict[str, Place] = {}
         for source in dict.fromkeys(together.values()):
             own = {agent: mean for agent, mean in means.items() if together[agent] == source}
-            places |= rank(own, board_test(results, name))
+            places |= rank(own, told_apart)
         for row in group:
             row["rank"], row["tied"] = places.get(row["agent"], (None, False))
         rows += sorted(group, key=lambda row: (*best_first(row, ranked_by(row)), row["agent"]))

@@ -56,11 +56,14 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
         options: of the run; ``until`` is set.
     """
     pilots: dict[tuple[str, str], list[Pilot]] = {}
+    prompts_of = {
+        agent: PromptMap() if spec in OWN_PLAYERS else planned_prompts(agent, spec, options)
+        for agent, spec in specs.items()
+    }
     needs = []
     for matchup in plan.seeds:
         (agent,) = matchup.agents
-        scripted = specs[agent] in OWN_PLAYERS
-        prompt_map = PromptMap() if scripted else planned_prompts(agent, specs[agent], options)
+        scripted, prompt_map = specs[agent] in OWN_PLAYERS, prompts_of[agent]
         key = matchup.scenario, repr(prompt_map)
         if key not in pilots:
             pilots[key] = _pilots(plan.scenarios[matchup.scenario], plan, options, prompt_map)

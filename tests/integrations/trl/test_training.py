@@ -133,6 +133,14 @@ def test_dataset_names_its_starts() -> None:
         start_dataset("tictac-toe")
 
 
+def test_whose_seat_has_nobody_is_named_as_the_one_to_train() -> None:
+    rollouts = StepRollouts(opponents={"player_1": "random"})
+    model = load_agent("random")
+    assert rollouts._policies(("player_0", "player_1"), "player_0", model)["player_0"] is model
+    with pytest.raises(ValueError, match=r"nobody for player_0, where player_1 is trained.*seats=\['player_0'\]"):
+        rollouts._policies(("player_0", "player_1"), "player_1", model)
+
+
 def test_what_cannot_be_followed_is_said(tmp_path: Path) -> None:
     trainer = make_trainer(options(tmp_path, "steps"))
     trainer.rollout_func.steps_per_episode = 3

@@ -146,7 +146,7 @@ class StepRollouts:
                 if agent is None:
                     raise ValueError(
                         f"opponents has nobody for {player}, where {seat} is trained: it has "
-                        f"{', '.join(self._opponents)}; choose the seats, start_dataset(..., seats=['{seat}'])"
+                        f"{', '.join(self._opponents)}; choose the seats, start_dataset(..., seats=['{player}'])"
                     )
                 policies[player] = model if isinstance(agent, str) else agent
         return policies
