@@ -13,8 +13,9 @@ from torch import Tensor
 from agents.episode import Episode, EpisodeStart, EpisodeTask
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Start, Trajectory
+from agents.msgrpo.credit.fresh import refuse_history
 from agents.msgrpo.critic.critic import Critic
-from agents.msgrpo.errors import ConfigError, RolloutError
+from agents.msgrpo.errors import RolloutError
 from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.segments import Segmenter
 from agents.msgrpo.tasks import Hint
@@ -105,11 +106,7 @@ class Rollouts:
             ConfigError: prompts that show earlier turns, which an episode that begins in a state doesn't have.
             RolloutError: a provider's error.
         """
-        if (turns := getattr(self.policy, "history_turns", 0)) != 0:
-            raise ConfigError(
-                f"fresh rollouts begin in a state and know no earlier turns, but prompts show them (history_turns = "
-                f"{turns}): use a prompt map with history_turns = 0"
-            )
+        refuse_history(self.policy)
         tasks = []
         for start in starts:
             begin = EpisodeStart(start.state, start.elapsed_steps)

@@ -52,6 +52,8 @@ METHODS: Registry[CreditMethod] = Registry(
         "salt": "agents.msgrpo.credit.step.salt:SALT",
         "mt_grpo": "agents.msgrpo.credit.step.mt_grpo:MTGRPO",
         "marshal": "agents.msgrpo.credit.step.marshal:MARSHAL",
+        "tree_grpo": "agents.msgrpo.credit.step.trees:TreeGRPO",
+        "at2po": "agents.msgrpo.credit.step.trees:AT2PO",
         "ppo_turn": "agents.msgrpo.credit.critic.ppo_turn:PPOTurn",
         "hiper": "agents.msgrpo.credit.critic.hiper:HiPER",
         "ppo_bilevel": "agents.msgrpo.credit.critic.ppo_bilevel:PPOBilevel",

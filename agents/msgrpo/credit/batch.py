@@ -72,6 +72,8 @@ class Trajectory:
         end_state: the game's state after the episode's last round.
         hinted: whether the prompts told what a player wouldn't see otherwise.
         allowed: what might stand at the tokens of each of T responses; ``None`` where nothing was constrained.
+        tree: which tree of its group the episode belongs to; ``None`` where episodes share no steps.
+        nodes: T labels of steps: those that trajectories share have one label, and were played once. Empty likewise.
     """
 
     group: Hashable
@@ -96,6 +98,8 @@ class Trajectory:
     end_state: Any = None
     hinted: bool = False
     allowed: tuple[Allowed | None, ...] | None = None
+    tree: Hashable = None
+    nodes: tuple[Hashable, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -107,6 +111,16 @@ class Trajectory:
     def returns_to_go(self, discount: float = 1.0) -> Floats:
         """(T,) ``G_it = sum_{u >= t} discount^(u - t) r_iu``."""
         return returns_to_go(self.rewards, discount)
+
+    def surprise(self, t: int) -> float:
+        """``-mean_k log pi`` of the tokens of step t, in nats: an estimate of the policy's entropy there.
+
+        Raises:
+            ValueError: log-probabilities aren't known.
+        """
+        if self.old_logprobs is None:
+            raise ValueError("the entropy of a step needs old_logprobs, and this trajectory has none")
+        return -float(self.old_logprobs[t].mean())
 
     @property
     def tokens(self) -> int:

@@ -13,6 +13,7 @@ from agents.episode import EpisodeTask
 from agents.msgrpo.credit.batch import Batch, FreshRollouts, Start, Trajectory
 from agents.msgrpo.errors import ConfigError
 from agents.policy import LanguageAgentPolicy
+from agents.turn import Policy
 from textgames.environments.parallel import TextParallelEnv
 
 
@@ -167,6 +168,19 @@ def rounds_before(trajectory: Trajectory, t: int) -> int:
     """The rounds that count as played before step t; 0 without a limit of steps, where they don't matter."""
     start = task_of(trajectory).start
     return 0 if trajectory.steps_left[t] is None else trajectory.rounds[t] + (start.elapsed_steps if start else 0)
+
+
+def refuse_history(policy: Policy) -> None:
+    """Refuse a player whose prompts show earlier turns, which an episode that begins in a state doesn't have.
+
+    Raises:
+        ConfigError: its prompts do.
+    """
+    if (turns := getattr(policy, "history_turns", 0)) != 0:
+        raise ConfigError(
+            f"fresh rollouts begin in a state and know no earlier turns, but prompts show them (history_turns = "
+            f"{turns}): use a prompt map with history_turns = 0"
+        )
 
 
 def local_policy(batch: Batch) -> LanguageAgentPolicy | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.episode import EpisodeTask
 from agents.msgrpo.credit.batch import Floats, FreshRollouts, Trajectory
-from agents.msgrpo.plugins import Registry
+from agents.msgrpo.plugins import Registry, Variant
 
 if TYPE_CHECKING:
     from agents.turn import TurnRequest
@@ -80,6 +80,8 @@ SAMPLERS: Registry[TaskSampler] = Registry(
         "pcl": "agents.msgrpo.tasks.pcl:PCL",
         "ghpo": "agents.msgrpo.tasks.ghpo:GHPO",
         "branch": "agents.msgrpo.tasks.branch:Branches",
+        "tree": "agents.msgrpo.tasks.tree:Trees",
+        "entropy_tree": Variant("tree", {"choose": "entropy", "rounds": 2}),
         "ladder": "agents.msgrpo.tasks.ladder:LadderSampling",
     },
     setting="task_sampling",
