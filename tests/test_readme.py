@@ -29,8 +29,6 @@ COMMANDS = [
 ]
 INSTALLS = [line for line in COMMANDS if "pip install" in line or line.startswith(("git clone", "python3 -m venv"))]
 """Run by ``.ci/run`` and by whoever tries the README on a fresh machine."""
-WAITING = [line for line in COMMANDS if line.startswith(("textbench play", "textbench view"))]
-"""They wait for a person; their own tests drive them."""
 NEEDS_WEIGHTS = [line for line in COMMANDS if "Qwen/" in line]
 """They download weights; the same code is tested with models that the tests make."""
 OTHERS = ("pip install xllamacpp",)
@@ -92,14 +90,12 @@ def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str
         words[words.index("300")] = "10"
     if words[:2] == ["textbench", "credit"]:
         words += ["--groups", "4", "--batches", "2"]
-    if words[:2] == ["textbench", "reproduce"] and "--quick" in words:  # the same jobs, with nothing learnt
-        words[words.index("--quick") : words.index("--quick") + 1] = ["--config", "miniature"]
     if words[0] == "textbench" and "--base-url" not in words and any(word.startswith("openai:") for word in words):
         words += ["--base-url", url]
     return subprocess.run(words, capture_output=True, text=True, cwd=folder, env=environment, timeout=600)
 
 
-QUICK = [line for line in COMMANDS if line not in {*INSTALLS, *WAITING, *NEEDS_WEIGHTS}]
+QUICK = [line for line in COMMANDS if line not in {*INSTALLS, *NEEDS_WEIGHTS}]
 
 
 @pytest.mark.slow
@@ -132,6 +128,5 @@ def test_advice_on_installing_works_from_a_clone() -> None:
 
 def test_skipped_commands_are_known(folder: Path) -> None:
     """What isn't run here is a short, named list."""
-    assert set(WAITING) <= {line for line in COMMANDS if line.split()[1] in {"play", "view"}}
     for line in NEEDS_WEIGHTS:
         assert "hf:" in line or "vllm:" in line or "--config configs/" in line

@@ -126,18 +126,6 @@ def test_the_reference_is_the_adapter_as_it_began(config: MSGRPOConfig) -> None:
     assert {each.data_ptr() for each in frozen.parameters()} >= set(ids)  # the base is in memory once
 
 
-@pytest.mark.slow
-def test_a_resumed_training_ends_bit_for_bit_as_the_uninterrupted_one(config: MSGRPOConfig, tmp_path: Path) -> None:
-    trainer_of(replace(config, out=str(tmp_path / "whole"))).train()
-    parted = replace(config, out=str(tmp_path / "parted"))
-    trainer_of(replace(parted, iterations=2)).train()
-    resumed = trainer_of(parted)
-    resumed.resume(tmp_path / "parted")
-    resumed.train()
-    whole, parts = (adapter_in(tmp_path / run / "last") for run in ("whole", "parted"))
-    assert all(torch.equal(whole[name], parts[name]) for name in whole)
-
-
 @pytest.mark.parametrize(
     ("settings", "says"),
     [

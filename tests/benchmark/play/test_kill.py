@@ -64,13 +64,6 @@ def uninterrupted(textbench):
 
 
 @pytest.mark.slow
-def test_two_kills(uninterrupted, workplace):
-    hits = play_with_kills(workplace / "killed", 2, random.Random(1))
-    assert hits >= 1
-    assert counted("killed") == uninterrupted
-
-
-@pytest.mark.slow
 def test_twenty_kills_at_random_moments(uninterrupted, workplace):
     rng = random.Random()  # other moments every time: the seed decides nothing about the result
     hits = 0

@@ -50,12 +50,6 @@ def check_coverage(lakes, skill, runs, episodes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("skill", POLICIES.values(), ids=POLICIES)
-def test_intervals_of_twenty_episodes_cover_the_truth(lakes, skill):
-    check_coverage(lakes, skill, runs=400, episodes=20)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("episodes", [20, 50, 200])
 @pytest.mark.parametrize("skill", POLICIES.values(), ids=POLICIES)
 def test_intervals_cover_the_truth(lakes, skill, episodes):
