@@ -27,6 +27,7 @@ RECIPES = (
     "credit",
     "credit-dose",
     "credit-dose-rates",
+    "credit-trees",
     "credit-draws",
     "credit-explore",
     "credit-pretrained",
