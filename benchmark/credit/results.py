@@ -98,7 +98,7 @@ class CreditReport:
     Attributes:
         agent, game: whose credit, and where.
         setting: what was played.
-        truth: how the true advantages were found; ``None`` where there are none.
+        truth: how the true advantages were found.
         methods: the results, in the order asked for; "oracle" and "noise" are always among them.
         skipped: ``{method: why it could not be measured}``.
         no_gradient: why there are no gradients; ``None`` where there are.
@@ -111,7 +111,7 @@ class CreditReport:
     agent: str
     game: str
     setting: Mapping[str, Any]
-    truth: TruthSummary | None
+    truth: TruthSummary
     methods: tuple[MethodResult, ...]
     skipped: Mapping[str, str]
     no_gradient: str | None
@@ -139,7 +139,7 @@ class CreditReport:
             "agent": self.agent,
             "game": self.game,
             "setting": dict(self.setting),
-            "truth": None if self.truth is None else asdict(self.truth),
+            "truth": asdict(self.truth),
             "episode_length": self.episode_length,
             "episode_lengths": list(self.episode_lengths),
             "episode_tokens": self.episode_tokens,

@@ -38,7 +38,7 @@ def checklist(report: CreditReport) -> list[Item]:
         for each in methods
     ]
     least, median, most = report.episode_lengths
-    forks = None if truth is None else f"{truth.forks:.1%} of the decisions played have a true advantage that isn't 0"
+    forks = f"{truth.forks:.1%} of the decisions played have a true advantage that isn't 0"
     return [
         Item("Base model: name, size, version", True, f"{report.agent}{size}"),
         Item("Data: source, size, filters", True, f"{played}, starts from training layouts, seed {setting['seed']}"),

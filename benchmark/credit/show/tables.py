@@ -90,23 +90,22 @@ def _notes(report: CreditReport) -> list[str]:
         "correlation, same sign: of a step's assigned and true advantage, over the steps played; without luck: of the "
         "mean advantage that an action is assigned in a state. oracle is the true advantage, noise random numbers."
     ]
-    if truth is not None:
-        told = "exact"
-        if truth.samples is not None:
-            told = f"from {truth.samples} responses to each prompt, reliability {truth.reliability:.3f}"
-        lines += [
-            f"True advantages: {told}. {truth.states} states, {truth.questions} prompts.",
-            f"The policy expects {truth.expected_return:z.3f}; {truth.invalid:.1%} of its responses are invalid.",
-        ]
-        oracle = next(method.fidelity for method in report.methods if method.name == "oracle")
-        if oracle is not None and isnan(oracle.correlation.value):
-            lines.append(
-                f"Nothing to compare: every step that {report.agent} played has the true advantage 0, because in each "
-                "state it always does the same, or all it does is worth the same."
-            )
+    told = "exact"
+    if truth.samples is not None:
+        told = f"from {truth.samples} responses to each prompt, reliability {truth.reliability:.3f}"
+    lines += [
+        f"True advantages: {told}. {truth.states} states, {truth.questions} prompts.",
+        f"The policy expects {truth.expected_return:z.3f}; {truth.invalid:.1%} of its responses are invalid.",
+    ]
+    oracle = next(method.fidelity for method in report.methods if method.name == "oracle")
+    if oracle is not None and isnan(oracle.correlation.value):
+        lines.append(
+            f"Nothing to compare: every step that {report.agent} played has the true advantage 0, because in each "
+            "state it always does the same, or all it does is worth the same."
+        )
     if report.no_gradient is not None:
         lines.append(f"No gradients: {report.no_gradient}.")
-    elif truth is not None and truth.gradient_reliability is not None:
+    elif truth.gradient_reliability is not None:
         certain = "exact" if truth.samples is None else f"estimated, reliability {truth.gradient_reliability:.3f}"
         lines.append(
             "gradient cosine: of one batch's policy gradient, all episodes, and the true gradient of the return "
@@ -118,7 +117,7 @@ def _notes(report: CreditReport) -> list[str]:
             f"Even the oracle's gradient has a cosine below {LEAST_CEILING}: here the figures of gradients are mostly "
             "noise, and more episodes in a batch are what helps."
         )
-    if truth is not None and truth.other_forms > 0.01:
+    if truth.other_forms > 0.01:
         lines.append(
             f"{truth.other_forms:.1%} of the valid responses aren't of the plain form <action>NAME</action>, which is "
             "all that exact probabilities count."
