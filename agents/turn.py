@@ -126,7 +126,7 @@ class Usage(NamedTuple):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached: bool = False
-    """The response came from the response cache: nothing was generated or paid for."""
+    """The response came from the response cache: nothing was generated or paid for, but what a turn calls discarded."""
     reasoning_tokens: int = 0
     """Those of the completion tokens that a server counted as reasoning, which the response doesn't show."""
     cached_prompt_tokens: int = 0
@@ -208,6 +208,7 @@ class Turn:
         left_out: parameters of the decoding that weren't sent, since the server refuses them.
         allowed: the tokens that might stand at each of ``response_ids``, where answers were constrained; else ``None``.
         discarded: tokens of answers that a server gave before, or in place of, the response and that weren't taken.
+        uncounted: whether a server answered without saying how many tokens that took.
     """
 
     response: str
@@ -225,6 +226,7 @@ class Turn:
     left_out: tuple[str, ...] = ()
     allowed: Allowed | None = None
     discarded: Usage = NO_USAGE
+    uncounted: bool = False
 
     @property
     def paid(self) -> Usage:

@@ -43,7 +43,7 @@ FORMAT = 1
 _APPLICATION_ID = 0x74627263  # "tbrc", so that a foreign database is recognised
 _BUSY_SECONDS = 60.0
 _KEPT_AS = {"response": "text", "response_ids": "token_ids"}  # names of the file's own, which older versions wrote
-_NOT_KEPT = ("allowed", "discarded", "prompt")
+_NOT_KEPT = ("allowed", "discarded", "prompt", "uncounted")
 
 
 class ResponseCacheError(ValueError):

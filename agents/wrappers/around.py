@@ -148,7 +148,10 @@ class Decision:
             turn = stopped.value
         answers = [answer for _, answer in self.asked]
         usage, discarded = (total_usage(one.usage for one in answers), total_usage(one.discarded for one in answers))
-        self.turn = replace(turn, usage=usage, discarded=discarded, seconds=self._seconds)
+        if not usage.cached and any(one.usage.cached for one in answers):  # known in part: what was paid stands apart
+            usage, discarded = usage._replace(cached=True), total_usage(one.paid for one in answers)
+        uncounted = any(one.uncounted for one in answers)
+        self.turn = replace(turn, usage=usage, discarded=discarded, uncounted=uncounted, seconds=self._seconds)
 
 
 def check_reads_below(player: Policy) -> None:

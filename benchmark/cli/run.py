@@ -155,16 +155,25 @@ def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
     lines = tuple(
         (
             one.agent,
-            *(f"{number:,}" for number in (one.decisions, one.prompt_tokens, one.completion_tokens_at_most)),
+            *(f"{number:,}" for number in (one.decisions, one.prompt_tokens)),
+            *(f"{number:,}" for number in (one.prompt_tokens_at_most, one.completion_tokens_at_most)),
             *map(dollars, (one.cost_of_prompts, one.cost_at_most)),
         )
         for one in estimates
     )
-    columns = ("<agent", "decisions", "prompt tokens", "completion tokens at most", "prompts USD", "at most USD")
+    columns = (
+        "<agent",
+        "decisions",
+        "prompt tokens",
+        "at most",
+        "completion tokens at most",
+        "prompts USD",
+        "at most USD",
+    )
     sources = dict.fromkeys((one.price or {}).get("source", "--prices" if one.price else "") for one in estimates)
     notes = (
-        "estimated: decisions are those of the random player",
-        f"prompt tokens: {LETTERS_PER_TOKEN} letters each; completion tokens: if every response were as long as it may",
+        f"estimated: decisions and prompts are the random player's, {LETTERS_PER_TOKEN} letters of prompts a token",
+        "at most: as many decisions and answers as there may be, as long as they may be, to the longest prompt seen",
         f"prices: {', '.join(filter(None, sources)) or 'not known; --prices FILE tells them'}",
     )
     return Sheet("tokens and money", columns, lines, notes)

@@ -14,10 +14,13 @@ examples:
 """
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmark.cli.arguments import add_number, add_output_options
+from benchmark.errors import UsageError
 from benchmark.play.options import OF_ONE_AGENT, OPTIONS, add_options, read_options
 
 if TYPE_CHECKING:
@@ -103,7 +106,6 @@ def _commit(season: "Season", args: Namespace) -> int:
 
 def _reveal(season: "Season", secret: Path) -> int:
     from agents.common.files import reason_of
-    from benchmark.errors import UsageError
     from benchmark.seasons.season import reveal
 
     try:
@@ -128,4 +130,24 @@ def _check(season: "Season", args: Namespace) -> int:
     state = "not revealed yet" if season.revealed is None else f"first episode {season.seed_offset:,}"
     print(f"{season.path}: the lock, the registrations and the seeds fit ({state}; {told})", file=sys.stderr)
     entries = sorted(file.parent for file in (season.path / "entries").glob(f"*/{MANIFEST_NAME}"))
-    return check_all(entries, season, args.json) if entries else 0
+    if not entries:
+        return 0
+    code = check_all(entries, season, args.json)
+    if silent := _without_entry(season, entries):
+        print(f"registered, and without an entry: {', '.join(silent)}", file=sys.stderr)
+    return code
+
+
+def _without_entry(season: "Season", entries: Sequence[Path]) -> list[str]:
+    """The registered agents whose results nobody has seen, with whoever registered them."""
+    from benchmark.runs.folder import RunFolder
+
+    shown = set[str]()
+    for entry in entries:
+        with suppress(UsageError):  # what is no entry was said already
+            shown |= {card["name"] for card in RunFolder.open(entry).manifest["agents"]}
+    return [
+        f"{name} (by {one['author']})" if one["author"] else name
+        for one in season.agents.values()
+        if (name := one["card"]["name"]) not in shown
+    ]

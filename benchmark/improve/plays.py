@@ -61,6 +61,15 @@ class Play(NamedTuple):
         return float(np.mean([*self.returns.values()]))
 
 
+def means_in_common(plays: Sequence[Play]) -> list[float]:
+    """The mean return of each play over the scenarios and seeds that all have scored; equal where they share none.
+
+    A provider's error leaves an episode unscored, and who missed a hard one would look better for it.
+    """
+    shared = set.intersection(*(set(each.returns) for each in plays))
+    return [float(np.mean([each.returns[place] for place in sorted(shared)] or [0.0])) for each in plays]
+
+
 def play(
     folder: Path,
     agent: AgentTable,

@@ -261,9 +261,18 @@ class _TeamRun:
         self._stop_above_budget()
 
     def _count(self, player: str, turn: Turn) -> float:
-        """Count a turn; returns what it cost, in US dollars."""
+        """Count a turn; returns what it cost, in US dollars.
+
+        Raises:
+            Stopped: money is limited, and nobody says what the turn cost.
+        """
         name, paid = self._seat[player], turn.paid
         tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
+        if turn.uncounted and self._limits.max_cost is not None and cost((1, 1), self._meter.prices.get(name)):
+            raise Stopped(
+                f"the server of {name!r} doesn't say how many tokens an answer took, so --max-cost can't be kept: make "
+                "it tell (usage in its answers), or play without --max-cost"
+            )
         if paid[:2] != (0, 0):
             self._meter.count_tokens(name, *tokens)
         if self._limits.turns is not None:

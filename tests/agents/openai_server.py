@@ -59,6 +59,7 @@ FAULTS: dict[str, str] = {
     "error-object": "status 200 with an error object",
     "error-text": "status 200 with an error that is a text",
     "no-choices": "a completion without choices",
+    "no-usage": "a completion without a count of its tokens",
     "null-choices": "a completion whose choices are null",
     "no-finish": "a completion without a finish_reason",
     "null-finish": "a completion whose finish_reason is null",
@@ -337,6 +338,8 @@ class OpenAIServer:
             choice["finish_reason"] = FINISHES.get(fault or "", finish_reason)
         about = {"model": self.model or request.get("model", "local"), "system_fingerprint": self.fingerprint}
         body = openai_routes.BODIES[route](choice, usage, about)
+        if fault == "no-usage":
+            del body["usage"]
         return body | {"choices": []} if fault == "no-choices" else body
 
 

@@ -201,10 +201,12 @@ def completion_of(
     reasoning = "\n\n".join(part for part in (reasoning, inside) if part)
     if finish_reason == "stop" and not (reasoning and not text):
         text = with_stop_string(text, stops, choice, begun.prefix)
+    usage = read_usage(answer.get("usage"))
     return Turn(
         text,
         finish_reason=finish_reason,
-        usage=read_usage(answer.get("usage")),
+        usage=usage,
+        uncounted=usage == NO_USAGE,
         served_by=served_by(answer),
         reasoning=writable(reasoning),
     )

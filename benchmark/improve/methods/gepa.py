@@ -19,7 +19,7 @@ from benchmark.errors import BenchmarkError, UsageError
 from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.feedback import Judge
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.plays import Play
+from benchmark.improve.plays import Play, means_in_common
 from benchmark.improve.prompts import in_folder, prompt_map_of, with_texts
 from benchmark.improve.questions import Questions
 from benchmark.play.agents.objects import AgentTable
@@ -96,7 +96,7 @@ class _Evolution:
     Attributes:
         compared: the seeds that candidates are compared on.
         stopped: what keeps the reflection from going on; the package would only log it.
-        played: the returns of every candidate on all of these, in the order in which they were played.
+        played: the play of every candidate on all of these, in the order in which they were played.
     """
 
     task: ImprovementTask
@@ -104,7 +104,7 @@ class _Evolution:
     questions: Questions
     compared: Sequence[int]
     stopped: Exception | None = None
-    played: list[tuple[Candidate, float]] = field(default_factory=list)
+    played: list[tuple[Candidate, Play]] = field(default_factory=list)
     propose_new_texts: None = None  # the package's own way
 
     def candidate(self, parts: Sequence[str]) -> Candidate:
@@ -133,7 +133,7 @@ class _Evolution:
         play = self.task.play(agent, batch, "gepa")
         scores = [_of_seed(play, seed) for seed in batch]
         if sorted(batch) == sorted(self.compared):
-            self.played.append((dict(candidate), play.mean))
+            self.played.append((dict(candidate), play))
             self.task.say(f"candidate {len(self.played)}: mean return {play.mean:.3f} on {len(batch)} seeds")
         told = _told(play, batch) if capture_traces else None
         return EvaluationBatch(scores, scores, told)
@@ -152,13 +152,13 @@ class _Evolution:
             raise
 
     def best(self, first: Candidate) -> AgentTable:
-        """The agent of the highest mean return over all seeds; of equal ones the earliest, which is as it was."""
+        """The agent of the highest mean return over the seeds that all have played; of equal ones the earliest."""
         if not self.played:
             return self.task.agent
-        candidate, mean = max(self.played, key=lambda one: one[1])
-        self.task.say(
-            f"the best of {len(self.played)} candidates has {mean:.3f}, the first had {self.played[0][1]:.3f}"
-        )
+        means = means_in_common([play for _, play in self.played])
+        place = max(range(len(means)), key=means.__getitem__)
+        candidate = self.played[place][0]
+        self.task.say(f"the best of {len(means)} candidates has {means[place]:.3f}, the first had {means[0]:.3f}")
         return self.task.agent if candidate == first else in_folder(self.agent(candidate), self.task.out)
 
 
@@ -172,9 +172,9 @@ def _told(play: Play, batch: Sequence[int]) -> list[str]:
 
 
 def _of_seed(play: Play, seed: int) -> float:
-    """The mean return of a seed over scenarios; 0 where a provider broke all of its episodes off."""
+    """The mean return of a seed over scenarios; below anything where a provider broke all of its episodes off."""
     returns = [value for (_, one), value in play.returns.items() if one == seed]
-    return sum(returns) / len(returns) if returns else 0.0
+    return sum(returns) / len(returns) if returns else float("-inf")
 
 
 def _checked_parts(parts: Sequence[str]) -> list[str]:

@@ -2,7 +2,9 @@
 
 Nobody knows how an agent plays before it has. The random player plays a few episodes of every scenario here, which
 costs nothing: its decisions, and the letters of the prompts that a language model would get in its place, stand for the
-agent's. Completions are an upper end, as if every response were as long as it may.
+agent's. What it takes at most is another reckoning: as many decisions as an episode may have and answers as a protocol
+allows, every prompt as long as the longest that was seen, and every response as long as it may be, in the turns that a
+prompt shows too.
 """
 
 from collections.abc import Mapping
@@ -32,6 +34,7 @@ class Estimate(NamedTuple):
     agent: str
     decisions: int  # as many as the random player needs
     prompt_tokens: int
+    prompt_tokens_at_most: int
     completion_tokens_at_most: int
     price: Price | None  # ``None`` where nobody knows it
     cost_of_prompts: float | None  # US dollars
@@ -43,6 +46,8 @@ class Seat(NamedTuple):
 
     decisions: float
     prompt_letters: float
+    longest_prompt: int  # in letters, of any of its decisions
+    longest_observation: int  # likewise, which a prompt may show of every earlier turn
 
 
 def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[Estimate]:
@@ -63,26 +68,33 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     pilots: dict[tuple[str, str], list[Seat]] = {}
     estimates = []
     for name in models:
-        decisions = letters = 0.0
-        prompt_map = planned_prompts(name, specs[name], options)
+        decisions = letters = most_answers = most_prompts = 0.0
+        prompt_map, longest = planned_prompts(name, specs[name], options), longest_answer(name, options)
         for matchup, seeds in plan.seeds.items():
             if name not in matchup.agents:
                 continue
+            scenario = plan.scenarios[matchup.scenario]
             key = matchup.scenario, repr(prompt_map)
             if key not in pilots:
-                pilots[key] = _pilot(plan.scenarios[matchup.scenario], prompt_map)
+                pilots[key] = _pilot(scenario, prompt_map)
+            most_turns = scenario.horizon - 1  # before a decision, of which prompts show all or so many
+            turns = min(most_turns if prompt_map.history_turns is None else prompt_map.history_turns, most_turns)
             for agent, seat in zip(matchup.agents, pilots[key], strict=True):
                 if agent == name:
                     decisions += len(seeds) * seat.decisions
                     letters += len(seeds) * seat.prompt_letters
-        price = prices.get(name)
-        times = sum(asked[name].values())
-        tries = answers_at_most(options.protocol)  # each of which is sent the prompt again
-        answers = times * decisions * tries
-        tokens = round(times * letters / LETTERS_PER_TOKEN), round(answers * longest_answer(name, options))
-        dollars = None if price is None else (tokens[0] * price["input"] / 1e6, tokens[1] * price["output"] / 1e6)
-        prompts, most = (None, None) if dollars is None else (dollars[0], tries * dollars[0] + dollars[1])
-        estimates.append(Estimate(name, round(decisions), *tokens, price, prompts, most))
+                    answers = len(seeds) * scenario.horizon * answers_at_most(scenario.protocol)
+                    most_answers += answers
+                    shown = seat.longest_prompt + turns * seat.longest_observation
+                    most_prompts += answers * (shown / LETTERS_PER_TOKEN + turns * longest)
+        price, times = prices.get(name), sum(asked[name].values())
+        tokens = [times * each for each in (letters / LETTERS_PER_TOKEN, most_prompts, most_answers * longest)]
+        prompts = most = None
+        if price is not None:
+            prompts = tokens[0] * price["input"] / 1e6
+            most = (tokens[1] * price["input"] + tokens[2] * price["output"]) / 1e6
+        sent, sent_at_most, said_at_most = map(round, tokens)
+        estimates.append(Estimate(name, round(decisions), sent, sent_at_most, said_at_most, price, prompts, most))
     return estimates
 
 
@@ -96,9 +108,13 @@ def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
     """The random player at every seat of a scenario."""
     game, policy = scenario.game(), load_agent("random")
     tasks = [EpisodeTask.of(scenario, scenario.first_seed + number) for number in range(PILOT_EPISODES)]
-    counts = {player: [0, 0] for player in game.players}
+    prompts: dict[str, list[int]] = {player: [] for player in game.players}
+    observations = dict.fromkeys(game.players, 0)
     for episode in rollout(dict.fromkeys(game.players, policy), tasks):
-        for player, length in prompt_letters(episode, scenario, prompt_map):
-            counts[player][0] += 1
-            counts[player][1] += length
-    return [Seat(*(number / PILOT_EPISODES for number in counts[player])) for player in game.players]
+        for step, (player, length) in zip(episode.steps, prompt_letters(episode, scenario, prompt_map), strict=True):
+            prompts[player].append(length)
+            observations[player] = max(observations[player], len(step.observation))
+    return [
+        Seat(len(own) / PILOT_EPISODES, sum(own) / PILOT_EPISODES, max(own, default=0), observations[player])
+        for player, own in prompts.items()
+    ]

@@ -13,6 +13,8 @@ from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
 from agents.prompt import PromptMap
+from agents.protocol import answers_at_most
+from agents.wrappers import questions
 from benchmark.play.agents.players import OWN_PLAYERS
 from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, planned_prompts, prompt_letters
 from benchmark.play.options import RunOptions
@@ -72,11 +74,13 @@ def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
         enough = all(count is not None for count in counts)
         episodes = [options.episodes if count is None else count for count in counts]
         decisions = [count * pilot.rounds for count, pilot in zip(episodes, tried, strict=True)]
+        asked = sum(questions(specs[agent], options.by_agent.get(agent, {})).values())
         prompts = [
-            0.0 if scripted else count * pilot.prompt_letters / LETTERS_PER_TOKEN
+            0.0 if scripted else asked * count * pilot.prompt_letters / LETTERS_PER_TOKEN
             for count, pilot in zip(decisions, tried, strict=True)
         ]
-        answers = [0.0 if scripted else count * longest_answer(agent, options) for count in decisions]
+        longest = answers_at_most(plan.scenarios[matchup.scenario].protocol) * longest_answer(agent, options)
+        answers = [0.0 if scripted else asked * count * longest for count in decisions]
         needs.append(
             Need(
                 scenario=matchup.scenario,

@@ -93,6 +93,16 @@ def test_votes_count_what_can_be_read() -> None:
     assert free.response == "<action>7</action>"
 
 
+def test_what_the_response_cache_knew_is_not_paid_for_again() -> None:
+    fresh, known = said("<action>left</action>"), Turn("<action>right</action>", usage=Usage(10, 2, cached=True))
+    turn = chosen(fresh, known, known)
+    assert turn.usage[:2] == (30, 6)
+    assert turn.paid == Usage(10, 2)
+    assert chosen(known, known).paid[:2] == (0, 0)
+    again = said("<action>left</action>", discarded=Usage(7, 1))
+    assert chosen(again, known).paid == Usage(17, 3)
+
+
 def test_an_error_of_the_server_is_the_decisions() -> None:
     turn = chosen(said("<action>left</action>"), said("", error="no connection"))
     assert turn.error == "no connection"

@@ -55,6 +55,7 @@ def test_an_honest_season_is_accepted(played, capsys):
     out, err = capsys.readouterr()
     assert "valid, 8 episodes replayed" in out
     assert "registered: other, planner" in err
+    assert "registered, and without an entry: other\n" in err
     assert main(["validate", str(played / "entries" / "planner"), "--season", str(played)]) == 0
 
 

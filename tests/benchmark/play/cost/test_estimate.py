@@ -22,10 +22,12 @@ def test_a_dry_run_estimates_tokens_and_money(textbench):
         assert textbench(*command, "--out", "r", "--quiet").code == 0
     (one,) = told["estimates"]
     assert one["agent"] == "openai:m"
-    assert one["completion_tokens_at_most"] == pytest.approx(256 * one["decisions"], rel=0.01)
-    dollars = one["prompt_tokens"] * 2 / 1e6
-    assert one["cost_of_prompts"] == dollars
-    assert one["cost_at_most"] == dollars + one["completion_tokens_at_most"] * 8 / 1e6
+    assert one["completion_tokens_at_most"] == 256 * 10 * (
+        8 + 2 * 9
+    )  # as many decisions as there may be, at both seats
+    assert one["cost_of_prompts"] == pytest.approx(one["prompt_tokens"] * 2 / 1e6, rel=1e-4)
+    most = one["prompt_tokens_at_most"] * 2 + one["completion_tokens_at_most"] * 8
+    assert one["cost_at_most"] == pytest.approx(most / 1e6, rel=1e-4)
     assert "tokens and money" in shown
     assert "prices: --prices" in shown
     records = list(RunFolder.open(Path("r")).records())
@@ -39,18 +41,48 @@ def test_a_budget_for_reasoning_counts_and_players_without_a_model_do_not(textbe
     sets = ("--set", "o.reasoning_effort=low", "--set", "o.base_url=http://127.0.0.1:9/v1")
     done = textbench("run", "--agent", "o=openai:x", *sets, "--scenario", "frozen-lake", "--dry-run", "--json")
     (one,) = json.loads(done.out)["estimates"]
-    assert one["completion_tokens_at_most"] == pytest.approx(25_256 * one["decisions"], rel=0.01)
+    assert one["completion_tokens_at_most"] == 25_256 * 50 * 8
     assert one["price"] is one["cost_at_most"] is None
     sets = ("--set", "o.thinking_budget=100", "--set", "o.base_url=http://127.0.0.1:9/v1")
     done = textbench("run", "--agent", "o=openai:x", *sets, "--scenario", "frozen-lake", "--dry-run", "--json")
     (one,) = json.loads(done.out)["estimates"]
-    assert one["completion_tokens_at_most"] == pytest.approx(356 * one["decisions"], rel=0.01)
+    assert one["completion_tokens_at_most"] == 356 * 50 * 8
     assert "estimates" not in json.loads(textbench("run", "--agent", "random", "--dry-run", "--json").out)
 
 
-def test_prompts_are_paid_once_for_every_answer_that_a_protocol_allows(textbench):
+def told(textbench, *options):
+    """The estimate of a model on the lake, at 2 and 8 US dollars for a million tokens."""
     Path("prices.toml").write_text('[prices."m"]\ninput = 2.0\noutput = 8.0\n')
-    command = ("run", "--agent", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--scenario", "frozen-lake")
-    options = ("--prices", "prices.toml", "--protocol", "retry:5", "--dry-run", "--json")
-    (one,) = json.loads(textbench(*command, *options).out)["estimates"]
-    assert one["cost_at_most"] == pytest.approx(6 * one["cost_of_prompts"] + one["completion_tokens_at_most"] * 8 / 1e6)
+    agent = () if "--agent" in options else ("--agent", "openai:m")
+    command = ("run", *agent, "--base-url", "http://127.0.0.1:9/v1", "--scenario", "frozen-lake", *options)
+    return json.loads(textbench(*command, "--prices", "prices.toml", "--dry-run", "--json").out)
+
+
+def test_at_most_is_every_answer_that_protocols_allow_whatever_their_order(textbench):
+    (once,) = told(textbench)["estimates"]
+    (six,) = told(textbench, "--protocol", "retry:5")["estimates"]
+    for name in ("prompt_tokens_at_most", "completion_tokens_at_most", "cost_at_most"):
+        assert six[name] == pytest.approx(6 * once[name])
+    assert six["prompt_tokens"] == once["prompt_tokens"]
+    (one,), (other,) = (
+        told(textbench, "--protocols", names)["estimates"] for names in ("random,retry", "retry,random")
+    )
+    assert one["cost_at_most"] == pytest.approx(other["cost_at_most"]) == pytest.approx(4 * once["cost_at_most"])
+
+
+def test_at_most_has_long_answers_in_the_turns_that_prompts_show(textbench):
+    (once,), (memory,) = (told(textbench, *options)["estimates"] for options in ((), ("--history", "3")))
+    more = memory["prompt_tokens_at_most"] - once["prompt_tokens_at_most"]
+    assert more >= 50 * 8 * 3 * 256
+    assert memory["prompt_tokens"] - once["prompt_tokens"] < more / 4  # what random play said is short
+
+
+def test_a_forecast_counts_the_questions_of_a_wrapper_and_the_answers_of_a_protocol(textbench):
+    until = ("--until", "0.2", "--episodes", "200")
+    (plain,) = told(textbench, *until)["matchups"]
+    (asked,) = told(textbench, *until, "--agent", "search(openai:m)")["matchups"]
+    (tried,) = told(textbench, *until, "--protocol", "retry:5")["matchups"]
+    for end in (0, 1):
+        assert asked["prompt_tokens"][end] == pytest.approx(8 * plain["prompt_tokens"][end], abs=8)
+        assert asked["completion_tokens"][end] == pytest.approx(8 * plain["completion_tokens"][end], abs=8)
+        assert tried["completion_tokens"][end] == pytest.approx(6 * plain["completion_tokens"][end], abs=8)

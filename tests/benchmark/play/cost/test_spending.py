@@ -138,3 +138,13 @@ def test_a_damaged_record_of_what_was_spent_is_a_sentence(textbench, small_run):
     done = textbench("resume", small_run)
     assert done.code == 2
     assert "spent.json doesn't say what unfinished episodes have cost: m.1" in done.err
+
+
+@pytest.mark.parametrize("agent", ["m=openai:m", "m=advised(openai:m, planner)"])
+def test_a_limit_on_money_that_nobody_can_keep_is_refused_at_the_first_answer(textbench, agent):
+    with OpenAIServer(faults={"no-usage": 1.0}) as server:
+        command = ("run", "--agent", agent, "--base-url", server.base_url, *LAKE, *PRICED, "--episodes", 5)
+        done = textbench(*command, "--max-cost", 0.5, "--out", "r")
+        assert "the server of 'm' doesn't say how many tokens an answer took, so --max-cost can't be kept" in done.err
+        assert server.served["no-usage"] == 1
+        assert textbench(*command, "--out", "free").code == 0
