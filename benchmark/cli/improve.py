@@ -36,7 +36,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--scenario", action="extend", nargs="+", required=True, metavar="S", help="what it is to play better"
     )
     add_number(parser, "--budget-tokens", None, "tokens that may be spent (default: no limit)", 1)
-    add_number(parser, "--budget-calls", None, "answers of models that may be asked for (default: no limit)", 1)
+    add_number(
+        parser, "--budget-calls", None, "answers of players and models that may be asked for (default: no limit)", 1
+    )
     parser.add_argument(
         "--budget-seconds",
         type=real_number(0),
@@ -117,6 +119,7 @@ def _agent(args: Namespace) -> "AgentTable":
 
 def _evaluated(args: Namespace, improvement: "Improvement", output: "Output") -> int:
     from benchmark.cli.before_after import play_both
+    from benchmark.improve.keeping import EVALUATION
 
     own = without_spec(improvement.agent)
     values = {
@@ -124,7 +127,7 @@ def _evaluated(args: Namespace, improvement: "Improvement", output: "Output") ->
         "agent_options": {"before": own} if own else None,
         "scenarios": improvement.scenarios,
         "episodes": args.eval_episodes,
-        "out": str(improvement.out / "evaluation"),
+        "out": str(improvement.out / EVALUATION),
     }
     given = {name: value for name, value in values.items() if value is not None}
     return play_both(given, ("before", "after"), output, improvement.add_scores)

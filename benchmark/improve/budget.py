@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
+from typing import NoReturn
 
 from agents.common.files import replacing
 from benchmark.errors import UsageError
@@ -62,6 +63,7 @@ class SpendingMeter:
 
     Attributes:
         spent: what was charged.
+        ended: whether something wasn't begun, or not done, for want of what was left.
 
     Raises:
         UsageError: the file is damaged.
@@ -69,6 +71,7 @@ class SpendingMeter:
 
     def __init__(self, budget: Budget, file: Path) -> None:
         self.budget, self.spent, self._file = budget, Spent(), file
+        self.ended = False
         self._charged: set[str] = set()
         try:
             kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
@@ -123,6 +126,15 @@ class SpendingMeter:
         finally:
             self.budget = budget
 
+    def end(self, why: str) -> NoReturn:
+        """Begin nothing any more, for want of what is left.
+
+        Raises:
+            BudgetSpentError: says so.
+        """
+        self.ended = True
+        raise BudgetSpentError(why)
+
     def check(self) -> None:
         """Refuse to begin anything new.
 
@@ -132,4 +144,4 @@ class SpendingMeter:
         spent = asdict(self.spent)
         for name, limit in asdict(self.budget).items():
             if limit is not None and spent[name] >= limit:
-                raise BudgetSpentError(f"the budget is spent: {spent[name]:,.0f} of {limit:,.10g} {name}")
+                self.end(f"the budget is spent: {spent[name]:,.0f} of {limit:,.10g} {name}")

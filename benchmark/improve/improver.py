@@ -21,6 +21,9 @@ from benchmark.play.agents.objects import AgentTable
 from benchmark.runs.plan import find_scenarios, num_players
 from textgames.scenarios import TRAINING_SEEDS
 
+OF_SERVERS = ("base_url", "timeout", "max_retries", "patience")
+"""Options of an agent that hold for a writer, too: where it is asked, and how patiently."""
+
 _STREAM = 0x1A9E0  # keeps the order of the seeds apart from everything else that is drawn with a task's seed
 
 
@@ -94,16 +97,16 @@ class ImprovementTask:
     def questions(self, writer: str | None = None) -> Questions:
         """The language model of an agent, or of the task's own where none is named, to be asked anything.
 
-        One that is named is asked at the server of the task's own, where that has an address and it can have one. An
-        agent's folder has its own.
+        One that is named is asked at the server of the task's own and as patiently, where that has an address and it
+        can have one. An agent's folder has its own.
 
         Raises:
             UsageError: there is no such agent, or it has no language model.
         """
         asked: AgentTable = self.agent if writer is None else {"spec": writer}
         with suppress(ValueError):  # of no known agent, which is said below, or of a folder
-            if writer is not None and "base_url" in self.agent and "base_url" in options_taken(writer)[0]:
-                asked = {**asked, "base_url": self.agent["base_url"]}
+            taken = {} if writer is None else options_taken(writer)[0]
+            asked = {**asked, **{name: self.agent[name] for name in OF_SERVERS if name in self.agent and name in taken}}
         questions = Questions(asked, self.out / CALLS_NAME, self.meter)
         self.say(f"{asked['spec']} writes{' for itself, as no writer is named' if writer is None else ''}")
         return questions

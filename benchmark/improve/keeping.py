@@ -4,8 +4,10 @@
 """
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from benchmark.play.agents.agent_folder import AGENT_NAME, approve_agent_folder,
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.manifest import innermost
 
-ABOUT, SECONDS = "improvement.json", "seconds.json"
+ABOUT, SECONDS, EVALUATION = "improvement.json", "seconds.json", "evaluation"
 
 
 @dataclass(frozen=True)
@@ -73,16 +75,23 @@ class Improvement:
             say(str(spent))
             made = self.agent
         except UsageError:
-            if {path.name for path in self.out.iterdir()} == {ABOUT, LOCK_NAME}:
-                # nothing was begun: the folder stays free
+            if not self._has_begun():  # the folder stays free
+                (self.out / SECONDS).unlink(missing_ok=True)
                 (self.out / ABOUT).unlink()
+                for folder in [path for path in self.out.iterdir() if path.is_dir()]:
+                    shutil.rmtree(folder)
             raise
-        self._write({"improvement": asked, "spent": asdict(meter.spent), "changed": made != self.agent})
+        told = {"spent": asdict(meter.spent), "changed": made != self.agent, "budget_spent": meter.ended}
+        self._write({"improvement": asked, **told})
         write_agent_folder(self.out, made)
         cost = meter.spent
         say(f"{self.out}: {cost.tokens:,} tokens, {cost.calls:,} calls and {cost.seconds:.0f} s were spent")
         if made == self.agent:
             say("no better agent was found: it is the same one")
+
+    def _has_begun(self) -> bool:
+        """Whether anything was played, asked or trained: there are files besides locks, and what was asked for."""
+        return any(path.is_file() and path.name not in (ABOUT, LOCK_NAME, SECONDS) for path in self.out.rglob("*"))
 
     def add_scores(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> None:
         """Keep what the agent scored before and after, a row a scenario."""
@@ -103,12 +112,21 @@ class Improvement:
             raise UsageError(f"{self.out} isn't empty (it holds {others[0]!r}): choose another --out")
 
     def _take(self, asked: Mapping[str, Any]) -> None:
-        """Begin the folder, or find it as a call with equal settings left it; until it is done, budgets may differ."""
+        """Begin the folder, or find it as a call with equal settings left it.
+
+        Until it is done, budgets may differ. One that a spent budget ended goes on with a larger one, unless weights
+        were trained: they are those of the smaller budget, and what is made of more play would be others.
+        """
         if not (self.out / ABOUT).exists():
             self._write({"improvement": asked})
             return
-        before = self._about()["improvement"]
-        done = (self.out / AGENT_NAME).exists()
+        about = self._about()
+        before, done = about["improvement"], (self.out / AGENT_NAME).exists()
+        trained = any(self.out.rglob("*.safetensors"))
+        if done and about.get("budget_spent") and not trained and _is_larger(asked["budget"], before.get("budget")):
+            (self.out / AGENT_NAME).unlink()
+            shutil.rmtree(self.out / EVALUATION, ignore_errors=True)  # of the agent that it was
+            done = False
         for name, value in asked.items():
             if before.get(name) != value and (done or name != "budget"):
                 title, *values = innermost(name, before.get(name), value)
@@ -129,3 +147,11 @@ class Improvement:
     def _write(self, about: Mapping[str, Any]) -> None:
         with replacing(self.out / ABOUT) as stream:
             stream.write(json.dumps(about, indent=1) + "\n")
+
+
+def _is_larger(new: Mapping[str, float | None], old: Mapping[str, float | None] | None) -> bool:
+    """Whether a budget leaves more of something than another one did, and less of nothing."""
+    if old is None or new == old:
+        return False
+    limits = [[inf if one[unit] is None else float(one[unit] or 0) for unit in old] for one in (new, old)]
+    return all(now >= before for now, before in zip(*limits, strict=True))

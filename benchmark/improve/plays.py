@@ -14,7 +14,7 @@ import numpy as np
 from agents.prompt_texts import prompt_path
 from agents.turn import Turn
 from benchmark.errors import BenchmarkError
-from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
+from benchmark.improve.budget import Budget, SpendingMeter, Spent
 from benchmark.play.agents.choice import PlannedRun, plan_run
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.options import RunOptions, checked_options, without_spec
@@ -115,12 +115,16 @@ def play(
         _go_on(folder, planned, meter, quiet)
     found = RunFolder.open(folder)
     meter.charge(_cost(found) + meter.unrecorded(folder.name), folder.name)
-    if not _is_played(folder):
+    if len(found.index()) < planned.plan.total:
         meter.check()
-        raise BudgetSpentError(f"the budget was spent in {folder}")
-    scored = [record for record in found.records() if record["error"] is None]
+        meter.end(f"the budget was spent in {folder}")
+    records = [*found.records()]
+    scored = [record for record in records if record["error"] is None]
     if not scored:
-        raise BenchmarkError(f"none of the episodes in {folder} could be played to its end")
+        raise BenchmarkError(
+            f"none of the episodes in {folder} could be played to its end, the last for: {records[-1]['error']}; when "
+            "that is mended the same command plays them again"
+        )
     scored.sort(key=lambda record: (record["scenario"], record["seed"]))
     return Play(folder, dict(planned.plan.scenarios), tuple(scored))
 
@@ -206,11 +210,12 @@ def _recorded(folder: Path) -> Spent:
 
 
 def _is_played(folder: Path) -> bool:
-    """Whether every episode has a record; one that a provider broke off isn't played again."""
+    """Whether every episode has a record; one that a provider broke off isn't played again, but if all were."""
     if not (folder / MANIFEST_NAME).exists():
         return False
     found = RunFolder.open(folder)
-    return len(found.index()) == Plan.from_manifest(found.manifest).total
+    played = len(found.index()) == Plan.from_manifest(found.manifest).total
+    return played and any(record["error"] is None for record in found.records())
 
 
 def _cost(folder: RunFolder) -> Spent:

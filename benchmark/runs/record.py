@@ -370,7 +370,7 @@ def parse_line(line: bytes) -> Record:
 def _parse_surrogates(line: bytes) -> Record:
     """A line that pydantic's parser refuses: not JSON, or a response with half a surrogate pair, as models write it."""
     try:
-        record: Record = json.loads(line)
+        record: Record = json.loads(line.decode("utf-8"))  # of bytes json would guess the encoding
         whole = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")
         _episode_type().validate_json(whole)
         rest = {**record, "steps": [_without_responses(step) for step in record["steps"]]}

@@ -109,6 +109,11 @@ def demonstrate(
     return decisions
 
 
+def untaught_seeds(seed: int, count: int) -> list[int]:
+    """So many training seeds from which the decisions of no part 0 are: the last of those of part 1."""
+    return shuffled_seeds(np.random.default_rng([_STREAM, seed]), 1)[-count:]
+
+
 def shuffled_seeds(rng: np.random.Generator, part: int) -> list[int]:
     """The training seeds of part 0 or 1: every other one of the shuffled, so no layout is in both."""
     return [TRAINING_SEEDS[int(place)] for place in rng.permutation(len(TRAINING_SEEDS))[part::2]]

@@ -77,7 +77,7 @@ def improve(
         max_states: how many states the planner looks at.
         seconds: of processor time that it has for a decision.
     """
-    check_sandbox()
+    check_sandbox(seconds)
     several = [name for name in task.scenarios if len(scenario_of(name).game().players) > 1]
     if several or len(task.scenarios) > 1:
         raise UsageError(f"code-model writes the rules of one game for one player, got {', '.join(task.scenarios)}")

@@ -11,6 +11,7 @@ from agents.load import check_spec
 from agents.wrappers import models_inside
 from benchmark.errors import UsageError
 from benchmark.improve.improver import ImprovementTask
+from benchmark.improve.methods import learning
 from benchmark.improve.methods.learning import config_of, learnt, said_as_usage
 from benchmark.play.agents.objects import AgentTable
 from benchmark.show.training_data import EVALUATED
@@ -37,6 +38,7 @@ def improve(
         learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
         passes: how often the model goes through the decisions.
     """
+    from agents.msgrpo.warmup.demonstrations import untaught_seeds
     from agents.msgrpo.warmup.start import Teaching, warm_start
 
     task.meter.check()
@@ -44,7 +46,7 @@ def improve(
     config = config_of(task, examples, rank=rank, learning_rate=learning_rate, passes=passes)
     with said_as_usage():
         made = warm_start(config, Teaching((teacher,), examples, explore), task.say)
-    return learnt(task, task.agent, made["seconds"])
+    return learnt(task, task.agent, made["seconds"], seeds=untaught_seeds(task.seed, learning.COMPARED))
 
 
 def _check_teacher(teacher: str) -> None:

@@ -1,6 +1,6 @@
 """What the improvers share that train a local model's weights: its settings, and the agent that comes of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agents.load import options_taken
 from agents.models.provider import find_model
 from agents.prompt import PromptMap
-from agents.wrappers import wrapped_in
+from agents.wrappers import questions, wrapped_in
 from benchmark.errors import BenchmarkError, UsageError
 from benchmark.improve.budget import BudgetSpentError, Spent
 from benchmark.improve.improver import ImprovementTask
@@ -22,7 +22,7 @@ MODEL = "model"
 """The folder of the weights in the task's."""
 
 COMPARED = 100
-"""The last training seeds, on which an agent plays before and after; nothing is learnt from them but by chance."""
+"""How many training seeds an agent plays before and after, from which nothing is learnt."""
 
 
 def mode_of(task: ImprovementTask) -> str:
@@ -37,6 +37,21 @@ def mode_of(task: ImprovementTask) -> str:
     with said_as_usage():
         card = read_card(model_folder(_local(task)))
     return str(task.agent.get("mode") or (card.mode if card else PromptMap.mode))
+
+
+def check_weights(task: ImprovementTask) -> None:
+    """Refuse an agent whose weights aren't on this machine before anything takes time; of a server's nobody knows.
+
+    Raises:
+        UsageError: they aren't.
+    """
+    from agents.models.provider import model_folder
+
+    for spec in questions(str(task.agent["spec"]), task.agent):
+        found = find_model(spec)
+        if found is not None and found[0].folder is not None:
+            with said_as_usage():
+                model_folder(spec)
 
 
 def config_of(
@@ -107,7 +122,14 @@ def trained(task: ImprovementTask, folder: str) -> AgentTable:
     return {"spec": f"hf:{folder}", **{option: value for option, value in task.agent.items() if option in taken}}
 
 
-def learnt(task: ImprovementTask, before: AgentTable, seconds: float, folder: str = MODEL) -> AgentTable:
+def learnt(
+    task: ImprovementTask,
+    before: AgentTable,
+    seconds: float,
+    folder: str = MODEL,
+    *,
+    seeds: Sequence[int] | None = None,
+) -> AgentTable:
     """What came of an agent after so many seconds of training, which are charged: the better one on fresh seeds.
 
     That is the agent with the weights of that folder in ``task.out``, or the one that it was ``before``, since what is
@@ -116,15 +138,24 @@ def learnt(task: ImprovementTask, before: AgentTable, seconds: float, folder: st
     """
     task.meter.charge(Spent(seconds=seconds))
     with task.meter.without_limits():
-        better = plays_better(task, before, trained(task, str(task.out / folder)))
+        better = plays_better(task, before, trained(task, str(task.out / folder)), seeds)
     return trained(task, folder) if better else before
 
 
-def plays_better(task: ImprovementTask, before: AgentTable, after: AgentTable) -> bool:
-    """Whether an agent is known to do better on fresh seeds; not where the budget is spent before."""
-    seeds = task.seeds(COMPARED, after=len(TRAINING_SEEDS) - COMPARED)
+def compared_seeds(task: ImprovementTask) -> list[int]:
+    """The training seeds on which an agent plays before and after."""
+    return task.seeds(COMPARED, after=len(TRAINING_SEEDS) - COMPARED)
+
+
+def plays_better(
+    task: ImprovementTask, before: AgentTable, after: AgentTable, seeds: Sequence[int] | None = None
+) -> bool:
+    """Whether an agent is known to do better on seeds that it wasn't trained on; not where the budget is spent before.
+
+    ``seeds`` are others than :func:`compared_seeds`.
+    """
     try:
-        first, second = task.both(before, after, seeds)
+        first, second = task.both(before, after, compared_seeds(task) if seeds is None else seeds)
     except BudgetSpentError as spent:
         task.say(f"{spent}, so that nobody knows whether it plays better, and the agent stays as it was")
         return False

@@ -16,7 +16,7 @@ A model that imitates what it says at a temperature below 1 becomes surer, whate
 that alone. What the returns have taught it is seen at temperature 1, where all of its own play teaches it nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log
 from pathlib import Path
@@ -28,7 +28,15 @@ from agents.prompt import PromptMap
 from benchmark.errors import UsageError
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.methods.histories import RecordedEpisode, with_history
-from benchmark.improve.methods.learning import config_of, learnt, mode_of, own_play, plays_better, said_as_usage
+from benchmark.improve.methods.learning import (
+    compared_seeds,
+    config_of,
+    learnt,
+    mode_of,
+    own_play,
+    plays_better,
+    said_as_usage,
+)
 from benchmark.improve.prompts import in_folder, prompt_map_of, with_texts
 from benchmark.play.agents.objects import AgentTable
 from benchmark.score.results import read_columns
@@ -89,7 +97,7 @@ def improve(
         raise UsageError(f"histories in the prompt are of one scenario, got {', '.join(task.scenarios)}: choose one")
     mode = prompt_map_of(task.agent).mode if method == "context" else mode_of(task)
     folders = [Path(each) for each in learn_from] if learn_from else own_play(task, task.agent, episodes, attempts)
-    found = recorded(folders, task.scenarios, mode)
+    found = recorded(folders, task.scenarios, mode, apart=frozenset(compared_seeds(task)))
     if method == "context":
         kept = found if top == 1 else [one.episode for one in imitated(found, "filtered", top, beta)]
         if not kept:
@@ -120,8 +128,12 @@ def improve(
     return learnt(task, before, made["seconds"])
 
 
-def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> list[RecordedEpisode]:
+def recorded(
+    folders: Sequence[Path], scenarios: Sequence[str], mode: str, apart: Collection[int] = ()
+) -> list[RecordedEpisode]:
     """The episodes of run folders with responses in a mode; without those that a scenario's scores are of.
+
+    Nor is anything learnt from the seeds that are kept ``apart``, on which players are compared.
 
     Raises:
         UsageError: there is none.
@@ -135,7 +147,7 @@ def recorded(folders: Sequence[Path], scenarios: Sequence[str], mode: str) -> li
             readable.add(told["scenario"])
             scenario = results.scenarios[told["scenario"]]
             scored = 0 <= told["seed"] - scenario.first_seed < EVALUATED
-            if scored or told["scenario"] not in scenarios:
+            if scored or told["scenario"] not in scenarios or told["seed"] in apart:
                 continue
             place = folder, *(told[name] for name in ("scenario", "seed", "player", "agent"))
             episode = RecordedEpisode(told["scenario"], told["seed"], decision.result, [])

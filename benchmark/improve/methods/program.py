@@ -75,7 +75,7 @@ def improve(
         seeds: training seeds that every program plays.
         seconds: of processor time that a program has for a decision.
     """
-    check_sandbox()
+    check_sandbox(seconds)
     tree = _Tree(task, Writer(task, writer, "program"), task.seeds(seeds), {"seconds": seconds})
     random, before = None, None
     try:

@@ -22,7 +22,7 @@ from agents.wrappers.imagine import asked_after
 from benchmark.errors import UsageError
 from benchmark.improve.budget import Spent
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.methods.learning import MODEL, config_of, plays_better, said_as_usage
+from benchmark.improve.methods.learning import MODEL, check_weights, config_of, plays_better, said_as_usage
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.options import without_spec
 from benchmark.runs.plan import find_scenarios, num_players
@@ -68,6 +68,7 @@ def improve(
             f"the agent has the options {', '.join(sorted(asked_otherwise))}, which would hold for its model of the "
             "world, too: make it a folder of weights that knows how it is asked (textbench warmup)"
         )
+    check_weights(task)
     whose = task if learner is None else replace(task, agent={"spec": learner})
     config = config_of(whose, examples, rank=rank, learning_rate=learning_rate, passes=passes)
     with said_as_usage():

@@ -125,13 +125,13 @@ def handed_back(task: ImprovementTask, player: str, file: Path, options: Mapping
     return {"spec": f"{player}:{PROGRAM}", **options}
 
 
-def check_sandbox() -> None:
-    """Refuse where programs can't be held, before anything is asked.
+def check_sandbox(seconds: float) -> None:
+    """Refuse where programs can't be held, or not to so many seconds a decision, before anything is asked.
 
     Raises:
         UsageError: says why, and what allows it.
     """
     try:
-        Sandbox("").close()
-    except NoSandboxError as error:
+        Sandbox("", seconds=seconds).close()
+    except (NoSandboxError, ValueError) as error:
         raise UsageError(str(error)) from None

@@ -5,16 +5,19 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agents.common.locking import LOCK_NAME, FolderLock
+from agents.models.served.model import ServedModel
 from benchmark.errors import UsageError
 from benchmark.improve import IMPROVERS, checked
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
 from benchmark.improve.improver import ImprovementTask
 from benchmark.play.agents.agent_folder import from_anywhere
+from tests.agents.openai_server import OpenAIServer
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
 
 NO_LIMIT = Budget()
@@ -227,3 +230,44 @@ def test_what_the_agent_names_here_is_named_by_whole_paths(textbench, workplace)
     Path("mine.py").write_text("def act(observation, legal):\n    return legal[0]\n")
     assert textbench(*command, "--set", "method=context").code == 2
     assert textbench(*command, "--set", "method=context").err.count(str(here / "mine.py")) == 1
+
+
+def test_an_outage_is_named_and_the_same_command_plays_again(textbench):
+    """Every episode failed: as long as the server is gone nothing can be known, and nothing may be taken for played."""
+    with OpenAIServer(faults={"401": 1.0}) as server:
+        command = ("improve", "library", "--agent", "openai:m", "--scenario", "frozen-lake", "--set", "seeds=2")
+        options = ("--base-url", server.base_url, "--max-retries", 0, "--eval-episodes", 0, "--set", "tries=1")
+        done = textbench(*command, *options, "--out", "o", "--quiet")
+        assert done.code == 1
+        assert "could be played to its end, the last for: " in done.err
+        assert "401" in done.err
+        assert "when that is mended the same command plays them again" in done.err
+        server.faults = {}
+        assert textbench(*command, *options, "--out", "o", "--quiet").code == 0
+
+
+def test_a_writer_is_asked_as_patiently_as_the_agent(workplace):
+    asked = {"base_url": "http://127.0.0.1:9/v1", "max_retries": 0, "patience": 7.0, "temperature": 0.5}
+    mine = replace(task(workplace / "out"), agent={"spec": "openai:m", **asked})
+    writer = mine.questions("openai:w")._policy.model
+    assert isinstance(writer, ServedModel)
+    assert (writer._asking.max_retries, writer._asking.patience) == (0, 7.0)
+
+
+@pytest.mark.parametrize("method", ["imitate", "world-model"])
+def test_a_misspelt_model_leaves_the_folder_free(textbench, method):
+    command = ("improve", method, "--scenario", "frozen-lake", "--set", "examples=2", "--out", "o", "--quiet")
+    assert textbench(*command, "--agent", "hf:tinny").code == 2
+    done = textbench(*command, "--agent", "hf:tinnny")
+    assert done.code == 2
+    assert "tinnny" in done.err
+    assert "was made with" not in done.err
+
+
+@pytest.mark.parametrize("method", ["program", "code-model"])
+def test_seconds_that_are_none_are_refused_before_anything_is_played(textbench, method):
+    command = ("improve", method, "--agent", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--out", "o")
+    done = textbench(*command, "--scenario", "frozen-lake", "--set", "seconds=-1", "--quiet")
+    assert done.code == 2
+    assert "seconds is a number above 0 and up to 3600, got -1" in done.err
+    assert not Path("o/plays").exists()

@@ -19,6 +19,12 @@ def said(monkeypatch):
     return []
 
 
+@pytest.fixture(autouse=True)
+def few_compared(monkeypatch):
+    """As many episodes as tell tiny from tiny-lake, which succeed in 0.28 and 0.98."""
+    monkeypatch.setattr(learning, "COMPARED", 20)
+
+
 def task_of(agent: str, trained: str, out: Path, said: list[str], **budget: float) -> ImprovementTask:
     """A task whose training has just made one of the models that ship out of another one."""
     shutil.copytree(model_folder(trained), out / learning.MODEL)

@@ -78,6 +78,9 @@ def test_scored_episodes_are_never_learnt_from(textbench):
     found = recorded([Path("scored"), Path("free")], ["frozen-lake"], "direct")
     assert [one.seed for one in found] == [first + 1000 + number for number in range(3)]
     assert all(one.decisions for one in found)
+    apart = {first + 1001}  # on which players are compared
+    kept = recorded([Path("free")], ["frozen-lake"], "direct", apart=apart)
+    assert [one.seed for one in kept] == [first + 1000, first + 1002]
     with pytest.raises(UsageError, match="nothing to learn from for snake in free: what was played there is frozen-l"):
         recorded([Path("free")], ["snake"], "direct")
     wordless = ("--agent", "tests.benchmark.players_for_tests:Always", "--episodes", 3, "--seed-offset", 1000)

@@ -81,6 +81,17 @@ def test_a_spent_budget_ends_it_with_the_best_so_far(improve, method):
     assert done.code == 0, done.err
     assert "the budget is spent: " in done.err
     assert about()["changed"] is False
+    (first, *_) = sorted(Path("better/plays").glob("*/episodes.jsonl"))
+    kept = first.read_bytes()
+    done = improve(method, "openai:wise", "--budget-calls", 9)
+    assert "was made with budget, calls = 10, now it is 9" in done.err
+    done = improve(method, "openai:wise", "--budget-calls", 100_000)  # goes on with what was played
+    assert done.code == 0, done.err
+    assert about()["changed"] is True
+    assert about()["spent"]["calls"] > 10
+    assert first.read_bytes().startswith(kept)
+    done = improve(method, "openai:wise", "--budget-calls", 200_000)  # it ended by itself
+    assert "was made with budget, calls = 100000, now it is 200000" in done.err
 
 
 @pytest.mark.parametrize(("unit", "most"), [("calls", 130), ("tokens", 60_000)])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 
 from agents.common.clock import duration
+from agents.common.files import replacing
 from agents.common.locking import FolderLock
 from agents.episode import Episode
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -241,12 +243,17 @@ def _open_metrics(path: Path, first: int) -> TextIO:
     """Open the file to append to it, without the lines of iterations that a resumed run does again."""
     kept = []
     if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
+        lines = path.read_bytes().splitlines()
+        for number, line in enumerate(lines, 1):
             try:
-                before = json.loads(line)["iteration"] <= first
+                text = line.decode("utf-8")
+                before = json.loads(text)["iteration"] <= first
             except (ValueError, TypeError, KeyError):
-                continue  # cut off when the machine went down
+                if number < len(lines):  # the last one was cut off when the machine went down
+                    warnings.warn(f"{path}: line {number} is damaged and left out", stacklevel=2)
+                continue
             if before:
-                kept.append(line)
-    path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+                kept.append(text)
+    with replacing(path) as stream:
+        stream.write("".join(line + "\n" for line in kept))
     return path.open("a", encoding="utf-8")

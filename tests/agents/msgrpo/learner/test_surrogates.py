@@ -28,6 +28,7 @@ BASE = MSGRPOConfig(minibatches=1, learning_rate=1e-3, entropy_coefficient=0.0, 
 WAYS: dict[str, tuple[dict[str, Any], formulas.Formula | None]] = {
     "ppo": ({}, formulas.ppo()),
     "gspo": ({"clip_low": 0.05, "clip_high": 0.05}, formulas.gspo(0.05, 0.05)),
+    "atpo": ({}, formulas.gspo(3e-3, 4e-3)),
     "cispo": ({}, formulas.cispo()),
     "sapo": ({}, formulas.sapo()),
     "nft": ({}, formulas.nft),

@@ -69,9 +69,16 @@ def test_a_checkpoint_that_was_copied_out_of_its_run_writes_into_no_folder_aroun
 
 def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path) -> None:
     file, good = tmp_path / "metrics.jsonl", '{"iteration": 1}'
-    file.write_text(f'{good}\nnull\n{{}}\n{{"iteration": "x"}}\n{{"iteration": 2}}\n{{"iter')
+    file.write_text(f'{good}\n{{"iteration": 2}}\n{{"iter')  # cut off when the machine went down
     with RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True):
         assert file.read_text() == f"{good}\n"
+    for damaged in (b"null", b"{}", b'{"iteration": "x"}', b'{"iter', b"\xff\xfe"):
+        file.write_bytes(b"%s\n%s\n%s\n" % (good.encode(), damaged, b'{"iteration": 2}'))
+        with (
+            pytest.warns(UserWarning, match="line 2 is damaged and left out"),
+            RunLog(MSGRPOConfig(), tmp_path, first=1, quiet=True),
+        ):
+            assert file.read_text() == f"{good}\n"
 
 
 def test_a_damaged_training_state_is_one_sentence(tmp_path: Path) -> None:
