@@ -196,12 +196,14 @@ def print_inspection(inspection: "Inspection", agent: str) -> None:
     won = ", a success" if next(iter(episode.successes.values())) else ""
     regret = sum(one.regret for one in steps) / len(steps)
     best = sum(one.best_probability for one in steps) / len(steps)
+    unread = sum(not one.step.valid for one in steps) / len(steps)
+    said = f" {unread:.0%} of its responses couldn't be read, for which the protocol's moves stand." if unread else ""
     for line in (
         f"In a cell: how probable the action is ({_SOURCES[steps[0].source]}), how probable after the reasoning that "
         "was written (exact; local models only), and the action's value "
         f"({_VALUES[inspection.value_source]}). * marks the best actions, > what was played.",
         f"Return {next(iter(episode.returns.values())):g}{won}. On average {best:.1%} on a best action, regret "
-        f"{regret:.3f} per step.",
+        f"{regret:.3f} per step.{said}",
     ):
         console.print(line, markup=False, highlight=False)
 

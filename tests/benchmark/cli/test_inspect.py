@@ -66,3 +66,9 @@ def test_rules_are_compared_with_the_game(capsys: pytest.CaptureFixture[str]) ->
     rules = json.loads(capsys.readouterr().out)["rules"]
     assert rules["share"] == 0  # they know of no slipping
     assert rules["value"] < rules["optimum"] - 0.05
+
+
+def test_moves_that_nobody_chose_are_not_taken_for_the_agents(textbench):
+    done = textbench("inspect", "tiny", "--scenario", "kuhn-poker")
+    assert done.code == 0
+    assert "100% of its responses couldn't be read" in " ".join(done.out.split())
