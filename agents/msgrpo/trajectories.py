@@ -256,6 +256,8 @@ def rollout_metrics(
         groups.setdefault(trajectory.group, []).append(value)
     for index in whole:
         seats.setdefault(trajectories[index].player, []).append(float(returns[index]))
+    # what a sampler began in a state of its own alone is a group of one, which says nothing; trees have many
+    compared = [own for own in groups.values() if len(own) > 1] or [*groups.values()]
     return {
         "episodes": float(len(trajectories)),
         "return": float(returns[whole].mean()),
@@ -270,7 +272,7 @@ def rollout_metrics(
         "response_tokens": float(sum(lengths)),
         "prompt_tokens": float(sum(len(prompt) for trajectory in trajectories for prompt in trajectory.prompt_ids)),
         "response_length": float(np.mean(lengths)),
-        "zero_advantage_groups": float(np.mean([same(own, own[0]).all() for own in map(np.array, groups.values())])),
+        "zero_advantage_groups": float(np.mean([same(own, own[0]).all() for own in map(np.array, compared)])),
         # of a game of several players, by seat: together they say little where what one wins another one loses
         **({f"return_{player}": float(np.mean(seats[player])) for player in sorted(seats)} if len(seats) > 1 else {}),
     }
