@@ -144,6 +144,7 @@ def check_packages(model: str = "", *, adapter: bool = False) -> None:
 def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     check_packages(config.model, adapter=config.lora_rank > 0)
     from agents.common.approvals import approve
+    from agents.episode import EpisodeTask
     from agents.msgrpo.configuration.methods import Methods
     from agents.msgrpo.inside import LEARNER, check_around
     from agents.msgrpo.run.engine import check_engine
@@ -158,9 +159,8 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
         approve(Path(config.out), claims_of(config))  # this command has named them, so a resume needn't again
     # what can be wrong without a model is said before one is loaded or made, which may take minutes
     check_trackers(config)
-    Methods.of(config)
+    Methods.of(config).check([EpisodeTask.of(game, 0) for game in games_of("", config)])
     check_around(config)
-    games_of("", config)
     prompts_of(config)
     check_engine(config)
     _check_device(config)

@@ -224,3 +224,15 @@ def test_every_recipe_loads_and_names_its_games() -> None:
     for path in recipes:
         config = MSGRPOConfig.from_toml(path)
         assert all((config.model, config.scenarios, config.out)), path
+
+
+def test_a_method_that_a_game_has_not_what_it_needs_for_is_refused_before_a_base_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = MSGRPOConfig(
+        model="tiny-quick", scenarios=("kuhn-poker",), task_sampling="tree", out=str(tmp_path / "out")
+    )
+    (tmp_path / "mine.toml").write_text(config.to_toml())
+    assert main(["--config", str(tmp_path / "mine.toml")]) == 2
+    assert "task_sampling = 'tree' can't be used on kuhn-poker" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
