@@ -3,8 +3,7 @@
 What varies decides which way it is:
 
 * one mean over few independent runs, seeds or games: :func:`student`;
-* a mean over many values, those of one episode together: :func:`half_interval`, which is normal; of shares
-  :func:`wilson`;
+* a mean over many values, those of one episode together: :func:`half_interval`, which is normal;
 * any function of means over few independent parts, such as batches: :func:`over_rows`, or :func:`over_parts` where the
   function takes the weights of the parts; Student's interval of the jackknife, corrected for skewness;
 * runs and episodes at once: :func:`mean_over_runs`, :func:`difference_of_means` and :func:`ratio_of_means`, a bootstrap
@@ -177,14 +176,6 @@ def half_interval(values: Sequence[float] | Array, episodes: Sequence[int] | Non
     sums = np.bincount(episode, weights=np.asarray(values) - np.mean(values))
     n = len(sums)
     return float(_Z * np.sqrt((sums**2).sum() * n / (n - 1)) / len(values)) if n > 1 else nan
-
-
-def wilson(successes: Sequence[float] | Array) -> Estimate:
-    """The share of successes, of values 0 and 1, with the score interval of Wilson (1927)."""
-    n, share = len(successes), float(np.mean(successes))
-    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    half = _Z / (1 + _Z**2 / n) * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
-    return Estimate(share, middle - half, middle + half)
 
 
 FEW_RUNS = 5

@@ -21,8 +21,9 @@ import numpy as np
 from agents import EpisodeTask, load_agent, rollout
 from agents.analysis.exploitability import measure as measure_exploitability
 from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
-from agents.common.intervals import half_interval, wilson
+from agents.common.intervals import half_interval
 from agents.common.toml import read_toml
+from research.jobs.intervals import share_of
 from textgames import SCENARIOS, find_yardstick
 from textgames.environments.rules import layout_generator
 from textgames.solving.blind import blind_play
@@ -113,7 +114,7 @@ def measured(recipe: dict[str, Any], model: str) -> Measured:
 
 def of_shares(each: list[float]) -> Measured:
     """A success rate with Wilson's interval."""
-    return Measured(*wilson(each), tuple(each))
+    return Measured(*share_of(each), tuple(each))
 
 
 def gain_of(measure: str, base: Measured, trained: Measured) -> float:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from agents.baselines.search import search_player_of
-from agents.common.intervals import half_interval, wilson
+from agents.common.intervals import half_interval
 from agents.episode import EpisodeTask
 from agents.load import load_agent
 from agents.loop.rollout import rollout
@@ -31,6 +31,7 @@ from agents.tiny.data import Example, demonstrations
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.turn import TurnRequest
 from agents.wrappers.router import ASKED, PLACES
+from research.jobs.intervals import share_of
 from textgames.scenarios import SCENARIOS
 
 LAKE = SCENARIOS["frozen-lake"]
@@ -98,7 +99,7 @@ def measure(spec: str, lakes: int, **options: Any) -> str:
     """A player's success, what it pays for the second player's answers, and its return less that."""
     tasks = [EpisodeTask.of(LAKE, LAKE.seed(k), protocol="random") for k in range(lakes)]
     episodes = list(rollout(load_agent(spec, **options), tasks, max_concurrency=lakes))
-    won = wilson([float(episode.successes["player_0"]) for episode in episodes])
+    won = share_of([float(episode.successes["player_0"]) for episode in episodes])
     asked = [sum(step.turn.served_by == SECOND for step in episode.steps) for episode in episodes]
     net = [episode.returns["player_0"] - COST * each for episode, each in zip(episodes, asked, strict=True)]
     share = sum(asked) / sum(len(episode.steps) for episode in episodes)

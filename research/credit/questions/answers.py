@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, student, wilson
+from agents.common.intervals import Array, Estimate, student
 from benchmark.score.differences import student_tests
 from research.credit.questions.findings import Asked
+from research.jobs.intervals import share_of
 
 COLLAPSED = 0.1
 """The entropy of a policy's valid actions, as a share of the largest, below which it has collapsed."""
@@ -155,4 +156,4 @@ def collapses(findings: Asked) -> dict[float, Estimate]:
     found: dict[float, list[float]] = {}
     for each in shorts(findings):
         found.setdefault(each.penalty, []).append(float(each.collapsed))
-    return {penalty: wilson(own) for penalty, own in found.items()}
+    return {penalty: share_of(own) for penalty, own in found.items()}

@@ -30,11 +30,6 @@ def test_student_interval_is_scipys() -> None:
     assert not np.isfinite(intervals.student([]).value)
 
 
-def test_wilson_interval_is_scipys() -> None:
-    expected = stats.binomtest(3, 40).proportion_ci(0.95, method="wilson")
-    assert intervals.wilson([1.0] * 3 + [0.0] * 37) == pytest.approx((3 / 40, *expected), abs=1e-5)
-
-
 def test_values_of_one_episode_count_once_in_a_normal_interval() -> None:
     values = np.random.default_rng(1).normal(size=50)
     once = intervals.half_interval(values)
