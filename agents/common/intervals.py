@@ -6,15 +6,13 @@ What varies decides which way it is:
 * a mean over many values, those of one episode together: :func:`half_interval`, which is normal;
 * any function of means over few independent parts, such as batches: :func:`over_rows`, or :func:`over_parts` where the
   function takes the weights of the parts; Student's interval of the jackknife, corrected for skewness;
-* runs and episodes at once: :func:`mean_over_runs`, :func:`difference_of_means` and :func:`ratio_of_means`, a bootstrap
-  or, of fewer than :data:`FEW_RUNS` runs, Student's interval over them joined with the episodes' normal one;
 * scores of a leaderboard, whose next episode may be like none before: :mod:`benchmark.score.statistics`.
 
 All intervals are of 95%. Every generator is seeded by a constant: equal data have equal intervals.
 """
 
 from collections.abc import Callable, Sequence
-from math import hypot, inf, isfinite, nan, sqrt
+from math import inf, isfinite, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,72 +174,3 @@ def half_interval(values: Sequence[float] | Array, episodes: Sequence[int] | Non
     sums = np.bincount(episode, weights=np.asarray(values) - np.mean(values))
     n = len(sums)
     return float(_Z * np.sqrt((sums**2).sum() * n / (n - 1)) / len(values)) if n > 1 else nan
-
-
-FEW_RUNS = 5
-"""Of fewer, a bootstrap's percentiles hold the truth too seldom: of 2, 3, 4, 5 and 10 simulated runs in 77, 83, 86, 90
-and 95%, where :func:`_over_few_runs` does in 97, 96, 96, 96 and 95%."""
-
-
-def mean_over_runs(trained: Array) -> Estimate:
-    """The mean over runs and episodes with its interval over both, which one run doesn't have; (runs, episodes)."""
-    if len(trained) < FEW_RUNS:
-        return _over_few_runs(float(trained.mean()), trained)
-    means, _ = _over_runs(trained, trained[0])
-    return Estimate(float(trained.mean()), *percentiles(means))
-
-
-def difference_of_means(trained: Array, base: Array) -> Estimate:
-    """Mean of several runs minus that of one agent, on the same episodes.
-
-    Args:
-        trained: shape (runs, episodes).
-        base: shape (episodes,).
-    """
-    if len(trained) < FEW_RUNS:
-        return _over_few_runs(float(trained.mean() - base.mean()), trained - base)
-    means, base_means = _over_runs(trained, base)
-    return Estimate(float(trained.mean() - base.mean()), *percentiles(means - base_means))
-
-
-def ratio_of_means(trained: Array, base: Array) -> Estimate:
-    """Mean of several runs over that of one agent, on the same episodes; shapes as in :func:`difference_of_means`.
-
-    It has no interval where the base's mean is 0, in the sample or in a resample.
-    """
-    means, base_means = _over_runs(trained, base)
-    if base.mean() <= 0:
-        return Estimate(inf)
-    value = float(trained.mean() / base.mean())
-    if (base_means <= 0).any():
-        return Estimate(value)
-    if len(trained) < FEW_RUNS:
-        return _over_few_runs(value, (trained - value * base) / base.mean())
-    return Estimate(value, *percentiles(means / base_means))
-
-
-def _over_few_runs(value: float, parts: Array) -> Estimate:
-    """Student's interval over the runs joined with the normal one over the episodes, both of the means of ``parts``.
-
-    Those are (runs, episodes); of a ratio its derivative. One run, whose own chance nobody knows, has no interval.
-    """
-    over_runs = student(parts.mean(axis=1))
-    if over_runs.low is None:
-        return Estimate(value)
-    half = hypot(over_runs.value - over_runs.low, half_interval(parts.mean(axis=0)))
-    return Estimate(value, value - half, value + half)
-
-
-def _over_runs(trained: Array, base: Array) -> tuple[Array, Array]:
-    """Means of the runs' and of the base's episodes in every resample of runs and of episodes.
-
-    Both are drawn with replacement independently of each other, all agents on the same episodes: the pigeonhole
-    bootstrap of Owen, "The pigeonhole bootstrap" (2007).
-    """
-    runs, episodes = trained.shape
-    rng = np.random.default_rng([SEED, runs, episodes])
-    run_weights = rng.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
-    episode_weights = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size=RESAMPLES) / episodes
-    means: Array = np.einsum("br,re,be->b", run_weights, trained, episode_weights, optimize=True)
-    base_means: Array = episode_weights @ base
-    return means, base_means

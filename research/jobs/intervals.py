@@ -1,8 +1,17 @@
-"""Confidence intervals that only experiments need, beside those of :mod:`agents.common.intervals`."""
+"""Confidence intervals that only experiments need, beside those of :mod:`agents.common.intervals`.
+
+* a share of successes: :func:`share_of`;
+* runs and episodes at once: :func:`mean_over_runs`, :func:`difference_of_means` and :func:`ratio_of_means`, a bootstrap
+  or, of fewer than :data:`FEW_RUNS` runs, Student's interval over them joined with the episodes' normal one.
+"""
 
 from collections.abc import Sequence
+from math import hypot, inf
 
-from agents.common.intervals import Estimate
+import numpy as np
+
+from agents.common.intervals import RESAMPLES, SEED, Array, Estimate, half_interval, percentiles, student
+from benchmark.score.statistics import mean_estimate
 
 _CONFIDENCE = 0.9500042097  # of 1.96 standard errors, the rounded quantile that recorded results were made with
 
@@ -14,3 +23,79 @@ def share_of(successes: Sequence[float]) -> Estimate:
     tested = binomtest(round(sum(successes)), len(successes))
     low, high = tested.proportion_ci(_CONFIDENCE, "wilson")
     return Estimate(float(tested.statistic), float(low), float(high))
+
+
+FEW_RUNS = 5
+"""Of fewer, a bootstrap's percentiles hold the truth too seldom: of 2, 3, 4, 5 and 10 simulated runs in 77, 83, 86, 90
+and 95%, where :func:`_over_few_runs` does in 97, 96, 96, 96 and 95%."""
+
+
+def mean_over_runs(trained: Array, possible: Sequence[float] = ()) -> Estimate:
+    """The mean over runs and episodes with its interval over both, or that of one agent with that over its episodes.
+
+    Args:
+        trained: shape (runs, episodes).
+        possible: the least and the largest value that an episode can have, where they are known; of one agent alone.
+    """
+    if len(trained) == 1:
+        return mean_estimate(trained[0], possible)
+    if len(trained) < FEW_RUNS:
+        return _over_few_runs(float(trained.mean()), trained)
+    means, _ = _over_runs(trained, trained[0])
+    return Estimate(float(trained.mean()), *percentiles(means))
+
+
+def difference_of_means(trained: Array, base: Array) -> Estimate:
+    """Mean of several runs minus that of one agent, on the same episodes.
+
+    Args:
+        trained: shape (runs, episodes).
+        base: shape (episodes,).
+    """
+    if len(trained) < FEW_RUNS:
+        return _over_few_runs(float(trained.mean() - base.mean()), trained - base)
+    means, base_means = _over_runs(trained, base)
+    return Estimate(float(trained.mean() - base.mean()), *percentiles(means - base_means))
+
+
+def ratio_of_means(trained: Array, base: Array) -> Estimate:
+    """Mean of several runs over that of one agent, on the same episodes; shapes as in :func:`difference_of_means`.
+
+    It has no interval where the base's mean is 0, in the sample or in a resample.
+    """
+    means, base_means = _over_runs(trained, base)
+    if base.mean() <= 0:
+        return Estimate(inf)
+    value = float(trained.mean() / base.mean())
+    if (base_means <= 0).any():
+        return Estimate(value)
+    if len(trained) < FEW_RUNS:
+        return _over_few_runs(value, (trained - value * base) / base.mean())
+    return Estimate(value, *percentiles(means / base_means))
+
+
+def _over_few_runs(value: float, parts: Array) -> Estimate:
+    """Student's interval over the runs joined with the normal one over the episodes, both of the means of ``parts``.
+
+    Those are (runs, episodes); of a ratio its derivative. One run, whose own chance nobody knows, has no interval.
+    """
+    over_runs = student(parts.mean(axis=1))
+    if over_runs.low is None:
+        return Estimate(value)
+    half = hypot(over_runs.value - over_runs.low, half_interval(parts.mean(axis=0)))
+    return Estimate(value, value - half, value + half)
+
+
+def _over_runs(trained: Array, base: Array) -> tuple[Array, Array]:
+    """Means of the runs' and of the base's episodes in every resample of runs and of episodes.
+
+    Both are drawn with replacement independently of each other, all agents on the same episodes: the pigeonhole
+    bootstrap of Owen, "The pigeonhole bootstrap" (2007).
+    """
+    runs, episodes = trained.shape
+    rng = np.random.default_rng([SEED, runs, episodes])
+    run_weights = rng.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES) / runs
+    episode_weights = rng.multinomial(episodes, np.full(episodes, 1 / episodes), size=RESAMPLES) / episodes
+    means: Array = np.einsum("br,re,be->b", run_weights, trained, episode_weights, optimize=True)
+    base_means: Array = episode_weights @ base
+    return means, base_means

@@ -1,7 +1,7 @@
 """What the experiment has found so far, read from its folder: figures with intervals, from which reports are made.
 
 Sources of chance are the training run (its seed) and the episode: intervals of several runs are over both
-(:func:`agents.common.intervals.mean_over_runs`), and differences of two trained arms are paired by seed. A figure of
+(:func:`research.jobs.intervals.mean_over_runs`), and differences of two trained arms are paired by seed. A figure of
 one player has an interval over its episodes.
 """
 
@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, difference_of_means, mean_over_runs, student
+from agents.common.intervals import Array, Estimate, student
 from benchmark.score.statistics import mean_estimate
+from research.jobs.intervals import difference_of_means, mean_over_runs
 from research.pretrained.jobs import PretrainedFolder, PretrainedJob, jobs_of
 from research.pretrained.settings import Pretrained, seen
 from textgames.scenarios import SCENARIOS
@@ -32,7 +33,7 @@ class Fresh(NamedTuple):
     @property
     def value(self) -> Estimate:
         """The mean return with its interval; in a game that pays 1 for success alone it is the success rate."""
-        return mean_over_runs(self.returns) if len(self.returns) > 1 else mean_estimate(self.returns[0], self.possible)
+        return mean_over_runs(self.returns, self.possible)
 
     @property
     def worst(self) -> float:

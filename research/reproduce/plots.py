@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.intervals import mean_over_runs
-from benchmark.score.statistics import mean_estimate
+from research.jobs.intervals import mean_over_runs
 from research.jobs.pictures import COLOURS, bars, figure_of, save, style
 from research.reproduce.reproduction import Reproduction
 from research.reproduce.settings import Experiment
@@ -67,7 +66,7 @@ def _bars(results: Reproduction, experiment: Experiment) -> Any:
     )
     for axis, scenario in zip(axes[0], experiment.scenarios, strict=True):
         shown = [
-            (place, colour, mean_over_runs(returns) if len(returns) > 1 else mean_estimate(returns[0]))
+            (place, colour, mean_over_runs(returns))
             for place, (_, colour, per_scenario) in enumerate(groups)
             if (returns := per_scenario.get(scenario)) is not None
         ]

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from agents.common.clock import duration
-from agents.common.intervals import Array, Estimate, mean_over_runs
-from benchmark.score.statistics import mean_estimate
 from benchmark.show.tables.figures import number
+from research.jobs.intervals import mean_over_runs
 from research.jobs.report import Facts, made_by, said_first, table, whole_report
 from research.reproduce.claims import Claim, judge
 from research.reproduce.reproduction import Played, Reproduction
@@ -266,19 +265,13 @@ def _method(results: Reproduction, experiment: Experiment, facts: Facts) -> str:
 def _estimates(played: Sequence[Played]) -> dict[str, Any]:
     """Estimates of one agent's episodes, or of several runs' on the same episodes."""
     returns, successes = np.array([p.returns for p in played]), np.array([p.successes for p in played])
-    several = len(played) > 1
     lengths = np.array([p.lengths for p in played])
     return {
-        "returned": mean_over_runs(returns) if several else mean_estimate(returns[0]),
-        "success": mean_over_runs(successes) if several else success_of(successes[0]),
+        "returned": mean_over_runs(returns),
+        "success": mean_over_runs(successes, (0, 1)),
         "invalid_rate": float(np.array([p.invalid for p in played]).sum() / lengths.sum()),
         "length": float(lengths.mean()),
     }
-
-
-def success_of(successes: Array) -> Estimate:
-    """A success rate with its interval, also where all or none succeed."""
-    return mean_estimate(successes, (0, 1))
 
 
 def _episodes_data(played: Played) -> dict[str, Any]:

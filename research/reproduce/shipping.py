@@ -17,7 +17,6 @@ from benchmark.errors import UsageError
 from benchmark.score.statistics import mean_estimate
 from research.jobs.report import table
 from research.reproduce.jobs import ReproductionFolder
-from research.reproduce.report import success_of
 from research.reproduce.reproduction import Played, Reproduction, Run, read_reproduction
 from research.reproduce.settings import Experiment
 
@@ -175,7 +174,7 @@ def _evaluated(result: Mapping[str, Any]) -> str:
 
 
 def _cell(played: Played) -> str:
-    return f"{mean_estimate(played.returns):z.3f} / {success_of(played.successes):z.3f}"
+    return f"{mean_estimate(played.returns):z.3f} / {mean_estimate(played.successes, (0, 1)):z.3f}"
 
 
 def _controls_text(controls: Sequence[Mapping[str, Any]]) -> str:

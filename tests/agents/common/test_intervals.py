@@ -119,68 +119,9 @@ def test_intervals_of_ratios_over_parts_cover(parts: int) -> None:
     assert held / 2000 >= 0.925
 
 
-def test_interval_over_runs_and_episodes_covers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In 60 worlds with runs and episodes that differ at random, about 95% of intervals hold the true difference."""
-    # an end's own error is then a tenth of the interval, which is enough
-    monkeypatch.setattr(intervals, "RESAMPLES", 500)
-    rng = np.random.default_rng(5)
-    covered = 0
-    for _ in range(60):
-        levels = 0.6 + 0.1 * rng.standard_normal(8)
-        episodes = 0.2 * rng.standard_normal(100)
-        trained = levels[:, None] + episodes + 0.3 * rng.standard_normal((8, 100))
-        base = 0.3 + episodes + 0.3 * rng.standard_normal(100)
-        _, low, high = intervals.difference_of_means(trained, base)
-        assert low is not None
-        assert high is not None
-        covered += low <= 0.3 <= high
-    assert 51 <= covered <= 60
-
-
-def test_few_runs_have_students_interval_joined_with_the_episodes_and_one_has_none() -> None:
-    rng = np.random.default_rng(0)
-    base = rng.random(100)
-    trained = base + 0.5 + 0.1 * rng.standard_normal((1, 100)) + np.array([[0.0], [0.2], [0.1]])
-    assert intervals.difference_of_means(trained[:1], base)[1:] == (None, None)
-    assert intervals.mean_over_runs(trained[:1])[1:] == intervals.ratio_of_means(trained[:1], base)[1:] == (None, None)
-    value, low, high = intervals.difference_of_means(trained, base)
-    over_runs = stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3)
-    half = math.hypot(over_runs, 1.96 * stats.sem((trained - base).mean(axis=0)))
-    assert (low, high) == (pytest.approx(value - half), pytest.approx(value + half))
-    ratio = intervals.ratio_of_means(trained, np.full(100, 0.5))  # by a constant: twice the mean
-    assert np.array(ratio) == pytest.approx(2 * np.array(intervals.mean_over_runs(trained)))
-
-
-@pytest.mark.parametrize("runs", [2, 3])
-def test_intervals_of_few_runs_cover(runs: int) -> None:
-    """A bootstrap's percentiles hold the truth of two runs in 77%; the standard error of 400 samples is 1.1%."""
-    rng = np.random.default_rng(runs)
-    held = 0
-    for _ in range(400):
-        episodes = 0.2 * rng.standard_normal(100)
-        levels = 0.6 + 0.1 * rng.standard_normal((runs, 1))
-        trained, base = (each + 0.3 * rng.standard_normal((runs, 100)) for each in (levels + episodes, 0.3 + episodes))
-        _, low, high = intervals.difference_of_means(trained, base[0])
-        held += low <= 0.3 <= high  # type: ignore[operator]
-    assert held / 400 >= 0.93
-
-
 def test_replicates_that_are_no_numbers_do_not_count_and_the_figure_lies_in_its_interval() -> None:
     assert intervals.percentiles(np.array([nan, 1.0, inf])) == (1.0, 1.0)
     assert np.isnan(intervals.percentiles(np.array([nan]))).all()
     assert intervals.of_replicates(0.5, np.full(9, 0.6)) == (0.5, 0.5, 0.6)
     assert intervals.of_replicates(0.7, np.full(9, 0.6)) == (0.7, 0.6, 0.7)
     assert intervals.of_replicates(0.5, np.full(9, nan)) == (0.5, None, None)
-
-
-def test_equal_episodes_of_equal_runs_leave_nothing_open() -> None:
-    assert intervals.mean_over_runs(np.full((3, 5), 2.0)) == pytest.approx((2.0, 2.0, 2.0))
-    assert intervals.difference_of_means(np.full((3, 5), 2.0), np.full(5, 0.5)) == pytest.approx((1.5, 1.5, 1.5))
-    assert intervals.ratio_of_means(np.full((3, 5), 2.0), np.full(5, 0.5)) == pytest.approx((4.0, 4.0, 4.0))
-
-
-def test_a_ratio_to_what_may_be_nothing_has_no_interval() -> None:
-    trained = np.array([[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 0.0]])
-    assert intervals.ratio_of_means(trained, np.zeros(4)) == (inf, None, None)
-    # a third of the resamples don't have the one episode that the base has won
-    assert intervals.ratio_of_means(trained, np.array([1.0, 0.0, 0.0, 0.0])) == (3.5, None, None)
