@@ -15,7 +15,7 @@ From Python (needs the ``local`` extra)::
 
 ``Recipe()`` without changes reads both games and all their variants. Trainings start from such models: those whose
 ``model`` is ``tiny-quick`` or ``tiny-legal`` make one first. In a clone, ``python -m research.tiny --out DIR`` makes
-one, plays with it and writes its card, and :mod:`research.tiny.statements` tells how much of a reasoning is true.
+one with any settings and writes its card, and :mod:`research.tiny.statements` tells how much of a reasoning is true.
 """
 
 import lazy_loader

@@ -1,11 +1,12 @@
 """The settings of a tiny language model, in one frozen record."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from agents.prompt_texts import PromptTexts
 from agents.tiny.demonstrator import FORESIGHTS, StyleShares
+from textgames.names import nearest_or_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,19 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in (
             *("examples", "steps", "batch_size", "threads"),
-            *("hidden_size", "intermediate_size", "layers", "heads", "kv_heads"),
+            *("hidden_size", "intermediate_size", "layers", "heads", "kv_heads", "context_length"),
         ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is a whole number of at least 1, got {value!r}")
         if self.foresight not in FORESIGHTS:
             raise ValueError(f"foresight is {FORESIGHTS[0]} to {FORESIGHTS[-1]}, got {self.foresight!r}")
-        if not self.learning_rate > 0:
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise ValueError(f"seed is a whole number of at least 0, got {self.seed!r}")
+        if not isinstance(self.learning_rate, int | float) or not self.learning_rate > 0:
             raise ValueError(f"learning_rate is above 0, got {self.learning_rate!r}")
+        if not isinstance(self.weight_decay, int | float) or not self.weight_decay >= 0:
+            raise ValueError(f"weight_decay is at least 0, got {self.weight_decay!r}")
         if self.hidden_size % (2 * self.heads):
             raise ValueError(
                 f"hidden_size must be a multiple of twice the heads, got hidden_size={self.hidden_size} "
@@ -114,6 +119,24 @@ class Recipe:
             "layers": 2,
         }
         return cls.quick(**(settings | changes))
+
+    def changed(self, settings: Mapping[str, Any]) -> "Recipe":
+        """This recipe with other settings, as TOML has them: lists for tuples, a text for one of one, tables.
+
+        Raises:
+            ValueError: a name that is no setting, or a value that can't be.
+            TypeError: a value of a kind that can't be.
+        """
+        values = dict(settings)
+        for name in values:
+            if name not in self.as_data:
+                raise ValueError(f"a tiny model's recipe has no {name!r}; {nearest_or_all(name, self.as_data)}")
+        for name in ("games", "modes"):
+            if name in values:
+                values[name] = (values[name],) if isinstance(values[name], str) else tuple(map(str, values[name]))
+        if isinstance(values.get("style"), Mapping):
+            values["style"] = StyleShares(**values["style"])
+        return replace(self, **values)
 
     @property
     def texts(self) -> PromptTexts:

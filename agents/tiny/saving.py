@@ -33,7 +33,7 @@ _NO_CLOCK = """\
 """
 
 
-def save(made: Pretrained, folder: str | Path, *, results: str = "Not evaluated.", command: str = "") -> Path:
+def save(made: Pretrained, folder: str | Path, *, command: str = "") -> Path:
     """Save a model in Hugging Face format with its recipe and a model card.
 
     The folder is made if it isn't there; files in it are overwritten.
@@ -41,7 +41,6 @@ def save(made: Pretrained, folder: str | Path, *, results: str = "Not evaluated.
     Args:
         made: the model.
         folder: where to.
-        results: how it plays, in Markdown, for the card.
         command: that made it, for the card; empty: it isn't told.
     """
     folder = Path(folder)
@@ -54,12 +53,12 @@ def save(made: Pretrained, folder: str | Path, *, results: str = "Not evaluated.
         weights.chmod(0o644)  # written for the owner alone, but a package's files are for everyone
     recipe = {"recipe": made.recipe.as_data, "losses": [round(loss, 4) for loss in made.losses]}
     (folder / RECIPE_FILE).write_text(json.dumps(recipe, indent=1) + "\n")
-    (folder / "README.md").write_text(card(made, results, command))
+    (folder / "README.md").write_text(card(made, command))
     return folder
 
 
-def card(made: Pretrained, results: str, command: str) -> str:
-    """The model card in Markdown: data, training, results and limits."""
+def card(made: Pretrained, command: str) -> str:
+    """The model card in Markdown: data, training and limits; who evaluates the model fills in its results."""
     recipe = made.recipe
     parameters = sum(p.numel() for p in made.model.parameters())
     shares = ", ".join(f"{name} {share:.1%}" for name, share in scenarios_of(recipe.games).items())
@@ -94,7 +93,7 @@ tokenizers {version("tokenizers")}, Python {platform.python_version()}{f", by `{
 
 ## Results
 
-{results}
+Not evaluated.
 
 ## Limits
 

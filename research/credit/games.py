@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from benchmark.errors import UsageError, unknown_name
 from research.jobs.recipes import Count, ExperimentSettings, PositiveCount, Table
-from research.reproduce.settings import recipe_of
 from textgames.scenarios import SCENARIOS, Scenario
 
 PROMPTS = "without-clock"
@@ -76,8 +75,7 @@ class OnGames(ExperimentSettings):
         else:
             start = Recipe.legal_play((scenario,), heads=1, prompts=PROMPTS)
         try:
-            own = {field: getattr(start, field) for field in start.as_data}
-            recipe = {**own, **game.base}
-            return recipe_of({**recipe, "seed": recipe["seed"] + run})
+            made = start.changed(game.base)
+            return made.changed({"seed": made.seed + run})
         except (ValueError, TypeError) as error:
             raise UsageError(f"games.{name}.base: {error}") from None

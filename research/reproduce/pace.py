@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from research.reproduce.jobs import Job
-from research.reproduce.settings import Experiment, recipe_of
+from research.reproduce.settings import Experiment
 from textgames.scenarios import SCENARIOS
 
 
@@ -69,7 +69,7 @@ def _pretraining_seconds(base: str, experiment: Experiment) -> float:
 
     if experiment.bases[base].source:
         return 0.0
-    recipe = recipe_of(experiment.pretraining_settings(base))
+    recipe = experiment.recipe(base)
     kilocharacters = sum(share * game_kilocharacters(name) for name, share in scenarios_of(recipe.games).items())
     learnt = recipe.steps * recipe.batch_size * _seconds(IMITATE, base, experiment)
     return float(kilocharacters * (recipe.examples * DEMONSTRATE_SECONDS + learnt))
@@ -79,7 +79,7 @@ def _seconds(cost: Cost, base: str, experiment: Experiment) -> float:
     """Seconds per thousand characters for a model of a base's shape."""
     if experiment.bases[base].source:
         return cost.fixed + 0.2 * cost.per_million_parameters  # as many millions as the embedded models have
-    recipe = recipe_of(experiment.pretraining_settings(base))
+    recipe = experiment.recipe(base)
     attention = 2 * recipe.hidden_size**2 * (1 + recipe.kv_heads / recipe.heads)
     matrices = recipe.layers * (attention + 3 * recipe.hidden_size * recipe.intermediate_size)
     return float(cost.fixed + cost.per_million_parameters * matrices / 1e6)

@@ -4,9 +4,8 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -23,6 +22,9 @@ from research.jobs.recipes import (
     with_changes,
 )
 from textgames.scenarios import SCENARIOS
+
+if TYPE_CHECKING:
+    from agents.tiny.recipe import Recipe
 
 RECIPES = ("full", "quick", "stability", "few-drawn", "tiny-lake", "tiny-snake", "miniature")
 """The recipes that a name is enough for; they stand in the folder recipes beside this module."""
@@ -97,7 +99,7 @@ class Experiment(ExperimentSettings):
             for arm in self.arms:
                 self.training_settings(game, arm, 0)
         for base in self.bases:
-            self.pretraining_settings(base)
+            self.recipe(base)
         return self
 
     def training_settings(self, game: str, arm: str, seed: int) -> dict[str, Any]:
@@ -120,42 +122,23 @@ class Experiment(ExperimentSettings):
         }
         return checked_training(settings, f"the settings of arm {arm!r} on {game}")
 
-    def pretraining_settings(self, base: str) -> dict[str, Any]:
-        """The fields of the tiny models' recipe for one base, checked.
+    def recipe(self, base: str) -> "Recipe":
+        """How one base is made.
 
         Raises:
-            UsageError: the recipe refuses them.
+            UsageError: the recipe of tiny models refuses its fields.
         """
         from agents.tiny.recipe import Recipe
 
-        settings = {**self.data, **(self.bases[base].model_extra or {})}
-        known = {about.name for about in fields(Recipe)}
-        for name in settings:
-            if name not in known:
-                raise unknown_name(f"field of a tiny model's recipe (base {base!r})", name, known)
         try:
-            recipe_of(settings)
+            return Recipe().changed({**self.data, **(self.bases[base].model_extra or {})})
         except (ValueError, TypeError) as error:
             raise UsageError(f"the settings of base {base!r}: {error}") from None
-        return settings
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
         """Those of all settings but :data:`_NAMING`."""
         found = super().differences(other)
         return {name: pair for name, pair in found.items() if name.partition(".")[0] not in _NAMING}
-
-
-def recipe_of(settings: Mapping[str, Any]) -> Any:
-    """The tiny models' recipe with these fields; lists of a file become tuples, a table the demonstrator's style."""
-    from agents.tiny.demonstrator import StyleShares
-    from agents.tiny.recipe import Recipe
-
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
-    }
-    if isinstance(values.get("style"), Mapping):
-        values["style"] = StyleShares(**values["style"])
-    return Recipe(**values)
 
 
 def read_experiment(source: str | Path, changes: Mapping[str, Any] | None = None) -> Experiment:

@@ -139,7 +139,7 @@ has all of this run's, every evaluation and every iteration's metrics.
 ## Limits
 
 - It knows only the wording of the `think` prompts in `textbench.json`, and only what its base learnt to read:
-  {", ".join(dict.fromkeys(experiment.pretraining_settings("small")["games"]))}.
+  {", ".join(dict.fromkeys(experiment.recipe("small").games))}.
 - It was trained on one game; what the figures of others above say is all that is known about it there.
 - The figures are of one training run; the report of the reproduction gives the spread over seeds.
 """

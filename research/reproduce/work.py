@@ -14,7 +14,7 @@ from benchmark.errors import UsageError
 from research.jobs import bases
 from research.jobs.work import Report, Work
 from research.reproduce.jobs import Job, ReproductionFolder
-from research.reproduce.settings import PROTOCOL, Experiment, recipe_of
+from research.reproduce.settings import PROTOCOL, Experiment
 from textgames.scenarios import SCENARIOS
 
 AT_ONCE = 256  # how many episodes are played at the same time in an evaluation
@@ -37,7 +37,7 @@ def pretrain_base(job: Job, experiment: Experiment, folder: ReproductionFolder, 
         about: dict[str, Any] = json.loads(recipe_file.read_text("utf-8")) if recipe_file.exists() else {}
         model, _ = bases.load(place)
     else:
-        recipe = recipe_of(experiment.pretraining_settings(job.agent))
+        recipe = experiment.recipe(job.agent)
         made = bases.make(recipe, place, report, "textbench reproduce")
         about = {"seconds": made.seconds, "recipe": recipe.as_data, "losses": list(made.losses)}
         model = made.model

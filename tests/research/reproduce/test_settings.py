@@ -24,13 +24,12 @@ def test_shipped_recipes_are_good(name: str) -> None:
 def test_large_base_has_twenty_times_the_parameters() -> None:
     pytest.importorskip("torch")
     from agents.tiny.imitation import demonstrate, make_model, make_tokenizer
-    from research.reproduce.settings import recipe_of
 
     for name in ("full", "quick"):
         experiment = read_experiment(name)
         sizes = {}
         for base in ("small", "large"):
-            recipe = recipe_of({**experiment.pretraining_settings(base), "examples": 300})
+            recipe = experiment.recipe(base).changed({"examples": 300})
             model = make_model(recipe, make_tokenizer(demonstrate(recipe)))
             sizes[base] = sum(p.numel() for p in model.parameters())
         assert sizes["large"] >= 20 * sizes["small"], (name, sizes)

@@ -11,7 +11,7 @@ import pytest
 
 from research.tiny.__main__ import main
 
-QUICK = ["--quick", "--modes", "direct", "--examples", "300", "--episodes", "0", "--quiet"]
+QUICK = ["--quick", "--quiet", "--set", "modes=direct", "--set", "examples=300"]
 
 
 @pytest.mark.parametrize("place", ["/proc/textbench", "{file}/below"])
@@ -29,7 +29,7 @@ def test_a_full_disk_leaves_no_half_model(tmp_path: Path, capsys: pytest.Capture
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
-        assert main(["--out", str(tmp_path / "model"), *QUICK, "--steps", "2"]) == 2
+        assert main(["--out", str(tmp_path / "model"), *QUICK, "--set", "steps=2"]) == 2
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "File too large" in capsys.readouterr().err.splitlines()[-1]
@@ -38,8 +38,8 @@ def test_a_full_disk_leaves_no_half_model(tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.slow
 def test_a_polite_kill_can_be_gone_on_from(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "research.tiny", "--out", str(tmp_path / "model"), *QUICK, "--steps"]
-    process = subprocess.Popen([*command, "5000"], stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "research.tiny", "--out", str(tmp_path / "model"), *QUICK, "--set"]
+    process = subprocess.Popen([*command, "steps=5000"], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while not (tmp_path / "model.partial").exists():
         assert process.poll() is None
