@@ -31,12 +31,12 @@ CLONE = Path(__file__).parents[2]
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare what to do, where, and with how many processes."""
+    recipes = sorted(file.stem for file in CLONE.glob("research/*/recipes/*.toml"))
     parser.add_argument("--quick", action="store_true", help="the recipe's short form: of full, credit and smollm2")
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="a recipe: full (default), quick, stability, few-drawn, tiny-lake, tiny-snake, credit, improvers, "
-        "smollm2, or a TOML file",
+        help=f"a TOML file, or a recipe (default full): {', '.join(recipes)}",
     )
     add_number(parser, "--seeds", None, "training runs per game and arm", 1)
     add_number(parser, "--iterations", None, "of MS-GRPO, per run", 1)

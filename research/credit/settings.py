@@ -6,8 +6,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import product
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -16,26 +15,9 @@ from research.credit.games import Game, OnGames
 from research.jobs.recipes import (
     PositiveCount,
     Table,
-    checked_recipe,
     checked_training,
-    read_recipe,
-    with_changes,
 )
 from textgames.scenarios import SCENARIOS
-
-RECIPES = (
-    "credit",
-    "credit-dose",
-    "credit-dose-rates",
-    "credit-trees",
-    "credit-draws",
-    "credit-explore",
-    "credit-pretrained",
-    "credit-quick",
-    "credit-large",
-    "credit-miniature",
-)  # by name, in the folder recipes beside this
-KIND = "credit"  # what a recipe of this study says of itself, so that the command knows it from a reproduction's
 
 STAGES = ("base", "middle", "end")
 """The stages of training at which credit is measured: before, at half and at the end of a plain run."""
@@ -84,6 +66,9 @@ class Study(OnGames):
         UsageError: settings that don't go together; names them and says what is accepted.
     """
 
+    CALLED: ClassVar[str] = "a study of credit"
+    CHOSEN: ClassVar[tuple[str, ...]] = ("games", "arms")
+
     kind: Literal["credit"]
     games: Mapping[str, StudyGame] = {}
     arms: Mapping[str, Table] = {}  # ``{name: fields of MSGRPOConfig in which it differs}``; the first is the plain one
@@ -122,6 +107,14 @@ class Study(OnGames):
                 if name not in SCENARIOS:
                     raise unknown_name("scenario", name, SCENARIOS)
         return self
+
+    @classmethod
+    def completed(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """A recipe's content with an arm for every combination of factors."""
+        with suppress(AttributeError, TypeError):  # tables that aren't any are refused with the rest of the recipe
+            crossed = {arm: fields for arm, (_, fields) in combinations(data.get("factors", {})).items()}
+            return {**data, "arms": {**data.get("arms", {}), **crossed}}
+        return data
 
     @property
     def crossed(self) -> dict[str, dict[str, str]]:
@@ -185,21 +178,3 @@ def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[
         if cell:
             found["-".join(levels)] = cell, dict(fields)
     return found
-
-
-def read_study(source: str | Path, changes: Mapping[str, Any] | None = None) -> Study:
-    """Read a recipe and apply the command line's changes.
-
-    Args:
-        source: one of :data:`RECIPES` or a TOML file.
-        changes: ``seeds``, ``games``, ``arms`` (names of those to keep); ``None`` changes nothing.
-
-    Raises:
-        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or an arm or a game that
-            the recipe doesn't have.
-    """
-    data = read_recipe(source, RECIPES, "research.credit")
-    with suppress(AttributeError, TypeError):  # tables that aren't any are refused with the rest of the recipe
-        crossed = {arm: fields for arm, (_, fields) in combinations(data.get("factors", {})).items()}
-        data["arms"] = {**data.get("arms", {}), **crossed}
-    return checked_recipe(Study, with_changes(data, changes, ("games", "arms")), source, "a study of credit")

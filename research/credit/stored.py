@@ -17,7 +17,6 @@ from benchmark.runs.folder import write_atomically
 from research.credit.findings import Cell, Findings, Run, value_of
 from research.credit.questions.findings import findings_of as asked_in
 from research.credit.questions.report import report_data as answers_data
-from research.credit.questions.settings import KIND as QUESTIONS
 from research.credit.report import report_data
 from research.credit.settings import Study
 from research.jobs.report import compact
@@ -87,7 +86,7 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def recomputed(report: Mapping[str, Any]) -> dict[str, Any]:
     """The report with all figures that are made of measurements and runs computed anew."""
-    if report["settings"]["kind"] == QUESTIONS:
+    if report["settings"]["kind"] == "questions":
         return answers_data(asked_in(report), report["facts"], report["notes"])
     return report_data(findings_of(report), report["facts"], report["notes"])
 

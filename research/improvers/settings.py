@@ -1,8 +1,7 @@
 """The settings of a comparison of improvers: a TOML file as a frozen record. The outcome depends on nothing else."""
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,15 +12,10 @@ from research.jobs.recipes import (
     ExperimentSettings,
     PositiveCount,
     Table,
-    checked_recipe,
     checked_training,
-    read_recipe,
-    with_changes,
 )
 from textgames.scenarios import SCENARIOS, Scenario, known_scenario
 
-RECIPES = ("improvers", "improvers-miniature")
-KIND = "improvers"
 PROMPTS = "without-clock"
 """What all models read: prompts without the moves that are left, so that equal positions are equal prompts."""
 
@@ -62,6 +56,8 @@ class Comparison(ExperimentSettings):
     Raises:
         UsageError: settings that don't go together; names them and says what is accepted.
     """
+
+    CALLED: ClassVar[str] = "a comparison of improvers"
 
     kind: Literal["improvers"]
     games: tuple[str, ...]  # scenarios of one player with exact values and twins, the most important first
@@ -150,14 +146,3 @@ class Comparison(ExperimentSettings):
         games = other.get("games")
         longer = isinstance(games, list) and list(self.games[: len(games)]) == games and len(self.games) > len(games)
         return super().additions(other) + ["games"] * longer
-
-
-def read_comparison(source: str | Path, changes: Mapping[str, Any] | None = None) -> Comparison:
-    """Read a recipe and apply the command line's changes, ``seeds`` and ``games``; ``None`` changes nothing.
-
-    Raises:
-        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or a game that the recipe
-            doesn't have.
-    """
-    data = with_changes(read_recipe(source, RECIPES, "research.improvers"), changes, ("games",))
-    return checked_recipe(Comparison, data, source, "a comparison of improvers")

@@ -27,6 +27,7 @@ from textgames.extras import install_command
 class Options:
     """How to do it. Nothing here changes the outcome."""
 
+    source: str  # the recipe's name or file
     out: Path  # the folder
     processes: int  # jobs at a time
     dry_run: bool = False  # only say what would be done and how long it would take
@@ -34,6 +35,8 @@ class Options:
     json: bool = False  # print the report's JSON instead of the claims
     quiet: bool = False  # show no progress
     notes: tuple[str, ...] = ()  # sentences that the report begins with
+    parts: tuple[str, ...] = ()  # of the experiment, where it has some; empty: all
+    ship: Path | None = None  # only write the models that the package ships into this folder
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
 """Recipes of experiments: TOML files that are read into frozen records, and how two of them differ."""
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,7 +24,28 @@ class ExperimentSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seeds: PositiveCount
+    CALLED: ClassVar[str]  # what an error calls the experiment
+    CHOSEN: ClassVar[tuple[str, ...]] = ("games",)  # settings of which a change names what is kept
+
+    @classmethod
+    def read(cls, source: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
+        """Read a recipe and apply the command line's changes, as :func:`with_changes` does.
+
+        Args:
+            source: the name of a recipe that ships, or a TOML file.
+            changes: ``{setting: value}``; ``None`` changes nothing.
+
+        Raises:
+            UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or a name that is to be
+                kept and that the recipe doesn't have.
+        """
+        data = with_changes(cls.completed(read_recipe(source)), changes, cls.CHOSEN)
+        return checked_recipe(cls, data, source, cls.CALLED)
+
+    @classmethod
+    def completed(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """A recipe's content with what follows from it."""
+        return data
 
     def as_data(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -36,27 +56,26 @@ class ExperimentSettings(BaseModel):
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds."""
-        before = other.get("seeds")
-        return ["seeds"] if isinstance(before, int) and self.seeds > before else []
+        own, before = getattr(self, "seeds", None), other.get("seeds")
+        return ["seeds"] if isinstance(before, int) and own is not None and own > before else []
 
 
-def read_recipe(source: str | Path, shipped: Sequence[str], package: str) -> dict[str, Any]:
-    """The content of a recipe: one of those that are ``shipped`` in the package's folder ``recipes``, or a TOML file.
+def shipped_recipes() -> dict[str, Path]:
+    """``{name: file}`` of the recipes that a name is enough for: those in the experiments' folders ``recipes``."""
+    return {file.stem: file for file in sorted(Path(__file__).parents[1].rglob("recipes/*.toml"))}
+
+
+def read_recipe(source: str | Path) -> dict[str, Any]:
+    """The content of a recipe: one that ships, by its name, or a TOML file.
 
     Raises:
         UsageError: no such recipe, or it isn't TOML.
     """
-    file = files(package).joinpath(f"recipes/{source}.toml") if str(source) in shipped else Path(source)
-    return read_toml(file, f"the recipe {str(source)!r}", UsageError, f"; there are {', '.join(shipped)}")
-
-
-def is_recipe_of(kind: str, source: str | Path, shipped: Sequence[str]) -> bool:
-    """Whether a recipe, by name or as a file, is of an experiment whose recipes say ``kind``."""
-    file = Path(source)
-    named = file.suffix == ".toml" and file.is_file()
-    return str(source) in shipped or (
-        named and read_toml(file, f"the recipe {str(source)!r}", UsageError).get("kind") == kind
-    )
+    shipped = shipped_recipes()
+    file = shipped.get(str(source), Path(source))
+    if not file.exists():
+        raise unknown_name("recipe or TOML file", str(source), shipped)
+    return read_toml(file, f"the recipe {str(source)!r}", UsageError)
 
 
 def checked_recipe(model: type[Model], data: Mapping[str, Any], source: str | Path, called: str) -> Model:

@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.common.intervals import half_interval
 from agents.tiny.demonstrator import Demonstrator, StyleShares
-from research.reproduce.settings import read_experiment
+from research.reproduce.settings import Experiment
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario
 
@@ -37,7 +37,7 @@ def returns(scenario: Scenario, style: StyleShares, episodes: range) -> np.ndarr
 
 
 def main() -> None:
-    full = read_experiment("full")
+    full = Experiment.read("full")
     style = full.data["style"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=full.final_episodes)

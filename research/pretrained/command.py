@@ -8,23 +8,23 @@ from research.jobs.report import publish
 from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of
 from research.pretrained.pace import typical_seconds
 from research.pretrained.settings import Pretrained
+from research.pretrained.shipping import ship
 from research.pretrained.work import WORK
 
 
-def reproduce_pretrained(experiment: Pretrained, options: Options, source: str, parts: Sequence[str]) -> int:
-    """Do what the folder lacks of some parts, then write and print the report; returns the exit code.
-
-    Args:
-        experiment: the recipe.
-        options: how to do it.
-        source: the recipe's name or file, for the command that the report tells.
-        parts: the names of those that are to be run; empty: all.
+def reproduce_pretrained(experiment: Pretrained, options: Options) -> int:
+    """Do what the folder lacks of some parts, then write and print the report, or ship what it has.
 
     Raises:
-        UsageError: there is no such part; else as :func:`carry_out` does.
+        UsageError: there is no such part; else as :func:`carry_out` and :func:`ship` do.
     """
     folder, jobs = PretrainedFolder(options.out), jobs_of(experiment)
-    wanted = chosen(jobs, parts or tuple(experiment.parts), experiment)
+    if options.ship is not None:
+        folder.claim(experiment)
+        for place in ship(experiment, folder, options.ship):
+            print(place)
+        return 0
+    wanted = chosen(jobs, options.parts or tuple(experiment.parts), experiment)
     trl = any(job.kind == "train" and experiment.arms[job.about].trainer == "trl" for job in wanted)
     undertaking = Undertaking(
         experiment,
@@ -32,7 +32,7 @@ def reproduce_pretrained(experiment: Pretrained, options: Options, source: str, 
         wanted,
         WORK,
         typical_seconds(experiment, wanted),
-        lambda: _report(experiment, folder, options, source, [job.name for job in wanted]),
+        lambda: _report(experiment, folder, options, [job.name for job in wanted]),
         ("torch", "transformers", "tokenizers", "peft", "scipy", *(("trl", "datasets") if trl else ())),
         called=lambda job: f"{_KINDS[job.kind]} of part {job.part}",
     )
@@ -42,14 +42,12 @@ def reproduce_pretrained(experiment: Pretrained, options: Options, source: str, 
 _KINDS = {"start": "warm starts", "train": "training runs", "play": "players of fresh episodes"}
 
 
-def _report(
-    experiment: Pretrained, folder: PretrainedFolder, options: Options, source: str, wanted: Sequence[str]
-) -> int:
+def _report(experiment: Pretrained, folder: PretrainedFolder, options: Options, wanted: Sequence[str]) -> int:
     from research.pretrained.findings import read_findings
     from research.pretrained.plots import draw_plots
     from research.pretrained.report import report_data, report_markdown
 
     findings = read_findings(experiment, folder)
-    markdown = partial(report_markdown, command=f"textbench reproduce --config {source}")
+    markdown = partial(report_markdown, command=f"textbench reproduce --config {options.source}")
     publish(findings, folder.path, options, draw_plots, markdown, report_data, jobs=len(findings.jobs))
     return 1 if set(findings.missing) & set(wanted) else 0

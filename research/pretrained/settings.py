@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -15,19 +15,16 @@ from agents.protocol import read_protocol
 from benchmark.errors import UsageError, unknown_name
 from research.jobs.recipes import (
     Count,
+    ExperimentSettings,
     PositiveCount,
     Table,
     checked_recipe,
     checked_training,
-    read_recipe,
 )
 from textgames.scenarios import SCENARIOS, Scenario
 
 if TYPE_CHECKING:
     from agents.msgrpo import MSGRPOConfig
-
-RECIPES = ("smollm2", "smollm2-quick", "smollm2-collapse", "smollm2-gpu")  # in the folder recipes beside this module
-KIND = "pretrained"  # what a recipe of this experiment says of itself, so that the command knows it from another's
 
 MODEL = "model"
 """Who plays as the pretrained model is, without anything of ours."""
@@ -101,14 +98,15 @@ class Player(BaseModel):
     seeds: Count = 0  # of an arm, the first so many of its runs; 0: all
 
 
-class Pretrained(BaseModel):
+class Pretrained(ExperimentSettings):
     """Everything that decides the outcome of the experiment.
 
     Raises:
         UsageError: settings that don't go together; names them and says what is accepted.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    CALLED: ClassVar[str] = "this experiment"
+    CHOSEN: ClassVar[tuple[str, ...]] = ()
 
     kind: Literal["pretrained"]
     title: str = "The paper's experiment with a pretrained model"
@@ -121,8 +119,8 @@ class Pretrained(BaseModel):
     temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.5  # of play
     max_tokens: PositiveCount = 16  # of a response in play, where a player's options say nothing else
     last_iterations: PositiveCount = 10  # over which a training's own success is averaged
-    imitation: Table = {}  # fields of MSGRPOConfig in which all warm starts differ from those of textbench warmup
-    msgrpo: Table = {}  # fields of MSGRPOConfig of all trainings that name no file
+    imitation: Mapping[str, Any] = {}  # fields of MSGRPOConfig in which warm starts differ from textbench warmup's
+    msgrpo: Mapping[str, Any] = {}  # fields of MSGRPOConfig of all trainings that name no file
     steps_per_episode: PositiveCount = 4  # that TRL's trainer learns from
     micro_batch: PositiveCount = 8  # samples that TRL's trainer learns from at once
     parts: Mapping[str, Part]
@@ -132,6 +130,24 @@ class Pretrained(BaseModel):
     ships: Mapping[str, Ship] = {}  # adapters, by the names under which they ship
     rival: Player | None = None  # how a model plays that ``--agent`` names
     rivals: tuple[str, ...] = ()  # those that it names
+
+    @classmethod
+    def read(cls, source: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
+        """Read a recipe and apply the command line's changes.
+
+        Args:
+            source: the name of a recipe that ships, or a TOML file.
+            changes: ``seeds`` (of every arm at most so many), ``iterations`` (of every training), ``rivals``; ``None``
+                changes nothing.
+
+        Raises:
+            UsageError: no such recipe, not TOML, an unknown setting or a value that can't be.
+        """
+        values = {name: value for name, value in (changes or {}).items() if value is not None}
+        experiment = super().read(source, {"rivals": values.get("rivals", ())})
+        arms = {name: _changed(arm, values) for name, arm in experiment.arms.items()}
+        changed = {**experiment.model_dump(), "arms": arms}
+        return checked_recipe(cls, changed, source, cls.CALLED) if values else experiment
 
     @model_validator(mode="after")
     def _check_together(self) -> "Pretrained":
@@ -255,9 +271,6 @@ class Pretrained(BaseModel):
         view = self.arms[arm].view
         return seen(self.scenarios_of(arm)[0], view) if view else ""
 
-    def as_data(self) -> dict[str, Any]:
-        return self.model_dump(mode="json")
-
 
 def seen(scenario: str, view: Table) -> Scenario:
     """A scenario with other settings of its environment, under its own name."""
@@ -281,26 +294,6 @@ def own_settings(config: "MSGRPOConfig") -> dict[str, Any]:
     """The settings of a training that aren't the defaults."""
     own = {key: pair[0] for key, pair in config.differences(type(config)()).items()}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
-
-
-def read_pretrained(source: str | Path, changes: Mapping[str, Any] | None = None) -> Pretrained:
-    """Read a recipe and apply the command line's changes.
-
-    Args:
-        source: one of :data:`RECIPES` or a TOML file.
-        changes: ``seeds`` (of every arm at most so many), ``iterations`` (of every training), ``rivals``; ``None``
-            changes nothing.
-
-    Raises:
-        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be.
-    """
-    data = read_recipe(source, RECIPES, "research.pretrained")
-    values = {name: value for name, value in (changes or {}).items() if value is not None}
-    data |= {"rivals": values.get("rivals", ())}
-    experiment = checked_recipe(Pretrained, data, source, "this experiment")
-    arms = {name: _changed(arm, values) for name, arm in experiment.arms.items()}
-    changed = {**experiment.model_dump(), "arms": arms}
-    return checked_recipe(Pretrained, changed, source, "this experiment") if values else experiment
 
 
 def _changed(arm: Arm, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from research.reproduce.plots import draw_plots
 from research.reproduce.report import claims_of, report_data, report_markdown
 from research.reproduce.reproduction import Reproduction, read_reproduction
 from research.reproduce.settings import Experiment
+from research.reproduce.shipping import ship
 from research.reproduce.work import WORK, source_folder
 
 _CALLED = {
@@ -23,8 +24,13 @@ _CALLED = {
 
 
 def reproduce(experiment: Experiment, options: Options) -> int:
-    """Do what the folder lacks, then write and print the report; raises as :func:`carry_out` does."""
+    """Do what the folder lacks, then write and print the report, or ship its models; raises as they do."""
     folder, jobs = ReproductionFolder(options.out), jobs_of(experiment)
+    if options.ship is not None:
+        folder.claim(experiment)
+        for place in ship(experiment, folder, options.ship, options.notes):
+            print(place)
+        return 0
     if not options.report_only:  # what is missing is said now, not after the first jobs
         for base in experiment.bases.values():
             if base.source:

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -19,15 +19,11 @@ from research.jobs.recipes import (
     checked_recipe,
     checked_training,
     read_recipe,
-    with_changes,
 )
 from textgames.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from agents.tiny.recipe import Recipe
-
-RECIPES = ("full", "quick", "stability", "few-drawn", "tiny-lake", "tiny-snake", "miniature")
-"""The recipes that a name is enough for; they stand in the folder recipes beside this module."""
 
 _NAMING = ("title", "ships")  # settings of an experiment that say how results are called and don't touch them
 
@@ -59,6 +55,9 @@ class Experiment(ExperimentSettings):
         UsageError: settings that don't go together; names them and says what is accepted.
     """
 
+    CALLED: ClassVar[str] = "a reproduction"
+    CHOSEN: ClassVar[tuple[str, ...]] = ("arms",)
+
     games: tuple[str, ...]  # training scenarios; every arm is trained on each, starting from the small base
     arms: Mapping[str, Table]  # ``{name: settings of MS-GRPO in which the arm differs}``
     bases: Mapping[str, Base]  # ``{"small": ..., "large": ...}``; without ``large`` nothing is compared with it
@@ -77,6 +76,20 @@ class Experiment(ExperimentSettings):
     control_episodes: Count = 50  # per game, for the controls; 0: no controls
     title: str = "The paper's experiment in miniature"  # of the report
     ships: Shipped = Shipped()  # names of the models that the package ships
+
+    @classmethod
+    def read(cls, source: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
+        """Read a recipe as any experiment's; a change of ``games`` names some that the recipe evaluates."""
+        scenarios = checked_recipe(cls, cls.completed(read_recipe(source)), source, cls.CALLED).scenarios
+        for name in (changes or {}).get("games") or ():
+            if name not in scenarios:
+                raise unknown_name("game in this recipe", name, scenarios)
+        return super().read(source, changes)
+
+    @classmethod
+    def completed(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """A recipe's content without its kind, which reproductions needn't say and their folders don't record."""
+        return {name: value for name, value in data.items() if name != "kind"}
 
     @model_validator(mode="after")
     def _check_together(self) -> "Experiment":
@@ -139,22 +152,3 @@ class Experiment(ExperimentSettings):
         """Those of all settings but :data:`_NAMING`."""
         found = super().differences(other)
         return {name: pair for name, pair in found.items() if name.partition(".")[0] not in _NAMING}
-
-
-def read_experiment(source: str | Path, changes: Mapping[str, Any] | None = None) -> Experiment:
-    """Read a recipe and apply the command line's changes.
-
-    Args:
-        source: one of :data:`RECIPES` or a TOML file.
-        changes: ``seeds``, ``iterations``, ``games``, ``arms`` (names of those to keep); ``None`` changes nothing.
-
-    Raises:
-        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or an arm or a game that
-            the recipe doesn't have.
-    """
-    data = read_recipe(source, RECIPES, "research.reproduce")
-    experiment = checked_recipe(Experiment, data, source, "a reproduction")
-    for name in (changes or {}).get("games") or ():
-        if name not in experiment.scenarios:
-            raise unknown_name("game in this recipe", name, experiment.scenarios)
-    return checked_recipe(Experiment, with_changes(data, changes, ("arms",)), source, "a reproduction")

@@ -4,8 +4,7 @@ A table that isn't there isn't asked.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -14,14 +13,8 @@ from research.credit.games import Game, OnGames
 from research.credit.settings import Measurement
 from research.jobs.recipes import (
     PositiveCount,
-    checked_recipe,
     checked_training,
-    read_recipe,
-    with_changes,
 )
-
-RECIPES = ("credit-questions",)  # by name, in the folder recipes of the study of credit
-KIND = "questions"
 
 NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
@@ -83,6 +76,8 @@ class Questions(OnGames):
         UsageError: settings that don't go together; names them and says what is accepted.
     """
 
+    CALLED: ClassVar[str] = "an experiment of questions"
+
     kind: Literal["questions"]
     games: Mapping[str, AskedGame]
     seeds: PositiveCount = 3  # plain runs of each game, from bases of their own and with starts of their own
@@ -106,14 +101,3 @@ class Questions(OnGames):
         """
         settings = {**self.msgrpo, **self.games[name].msgrpo, "seed": seed}
         return checked_training(settings, f"the settings of runs on {name}")
-
-
-def read_questions(source: str | Path, changes: Mapping[str, Any] | None = None) -> Questions:
-    """Read a recipe and apply the command line's changes, ``seeds`` and ``games``; ``None`` changes nothing.
-
-    Raises:
-        UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or a game that the recipe
-            doesn't have.
-    """
-    data = with_changes(read_recipe(source, RECIPES, "research.credit"), changes, ("games",))
-    return checked_recipe(Questions, data, source, "an experiment of questions")

@@ -11,7 +11,7 @@ from research.credit.dose import Dose, curve_table, curves_of, dose_of, standing
 from research.credit.findings import Findings, Run
 from research.credit.plots import draw_plots
 from research.credit.report import report_data, report_markdown
-from research.credit.settings import Study, read_study
+from research.credit.settings import Study
 from research.jobs.report import clean
 
 GAME = "sliding-near"
@@ -20,7 +20,7 @@ SEEDS = range(6)
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return read_study("credit-dose", {"seeds": len(SEEDS)})
+    return Study.read("credit-dose", {"seeds": len(SEEDS)})
 
 
 def run(seed: int, learning: float) -> Run:

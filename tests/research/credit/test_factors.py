@@ -9,7 +9,7 @@ import pytest
 from research.credit.factors import effects, effects_table
 from research.credit.findings import Findings, Run
 from research.credit.report import report_data, report_markdown
-from research.credit.settings import Study, read_study
+from research.credit.settings import Study
 
 GAME = "frozen-lake"
 SEEDS = range(5)
@@ -18,7 +18,7 @@ WORTH = {"aaw": 0.5, "largest": 0.4, "m16": 0.0, "m64": 0.1, "5e-4": -0.1, "4.5e
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return read_study("credit-draws", {"seeds": len(SEEDS)})
+    return Study.read("credit-draws", {"seeds": len(SEEDS)})
 
 
 def findings(study: Study, together: float = 0.0) -> Findings:
@@ -60,7 +60,7 @@ def test_a_seed_that_a_combination_lacks_counts_for_none(study: Study) -> None:
 
 def test_levels_that_no_arm_is_left_of_have_no_effect() -> None:
     """As after ``--arms``."""
-    some = read_study("credit-draws", {"arms": ["all", "largest-m16-5e-4-raw", "largest-m64-5e-4-raw"]})
+    some = Study.read("credit-draws", {"arms": ["all", "largest-m16-5e-4-raw", "largest-m64-5e-4-raw"]})
     rows = [row for row in effects(findings(some)) if row.figure == "learning"]
     assert [row.level for row in rows] == ["largest", "m16", "m64", "5e-4", "raw"]
     assert rows[2].minus_first.value == pytest.approx(0.1, abs=2e-3)

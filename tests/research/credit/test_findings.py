@@ -29,7 +29,7 @@ from research.credit.findings import (
 )
 from research.credit.jobs import StudyFolder
 from research.credit.report import report_data, report_markdown
-from research.credit.settings import read_study
+from research.credit.settings import Study
 from research.credit.stored import recomputed
 from research.credit.tables import draws_by_stage, thinking_told_apart
 
@@ -102,7 +102,7 @@ def folder(tmp_path: Path) -> StudyFolder:
 
 @pytest.fixture
 def findings(folder: StudyFolder) -> Findings:
-    return read_findings(read_study("credit-miniature"), folder)
+    return read_findings(Study.read("credit-miniature"), folder)
 
 
 def test_what_is_missing_is_said(findings: Findings) -> None:
@@ -203,7 +203,7 @@ def test_a_stored_report_keeps_its_effects_or_says_that_it_can_not(file: Path) -
 
 
 def test_what_runs_end_with_is_read_back_from_a_stored_report() -> None:
-    study = read_study("credit-explore", {"seeds": 2})
+    study = Study.read("credit-explore", {"seeds": 2})
     game = study.trained[0]
     points = np.array([0.1, 0.5, 0.7])
     runs = {
@@ -274,7 +274,7 @@ def test_a_game_that_all_arms_solve_alike_is_said_to_tell_nothing(findings: Find
             job = f"train/blackjack/{arm}/{seed}"
             points = [[0, 0, 0.1], [800, 3, 0.9], [1600, 6, 0.95 + 0.001 * seed]]
             folder.write_result(job, {**folder.result(job), "points": points})
-    again = read_findings(read_study("credit-miniature"), folder)
+    again = read_findings(Study.read("credit-miniature"), folder)
     assert "All arms end alike there" in report_markdown(again, {"textbench": "1.2.3"})
 
 

@@ -14,8 +14,8 @@ from research.credit.questions.answers import collapses, group_sizes, penalties,
 from research.credit.questions.command import WORK
 from research.credit.questions.findings import Asked, read_findings
 from research.credit.questions.jobs import jobs_of
-from research.credit.questions.settings import Questions, read_questions
-from research.credit.settings import read_study
+from research.credit.questions.settings import Questions
+from research.credit.settings import Study
 from research.jobs.folder import SETTINGS_NAME
 
 pytest.importorskip("torch")
@@ -156,7 +156,7 @@ def test_every_batch_draws_its_starts_from_the_same_few() -> None:
 def miniature(tmp_path: Path) -> Questions:
     file = tmp_path / "mine.toml"
     file.write_text(MINIATURE, encoding="utf-8")
-    return read_questions(file)
+    return Questions.read(file)
 
 
 def test_sizes_that_cannot_be_are_refused(tmp_path: Path) -> None:
@@ -176,18 +176,18 @@ def test_sizes_that_cannot_be_are_refused(tmp_path: Path) -> None:
         assert old in MINIATURE
         file.write_text(MINIATURE.replace(old, new), encoding="utf-8")
         with pytest.raises(UsageError, match=message):
-            read_questions(file)
+            Questions.read(file)
 
 
 def test_the_recipe_asks_every_game_and_every_job_has_what_it_needs() -> None:
-    questions = read_questions("credit-questions")
+    questions = Questions.read("credit-questions")
     jobs = {job.name: job for job in jobs_of(questions)}
     assert len(jobs) == len(jobs_of(questions)) == 3 * (3 * 2 + 4)
     assert jobs["ask/blackjack/2/plain"].needs == ("base/blackjack/2",)
     assert [name for name in jobs if name.startswith("ask/frozen-lake/0")] == [
         f"ask/frozen-lake/0/{place}" for place in ("plain", "4", "7")
     ]
-    only = jobs_of(read_questions("credit-questions", {"games": ["blackjack"], "seeds": 1}))
+    only = jobs_of(Questions.read("credit-questions", {"games": ["blackjack"], "seeds": 1}))
     assert [job.name for job in only] == ["base/blackjack/0", "ask/blackjack/0/plain"]
 
 
@@ -195,7 +195,7 @@ def test_nothing_asked_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(MINIATURE.partition("[staleness]")[0], encoding="utf-8")
     with pytest.raises(UsageError, match="nothing is asked"):
-        read_questions(file)
+        Questions.read(file)
 
 
 COMMAND = ["reproduce", "--config", "credit-questions"]
@@ -223,11 +223,11 @@ def test_a_folder_takes_more_seeds_and_none_of_another_experiment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = StudyFolder(tmp_path / "out")
-    folder.claim(read_questions("credit-questions", {"seeds": 1}))
-    folder.claim(read_questions("credit-questions"))
+    folder.claim(Questions.read("credit-questions", {"seeds": 1}))
+    folder.claim(Questions.read("credit-questions"))
     assert main([*COMMAND, "--seeds", "1", "--out", str(folder.path), "--report"]) == 2
     assert "was made with seeds = 3, now it is 1" in capsys.readouterr().err
-    before = {**read_study("credit-miniature").as_data(), "questions": {"staleness": None}}  # as these once were asked
+    before = {**Study.read("credit-miniature").as_data(), "questions": {"staleness": None}}  # as these once were asked
     (folder.path / SETTINGS_NAME).write_text(json.dumps(before), encoding="utf-8")
     assert main([*COMMAND, "--out", str(folder.path), "--report"]) == 2
     assert "was made with kind = 'credit', now it is 'questions'; give the recipe" in capsys.readouterr().err
@@ -236,7 +236,9 @@ def test_a_folder_takes_more_seeds_and_none_of_another_experiment(
 def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.CaptureFixture[str]) -> None:
     for option in (["--arms", "plain"], ["--iterations", "3"], ["--ship", "here"]):
         assert main([*COMMAND, *option]) == 2
-        assert f"{option[0]} isn't of the questions: they take --games and --seeds" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert f"{option[0]} is of a reproduction" in error
+        assert "a recipe of the questions of credit takes --games, --seeds" in error
     assert main([*COMMAND, "--games", "blackjak"]) == 2
     assert "no game in this recipe named 'blackjak'; did you mean 'blackjack'" in capsys.readouterr().err
 

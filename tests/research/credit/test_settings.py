@@ -8,10 +8,11 @@ import pytest
 
 from benchmark.errors import UsageError
 from research.credit.jobs import StudyFolder, jobs_of
-from research.credit.settings import RECIPES, STAGES, read_study
+from research.credit.settings import STAGES, Study
 from research.jobs.recipes import TUNING_SEED
 
 MINIATURE = Path("research/credit/recipes/credit-miniature.toml")
+STUDIES = sorted(file.stem for file in MINIATURE.parent.glob("*.toml") if file.stem != "credit-questions")
 
 
 def written(tmp_path: Path, **changes: str) -> Path:
@@ -25,9 +26,9 @@ def written(tmp_path: Path, **changes: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", STUDIES)
 def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name: str) -> None:
-    study = read_study(name)
+    study = Study.read(name)
     jobs = {job.name: job for job in jobs_of(study)}
     assert len(jobs) == len(jobs_of(study))
     assert all(need in jobs for job in jobs.values() for need in job.needs)
@@ -40,7 +41,7 @@ def test_the_recipes_that_ship_can_be_read_and_every_job_has_what_it_needs(name:
 
 def test_crossed_factors_are_an_arm_for_each_combination() -> None:
     """Six draw rules, four numbers, three rates and two lengths, beside the three arms that learn from all episodes."""
-    study = read_study("credit-draws")
+    study = Study.read("credit-draws")
     assert len(study.arms) == 6 * 4 * 3 * 2 + 3
     assert study.plain == "all"
     assert study.crossed["largest-m64-4.5e-3-equal"] == {
@@ -51,7 +52,7 @@ def test_crossed_factors_are_an_arm_for_each_combination() -> None:
     assert [settings[name] for name in names] == ["largest", 64, 4.5e-3, 1e-3, 3]
     assert study.rates_of("all") == (1.5e-3,)
     assert study.rates_of("all-slow") == (5e-4,)
-    assert list(read_study("credit-draws", {"arms": ["aaw-m16-5e-4-raw"]}).crossed) == ["aaw-m16-5e-4-raw"]
+    assert list(Study.read("credit-draws", {"arms": ["aaw-m16-5e-4-raw"]}).crossed) == ["aaw-m16-5e-4-raw"]
 
 
 @pytest.mark.parametrize("wrong", ['factors = "draw"', 'factors.draw = "aaw"', "factors.draw.aaw = 3"])
@@ -61,19 +62,19 @@ def test_factors_that_are_no_tables_are_refused_in_a_sentence(tmp_path: Path, wr
     text = re.sub(r"^\[factors.*?(?=^\[arms)", "", text, flags=re.DOTALL | re.MULTILINE)
     file.write_text(f"{wrong}\n{text}", encoding="utf-8")
     with pytest.raises(UsageError, match="factors"):
-        read_study(file)
+        Study.read(file)
 
 
 @pytest.mark.parametrize("name", ["credit", "credit-large"])
 def test_what_is_published_has_three_runs_of_each_game_and_32_batches(name: str) -> None:
-    study = read_study(name)
+    study = Study.read(name)
     assert study.runs >= 3
     assert study.thinking is not None
     assert min(study.measurement.batches, study.draws.batches, study.thinking.batches) >= 32
 
 
 def test_every_run_of_a_game_begins_from_a_base_of_its_own() -> None:
-    study = read_study("credit")
+    study = Study.read("credit")
     assert [study.recipe("blackjack", run).seed for run in range(3)] == [0, 1, 2]
     jobs = {job.name: job for job in jobs_of(study)}
     assert jobs["stages/blackjack/2"].needs == ("base/blackjack/2",)
@@ -81,7 +82,7 @@ def test_every_run_of_a_game_begins_from_a_base_of_its_own() -> None:
 
 
 def test_all_arms_have_the_same_tokens_rates_and_seeds() -> None:
-    study = read_study("credit")
+    study = Study.read("credit")
     arms = list(study.arms)
     for game in study.trained:
         own = [
@@ -107,36 +108,36 @@ def test_all_arms_have_the_same_tokens_rates_and_seeds() -> None:
 )
 def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path: Path, change: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        read_study(written(tmp_path, change=change))
+        Study.read(written(tmp_path, change=change))
 
 
 def test_training_curves_are_of_games_of_one_player(tmp_path: Path) -> None:
     file = written(tmp_path)
     file.write_text(file.read_text().replace("[games.kuhn-poker]\n", "[games.kuhn-poker]\ntrained = true\n"))
     with pytest.raises(UsageError, match=re.escape("games.kuhn-poker.trained: a game of 2 players")):
-        read_study(file)
+        Study.read(file)
 
 
 def test_a_folder_takes_more_seeds_and_arms_and_nothing_else(tmp_path: Path) -> None:
-    everything = read_study("credit-miniature")
+    everything = Study.read("credit-miniature")
     folder = StudyFolder(tmp_path / "out")
-    folder.claim(read_study("credit-miniature", {"seeds": 1, "arms": ["msgrpo"]}))
+    folder.claim(Study.read("credit-miniature", {"seeds": 1, "arms": ["msgrpo"]}))
     folder.claim(everything)
     with pytest.raises(UsageError, match=r"was made with arms\.rtg\.credit = 'rtg', now it is None"):
-        folder.claim(read_study("credit-miniature", {"arms": ["msgrpo"]}))
+        folder.claim(Study.read("credit-miniature", {"arms": ["msgrpo"]}))
     with pytest.raises(UsageError, match=r"was made with seeds = 2, now it is 1"):
-        folder.claim(read_study("credit-miniature", {"seeds": 1}))
+        folder.claim(Study.read("credit-miniature", {"seeds": 1}))
 
 
 def test_a_folder_whose_stages_came_from_another_arm_is_refused(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "out")
-    folder.claim(read_study("credit-miniature", {"arms": ["rtg"]}))
+    folder.claim(Study.read("credit-miniature", {"arms": ["rtg"]}))
     with pytest.raises(UsageError, match="was made with plain arm = 'rtg', now it is 'msgrpo'"):
-        folder.claim(read_study("credit-miniature"))
+        folder.claim(Study.read("credit-miniature"))
 
 
 def test_no_run_has_the_seed_that_arms_are_tuned_with_and_a_folder_tuned_otherwise_is_refused(tmp_path: Path) -> None:
-    study = read_study("credit", {"seeds": 8})
+    study = Study.read("credit", {"seeds": 8})
     seeds = {kind: {job.seed for job in jobs_of(study) if job.kind == kind} for kind in ("tune", "train")}
     assert not seeds["tune"] & seeds["train"]
     folder = StudyFolder(tmp_path / "out")

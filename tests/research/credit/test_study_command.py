@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-m", "benchmark.cli", *CREDIT, "--jobs", "2"]
     [
         (["--games", "blackjak"], "no game in this recipe named 'blackjak'; did you mean 'blackjack'"),
         (["--arms", "rtgg"], "no arm in this recipe named 'rtgg'; did you mean 'rtg'"),
-        (["--iterations", "3"], "runs of this study end at a budget of tokens"),
+        (["--iterations", "3"], "a recipe of the study of credit takes --arms, --games, --seeds"),
         (["--ship", "here"], "--ship is of a reproduction"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents.msgrpo.credit import METHODS, Batch, Credit, Start
-from research.credit.settings import Study, read_study
+from research.credit.settings import Study
 from research.credit.training import RunRecord
 
 GAME = "blackjack"
@@ -14,7 +14,7 @@ GAME = "blackjack"
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return read_study("credit-miniature")
+    return Study.read("credit-miniature")
 
 
 @pytest.fixture(scope="module")

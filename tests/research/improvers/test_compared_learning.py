@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmark.cli import main
-from research.improvers.settings import Learner, read_comparison
+from research.improvers.settings import Comparison, Learner
 
 GAME = "frozen-lake"
 
@@ -56,7 +56,7 @@ def test_play_and_rollouts_and_updates_count_a_decision_alike(base: dict[str, An
 def test_imitation_reads_what_was_counted_and_fits_its_budget(base: dict[str, Any], tmp_path: Path) -> None:
     from research.improvers.learning import Costs, learn, task_of
 
-    study = read_comparison("improvers-miniature")
+    study = Comparison.read("improvers-miniature")
     task = task_of(base, GAME, 0, tmp_path / "task", lambda line: None)
     learnt = learn("imitate", study, task, 1_800, 1e-3, Costs(90.0, 330.0))
     assert learnt.played == 0
@@ -75,7 +75,7 @@ def test_imitation_goes_through_few_decisions_more_often(
 
     monkeypatch.setattr(demonstrations, "TRAINING_SEEDS", demonstrations.TRAINING_SEEDS[:32])
     task = task_of(base, GAME, 0, tmp_path / "task", lambda line: None)
-    learnt = learn("imitate", read_comparison("improvers-miniature"), task, 18_000, 1e-3, Costs(90.0, 330.0))
+    learnt = learn("imitate", Comparison.read("improvers-miniature"), task, 18_000, 1e-3, Costs(90.0, 330.0))
     assert learnt.rows < 150
     assert learnt.passes > 1
     assert learnt.updated == pytest.approx(18_000, rel=0.1)
@@ -85,7 +85,7 @@ def test_imitation_goes_through_few_decisions_more_often(
 def test_own_play_gets_its_share_and_updates_what_is_left(base: dict[str, Any], tmp_path: Path) -> None:
     from research.improvers.learning import Costs, learn, task_of
 
-    study = read_comparison("improvers-miniature")
+    study = Comparison.read("improvers-miniature")
     learner = Learner(rates=(1e-3,), options={"rank": 0, "attempts": 4}, play_share=0.5, most_passes=2)
     study = study.model_copy(update={"methods": {**study.methods, "preferences": learner}})
     task = task_of(base, GAME, 0, tmp_path / "task", lambda line: None)

@@ -8,12 +8,12 @@ import pytest
 from research.improvers.findings import Findings, differences, read_findings
 from research.improvers.jobs import ComparedFolder, jobs_of
 from research.improvers.report import draw_curve, report_data, report_markdown
-from research.improvers.settings import Comparison, read_comparison
+from research.improvers.settings import Comparison
 
 
 def found(tmp_path: Path, better: dict[str, float], seeds: int = 5) -> Findings:
     """Results of jobs, written by hand: regrets of 0.2 less what a method is better, with noise of 0.01."""
-    study = read_comparison("improvers-miniature", {"seeds": seeds})
+    study = Comparison.read("improvers-miniature", {"seeds": seeds})
     folder, rng = ComparedFolder(tmp_path), np.random.default_rng(0)
     for job in jobs_of(study):
         regret = 0.2 - better.get(job.method, 0.0) + 0.01 * rng.standard_normal()

@@ -15,7 +15,7 @@ import pytest
 
 from research.jobs.schedule import STOP_SECONDS, JobFailedError, begin, default_processes, run_jobs, submit
 from research.reproduce.jobs import Job, ReproductionFolder
-from research.reproduce.settings import Experiment, read_experiment
+from research.reproduce.settings import Experiment
 from research.reproduce.work import WORK
 
 
@@ -124,7 +124,7 @@ def test_a_job_overtakes_less_important_ones_and_a_failing_one_keeps_only_what_n
     ]
     folder.write_result("play/before", {})
     with pytest.raises(JobFailedError, match=r"fifth failed: .*; 1 failed, .* 2 aren't done; .*errors\.txt"):
-        run_jobs(read_experiment("miniature"), folder, jobs, WORK, 1, display, threads=1)
+        run_jobs(Experiment.read("miniature"), folder, jobs, WORK, 1, display, threads=1)
     assert display.finished == ["play/second", "play/third", "play/first", "play/fourth", "play/seventh"]
     assert all(folder.is_done(name) for name in display.finished)
     assert not folder.is_done("play/sixth")
@@ -140,7 +140,7 @@ PRETRAIN = [Job(f"pretrain/{name}", "pretrain", agent=name) for name in ("small"
 
 def long_experiment() -> Experiment:
     """The miniature with bases that take minutes."""
-    experiment = read_experiment("miniature")
+    experiment = Experiment.read("miniature")
     return experiment.model_copy(update={"data": {**experiment.data, "steps": 5000}})
 
 

@@ -9,11 +9,11 @@ import pytest
 from research.jobs.timetable import Timetable
 from research.reproduce.jobs import ReproductionFolder, jobs_of
 from research.reproduce.pace import typical_seconds
-from research.reproduce.settings import read_experiment
+from research.reproduce.settings import Experiment
 
 
 def timetable(folder: Path, processes: int = 1, recipe: str = "full") -> Timetable:
-    experiment = read_experiment(recipe)
+    experiment = Experiment.read(recipe)
     jobs = jobs_of(experiment)
     return Timetable(typical_seconds(experiment, jobs), ReproductionFolder(folder), jobs, processes)
 
@@ -24,7 +24,7 @@ def test_more_work_takes_longer(tmp_path: Path) -> None:
     assert typical["train/frozen-lake/all/0"] > typical["train/frozen-lake/aaw/0"]
     assert typical["train/snake/aaw/0"] > typical["train/frozen-lake/aaw/0"]  # longer episodes on larger boards
     assert typical["play/large"] > typical["play/small"] > typical["control/small"]
-    double = read_experiment("full", {"iterations": 240})
+    double = Experiment.read("full", {"iterations": 240})
     job = next(job for job in jobs_of(double) if job.kind == "train")
     longer = typical_seconds(double, [job])[job.name]
     assert longer == pytest.approx(2 * typical[job.name], rel=0.05)

@@ -6,7 +6,7 @@ pytest.importorskip("torch")
 
 from agents.msgrpo import MSGRPOConfig
 from benchmark.cli import main
-from research.pretrained.settings import read_pretrained
+from research.pretrained.settings import Pretrained
 
 CHANGED = {
     "plain": set(),
@@ -21,7 +21,7 @@ CHANGED = {
 
 
 def test_each_arm_changes_one_thing_of_a_run_that_nothing_stops():
-    screen = read_pretrained("smollm2-collapse")
+    screen = Pretrained.read("smollm2-collapse")
     assert set(screen.arms) == set(CHANGED)
     plain = MSGRPOConfig.from_mapping(screen.training_settings("plain", 0))
     assert (plain.min_valid_share, plain.stop_after) == (0.0, 0)

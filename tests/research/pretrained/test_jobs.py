@@ -8,13 +8,13 @@ from benchmark.cli import main
 from benchmark.errors import UsageError
 from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of, settings_of
 from research.pretrained.pace import typical_seconds
-from research.pretrained.settings import Pretrained, read_pretrained
+from research.pretrained.settings import Pretrained
 from tests.research.pretrained.helpers import write_recipe
 
 
 @pytest.fixture
 def experiment(tmp_path: Path) -> Pretrained:
-    return read_pretrained(write_recipe(tmp_path, "some-model"))
+    return Pretrained.read(write_recipe(tmp_path, "some-model"))
 
 
 def test_what_is_needed_comes_first(experiment: Pretrained) -> None:
@@ -46,17 +46,17 @@ def test_a_part_is_its_jobs_and_what_they_wait_for(experiment: Pretrained) -> No
 
 def test_a_player_may_stand_for_the_first_runs_of_an_arm(tmp_path: Path) -> None:
     fewer = ('agent = "arms.other"\n', 'agent = "arms.other"\nseeds = 1\n')
-    names = [job.name for job in jobs_of(read_pretrained(write_recipe(tmp_path, "m", (fewer,))))]
+    names = [job.name for job in jobs_of(Pretrained.read(write_recipe(tmp_path, "m", (fewer,))))]
     assert "play/others/0/frozen-lake" in names
     assert "play/others/1/frozen-lake" not in names
 
 
 def test_models_named_by_the_command_line_play_too(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, "m")
-    jobs = jobs_of(read_pretrained(recipe, {"rivals": ["tiny", "hf:a/b"]}))
+    jobs = jobs_of(Pretrained.read(recipe, {"rivals": ["tiny", "hf:a/b"]}))
     assert {"play/tiny/0/frozen-lake", "play/hf-a-b/0/frozen-lake"} <= {job.name for job in jobs}
     with pytest.raises(UsageError, match=r"unknown agent 'tinny'.*did you mean 'tiny"):
-        read_pretrained(recipe, {"rivals": ["tinny"]})
+        Pretrained.read(recipe, {"rivals": ["tinny"]})
 
 
 def test_settings_come_from_the_recipe_the_file_and_the_arm(experiment: Pretrained) -> None:
@@ -72,7 +72,7 @@ def test_settings_come_from_the_recipe_the_file_and_the_arm(experiment: Pretrain
 
 
 def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
-    changed = read_pretrained(write_recipe(tmp_path, "m"), {"seeds": 1, "iterations": 7})
+    changed = Pretrained.read(write_recipe(tmp_path, "m"), {"seeds": 1, "iterations": 7})
     assert changed.arms["plain"].seeds == 1
     assert changed.training_settings("small", 0)["iterations"] == 7
 
@@ -101,7 +101,7 @@ def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
 def test_wrong_settings_are_one_sentence(old: str, new: str, message: str, tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, "m", ((old, new),))
     with pytest.raises(UsageError, match=message):
-        read_pretrained(recipe)
+        Pretrained.read(recipe)
 
 
 def test_a_view_is_of_one_scenario(tmp_path: Path) -> None:
@@ -110,19 +110,19 @@ def test_a_view_is_of_one_scenario(tmp_path: Path) -> None:
         'scenarios = ["frozen-lake", "blackjack"]\nview = { size = 3 }',
     )
     with pytest.raises(UsageError, match=r"arms.alone.view needs one scenario.*got frozen-lake, blackjack"):
-        read_pretrained(write_recipe(tmp_path, "m", (several,)))
+        Pretrained.read(write_recipe(tmp_path, "m", (several,)))
 
 
 def test_what_waits_for_itself_is_refused(tmp_path: Path) -> None:
     circle = ('[arms.small]\npart = "screen"\nstart = "near"', '[arms.small]\npart = "screen"\nstart = "large"')
     with pytest.raises(UsageError, match=r"(small needs large|large needs small).*something has to come first"):
-        read_pretrained(write_recipe(tmp_path, "m", (circle,)))
+        Pretrained.read(write_recipe(tmp_path, "m", (circle,)))
 
 
 def test_rivals_need_a_table_that_says_what_they_play(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, "m", (("[rival]", "[players.rival]"),))
     with pytest.raises(UsageError, match=r"--agent: this recipe has no \[rival\] table"):
-        read_pretrained(recipe, {"rivals": ["tiny"]})
+        Pretrained.read(recipe, {"rivals": ["tiny"]})
 
 
 def test_a_recipe_may_change_where_nothing_is_done(tmp_path: Path, experiment: Pretrained) -> None:
@@ -134,17 +134,17 @@ def test_a_recipe_may_change_where_nothing_is_done(tmp_path: Path, experiment: P
         folder.begin(jobs[name], experiment)
         (folder.path / name / "state.pt").write_text("begun")
     folder.write_result("start/few", {})
-    changed = read_pretrained(write_recipe(tmp_path, "some-model", (("examples = 6\n", "examples = 7\n"),)))
+    changed = Pretrained.read(write_recipe(tmp_path, "some-model", (("examples = 6\n", "examples = 7\n"),)))
     folder.claim(changed)
     for name in ("start/few", "start/near"):
         folder.begin(jobs[name], changed)
     assert (folder.path / "start/few/state.pt").exists()
     assert not (folder.path / "start/near/state.pt").exists()
-    other = read_pretrained(write_recipe(tmp_path, "some-model", (("examples = 8\n", "examples = 9\n"),)))
+    other = Pretrained.read(write_recipe(tmp_path, "some-model", (("examples = 8\n", "examples = 9\n"),)))
     with pytest.raises(UsageError, match=r"start/few was made with examples = 8, now it is 9: put it back, remove"):
         folder.claim(other)
     with pytest.raises(UsageError, match=r"was made with model = 'some-model', now it is 'another'"):
-        folder.claim(read_pretrained(write_recipe(tmp_path, "another")))
+        folder.claim(Pretrained.read(write_recipe(tmp_path, "another")))
 
 
 def test_settings_of_a_job_hold_those_of_what_it_needs(experiment: Pretrained) -> None:
@@ -160,7 +160,7 @@ def test_times_are_counted_in_text_and_decisions(experiment: Pretrained, tmp_pat
     assert all(value >= 10 for value in seconds.values())
     assert seconds["play/random/0/snake"] == 10
     assert seconds["train/trl-episodes/0"] > 5 * seconds["train/plain/0"]
-    more = read_pretrained(write_recipe(tmp_path, "m", (("groups = 2\n", "groups = 20\n"),)))
+    more = Pretrained.read(write_recipe(tmp_path, "m", (("groups = 2\n", "groups = 20\n"),)))
     assert typical_seconds(more, jobs_of(more))["train/other/0"] > seconds["train/other/0"]
 
 
@@ -170,7 +170,10 @@ def test_times_are_counted_in_text_and_decisions(experiment: Pretrained, tmp_pat
         (["--config", "full", "--parts", "main"], "--parts is of the experiment with a pretrained model"),
         (["--agent", "tiny"], "--agent is of the experiment with a pretrained model"),
         (["--config", "stability", "--quick"], "stability has no short form; those with one are full, credit, smollm2"),
-        (["--config", "smollm2", "--quick", "--arms", "x"], "here there is --parts"),
+        (
+            ["--config", "smollm2", "--quick", "--arms", "x"],
+            "model takes --agent, --iterations, --parts, ",
+        ),
         (["--config", "smollm2", "--quick", "--parts", "lke"], "did you mean 'lake'"),
         (["--config", "smollm2", "--quick", "--agent", "tinny"], "did you mean 'tiny"),
     ],
@@ -183,7 +186,7 @@ def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys:
 
 
 def test_the_short_form_takes_less_than_half_an_hour() -> None:
-    quick = read_pretrained("smollm2-quick")
+    quick = Pretrained.read("smollm2-quick")
     assert sum(typical_seconds(quick, jobs_of(quick)).values()) < 1500
 
 

@@ -10,7 +10,7 @@ from research.pretrained.findings import Findings, Fresh, Trained, blind_success
 from research.pretrained.jobs import PretrainedFolder, jobs_of
 from research.pretrained.plots import draw_plots
 from research.pretrained.report import report_data, report_markdown
-from research.pretrained.settings import Pretrained, read_pretrained
+from research.pretrained.settings import Pretrained
 from tests.research.pretrained.helpers import write_recipe
 
 COMMAND = "textbench reproduce --config recipe.toml"
@@ -18,7 +18,7 @@ COMMAND = "textbench reproduce --config recipe.toml"
 
 @pytest.fixture
 def experiment(tmp_path: Path) -> Pretrained:
-    return read_pretrained(write_recipe(tmp_path, "some-model"))
+    return Pretrained.read(write_recipe(tmp_path, "some-model"))
 
 
 def fresh(*runs: list[float], unseen: list[int] | None = None, of: int = 0) -> Fresh:

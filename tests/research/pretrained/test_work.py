@@ -18,7 +18,7 @@ from research.pretrained import work as work_module
 from research.pretrained.findings import read_findings
 from research.pretrained.jobs import RUN, PretrainedFolder, PretrainedJob, jobs_of
 from research.pretrained.report import report_data, report_markdown
-from research.pretrained.settings import Pretrained, read_pretrained
+from research.pretrained.settings import Pretrained
 from research.pretrained.work import WORK, examples_for
 from tests.research.pretrained.helpers import make_model, write_recipe
 
@@ -41,7 +41,7 @@ class Done:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.model = make_model(place / "pretrained")
-        self.experiment = read_pretrained(write_recipe(place, self.model), {"rivals": ["random"]})
+        self.experiment = Pretrained.read(write_recipe(place, self.model), {"rivals": ["random"]})
         self.folder = PretrainedFolder(place / "out")
         self.folder.claim(self.experiment)
         self.jobs = {job.name: job for job in jobs_of(self.experiment) if "trl" not in job.name.lower()}

@@ -11,7 +11,7 @@ from research.reproduce.claims import Verdict
 from research.reproduce.plots import draw_plots
 from research.reproduce.report import arm_summary, claims_of, report_data, report_markdown
 from research.reproduce.reproduction import Played, Reproduction, Run
-from research.reproduce.settings import Experiment, read_experiment
+from research.reproduce.settings import Experiment
 
 GOLDEN = Path(__file__).with_name("report.md")
 FACTS = {"textbench": "0.0, commit 0123456789ab", "Python": "3.11"}
@@ -82,7 +82,7 @@ def results() -> Reproduction:
 
 @pytest.fixture
 def experiment() -> Experiment:
-    return read_experiment("miniature")
+    return Experiment.read("miniature")
 
 
 def test_markdown_is_the_golden_one(experiment: Experiment) -> None:

@@ -14,7 +14,7 @@ import pytest
 from benchmark.cli import main, reproduce
 from research.reproduce.jobs import Job, ReproductionFolder, jobs_of
 from research.reproduce.reproduction import read_reproduction
-from research.reproduce.settings import read_experiment
+from research.reproduce.settings import Experiment
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_ctrl_c_and_kill_at_any_moment_lose_nothing(
             assert "Traceback" not in error
     done = subprocess.run([*COMMAND, "--out", str(out)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    experiment = read_experiment("miniature")
+    experiment = Experiment.read("miniature")
     one, two = (report_of(read_reproduction(experiment, ReproductionFolder(path))) for path in (whole[0], out))
     assert one == two
 
@@ -146,7 +146,7 @@ def test_what_a_folder_lacks_is_done_again(
     shutil.rmtree(part / "play/train/frozen-lake/uniform/0")
     assert main([*command, "--out", str(part), "--quiet"]) == 0
     assert capsys.readouterr().err.count("textbench:") == 0
-    experiment = read_experiment("miniature")
+    experiment = Experiment.read("miniature")
     one, two = (report_of(read_reproduction(experiment, ReproductionFolder(path))) for path in (whole[0], part))
     assert one == two
 
@@ -159,7 +159,7 @@ def report_of(results: object) -> object:
     from research.reproduce.reproduction import Reproduction
 
     assert isinstance(results, Reproduction)
-    data = report_data(results, read_experiment("miniature"), {})
+    data = report_data(results, Experiment.read("miniature"), {})
     del data["seconds"]
     for run in data["runs"]:
         del run["training_seconds"]
@@ -179,7 +179,7 @@ def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) ->
         do(WORK[job.kind], job, experiment, folder, report)
 
     threads = torch.get_num_threads()
-    experiment = read_experiment("miniature")
+    experiment = Experiment.read("miniature")
     run = Job("train/frozen-lake/aaw/0", "train", ("pretrain/small",), game="frozen-lake", arm="aaw")
     base = next(job for job in jobs_of(experiment) if job.name == "pretrain/small")
     folders = [ReproductionFolder(tmp_path / name) for name in ("whole", "stopped")]

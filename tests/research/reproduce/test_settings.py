@@ -6,16 +6,18 @@ from pathlib import Path
 import pytest
 
 from benchmark.errors import StorageError, UsageError
+from research.command import EXPERIMENTS, REPRODUCTION
 from research.jobs.folder import SETTINGS_NAME, Folder
+from research.jobs.recipes import read_recipe, shipped_recipes
 from research.reproduce.jobs import jobs_of
-from research.reproduce.settings import RECIPES, read_experiment
+from research.reproduce.settings import Experiment
 
 SHIPPED = Path(__file__).parents[3] / "research/reproduce/recipes"
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", [file.stem for file in SHIPPED.glob("*.toml")])
 def test_shipped_recipes_are_good(name: str) -> None:
-    experiment = read_experiment(name)
+    experiment = Experiment.read(name)
     assert experiment.final_offset >= experiment.evaluation_episodes
     assert {job.kind for job in jobs_of(experiment)} >= {"pretrain", "train", "play"}
 
@@ -26,7 +28,7 @@ def test_large_base_has_twenty_times_the_parameters() -> None:
     from agents.tiny.imitation import demonstrate, make_model, make_tokenizer
 
     for name in ("full", "quick"):
-        experiment = read_experiment(name)
+        experiment = Experiment.read(name)
         sizes = {}
         for base in ("small", "large"):
             recipe = experiment.recipe(base).changed({"examples": 300})
@@ -35,8 +37,17 @@ def test_large_base_has_twenty_times_the_parameters() -> None:
         assert sizes["large"] >= 20 * sizes["small"], (name, sizes)
 
 
-def test_every_recipe_file_is_named() -> None:
-    assert {path.stem for path in SHIPPED.glob("*.toml")} == set(RECIPES)
+def test_recipes_have_names_of_their_own_and_a_kind_that_there_is() -> None:
+    files = list(SHIPPED.parents[1].rglob("recipes/*.toml"))
+    assert sorted(shipped_recipes().values()) == sorted(files)
+    assert {read_recipe(name).get("kind", REPRODUCTION) for name in shipped_recipes()} == set(EXPERIMENTS)
+
+
+def test_a_reproduction_may_say_its_kind(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'kind = "reproduction"\n{(SHIPPED / "miniature.toml").read_text()}')
+    assert Experiment.read(file) == Experiment.read("miniature")
+    assert "kind" not in Experiment.read(file).as_data()
 
 
 @pytest.mark.parametrize(
@@ -64,48 +75,48 @@ def test_wrong_settings_are_said_before_anything_starts(tmp_path: Path, old: str
     file = tmp_path / "mine.toml"
     file.write_text(text.replace(old, new, 1))
     with pytest.raises(UsageError, match=message):
-        read_experiment(file)
+        Experiment.read(file)
 
 
 def test_unknown_recipe_and_overrides() -> None:
-    with pytest.raises(UsageError, match=r"can't read the recipe 'fool': .* there are full, quick"):
-        read_experiment("fool")
+    with pytest.raises(UsageError, match="no recipe or TOML file named 'fool'; there are: credit, "):
+        Experiment.read("fool")
     with pytest.raises(UsageError, match="no arm in this recipe named 'unifrom'; did you mean 'uniform'"):
-        read_experiment("miniature", {"arms": ["unifrom"]})
-    experiment = read_experiment("miniature", {"arms": ["uniform"], "seeds": 3, "iterations": None})
+        Experiment.read("miniature", {"arms": ["unifrom"]})
+    experiment = Experiment.read("miniature", {"arms": ["uniform"], "seeds": 3, "iterations": None})
     assert list(experiment.arms) == ["uniform"]
     assert (experiment.seeds, experiment.iterations) == (3, 2)
 
 
 def test_folder_refuses_other_settings_and_names_the_first(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "out")
-    experiment = read_experiment("miniature")
+    experiment = Experiment.read("miniature")
     folder.claim(experiment)
     folder.claim(experiment)
     with pytest.raises(UsageError, match="was made with iterations = 2, now it is 3; give the recipe and the options"):
-        folder.claim(read_experiment("miniature", {"iterations": 3, "seeds": 2}))
+        folder.claim(Experiment.read("miniature", {"iterations": 3, "seeds": 2}))
     changed = (SHIPPED / "miniature.toml").read_text().replace("learning_rate = 1e-4", "learning_rate = 2e-4")
     (tmp_path / "changed.toml").write_text(changed)
     with pytest.raises(UsageError, match=r"msgrpo\.learning_rate = 0\.0001, now it is 0\.0002"):
-        folder.claim(read_experiment(tmp_path / "changed.toml"))
+        folder.claim(Experiment.read(tmp_path / "changed.toml"))
 
 
 def test_a_folder_takes_more_seeds_but_not_fewer(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "out")
-    folder.claim(read_experiment("miniature"))
-    folder.claim(read_experiment("miniature", {"seeds": 3}))
+    folder.claim(Experiment.read("miniature"))
+    folder.claim(Experiment.read("miniature", {"seeds": 3}))
     assert json.loads((tmp_path / "out" / SETTINGS_NAME).read_text())["seeds"] == 3
     with pytest.raises(UsageError, match="was made with seeds = 3, now it is 1; give the recipe and the options"):
-        folder.claim(read_experiment("miniature"))
+        folder.claim(Experiment.read("miniature"))
     assert json.loads((tmp_path / "out" / SETTINGS_NAME).read_text())["seeds"] == 3
 
 
 def test_folder_refuses_strangers(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(UsageError, match=r"isn't empty \(it holds 'thesis.txt'\)"):
-        Folder(tmp_path).claim(read_experiment("miniature"))
+        Folder(tmp_path).claim(Experiment.read("miniature"))
     with pytest.raises(StorageError, match="can't use the folder"):
-        Folder(tmp_path / "thesis.txt" / "below").claim(read_experiment("miniature"))
+        Folder(tmp_path / "thesis.txt" / "below").claim(Experiment.read("miniature"))
 
 
 def test_a_damaged_result_is_named(tmp_path: Path) -> None:
@@ -116,11 +127,11 @@ def test_a_damaged_result_is_named(tmp_path: Path) -> None:
 
 
 def test_arms_keep_the_recipes_order() -> None:
-    assert list(read_experiment("full", {"arms": ["all", "aaw"]}).arms) == ["aaw", "all"]
+    assert list(Experiment.read("full", {"arms": ["all", "aaw"]}).arms) == ["aaw", "all"]
 
 
 def test_jobs_wait_for_what_they_need() -> None:
-    experiment = read_experiment("full", {"seeds": 2})
+    experiment = Experiment.read("full", {"seeds": 2})
     jobs = jobs_of(experiment)
     names = [job.name for job in jobs]
     assert len(names) == len(set(names))

@@ -8,7 +8,7 @@ import pytest
 
 from benchmark.errors import UsageError
 from research.reproduce.jobs import ReproductionFolder
-from research.reproduce.settings import Experiment, read_experiment
+from research.reproduce.settings import Experiment
 from research.reproduce.shipping import LARGEST, ship
 
 EMBEDDED = Path(__file__).parents[3] / "agents/tiny/weights"
@@ -56,7 +56,7 @@ def fill(folder: ReproductionFolder, experiment: Experiment) -> None:
 
 @pytest.fixture
 def experiment() -> Experiment:
-    return read_experiment("miniature", {"seeds": 2})
+    return Experiment.read("miniature", {"seeds": 2})
 
 
 def test_seed_0_of_the_first_arm_ships_with_its_card(tmp_path: Path, experiment: Experiment) -> None:
