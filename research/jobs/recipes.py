@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -10,7 +10,6 @@ from agents.common.refusals import problem_of
 from agents.common.toml import read_toml
 from benchmark.errors import UsageError, unknown_name
 
-Model = TypeVar("Model", bound=BaseModel)
 Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveCount = Annotated[int, Field(strict=True, ge=1)]
@@ -39,13 +38,28 @@ class ExperimentSettings(BaseModel):
             UsageError: no such recipe, not TOML, an unknown setting or a value that can't be, or a name that is to be
                 kept and that the recipe doesn't have.
         """
-        data = with_changes(cls.completed(read_recipe(source)), changes, cls.CHOSEN)
-        return checked_recipe(cls, data, source, cls.CALLED)
+        return cls.checked(with_changes(cls.completed(read_recipe(source)), changes, cls.CHOSEN), source)
 
     @classmethod
     def completed(cls, data: dict[str, Any]) -> dict[str, Any]:
         """A recipe's content with what follows from it."""
         return data
+
+    @classmethod
+    def checked(cls, data: Mapping[str, Any], source: str | Path) -> Self:
+        """A recipe's content as the record of its experiment.
+
+        Raises:
+            UsageError: an unknown setting, or a value that can't be.
+        """
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+                kind, name = f"setting of {cls.CALLED} (in {source})", str(first["loc"][0])
+                raise unknown_name(kind, name, cls.model_fields) from None
+            raise UsageError(f"{source}: {problem_of(error)}") from None
 
     def as_data(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -76,21 +90,6 @@ def read_recipe(source: str | Path) -> dict[str, Any]:
     if not file.exists():
         raise unknown_name("recipe or TOML file", str(source), shipped)
     return read_toml(file, f"the recipe {str(source)!r}", UsageError)
-
-
-def checked_recipe(model: type[Model], data: Mapping[str, Any], source: str | Path, called: str) -> Model:
-    """A recipe's content as the record of its experiment, which an error calls ``called``.
-
-    Raises:
-        UsageError: an unknown setting, or a value that can't be.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
-            raise unknown_name(f"setting of {called} (in {source})", str(first["loc"][0]), model.model_fields) from None
-        raise UsageError(f"{source}: {problem_of(error)}") from None
 
 
 def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, chosen: Sequence[str]) -> dict[str, Any]:

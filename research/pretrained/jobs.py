@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.folder import write_atomically
 from research.jobs.folder import Folder
-from research.jobs.recipes import differences_of
+from research.jobs.recipes import ExperimentSettings, differences_of
 from research.pretrained.settings import ARMS, STARTS, Player, Pretrained, own_settings
 
 Kind = Literal["start", "train", "play"]
@@ -129,19 +129,11 @@ def settings_of(job: PretrainedJob, experiment: Pretrained) -> dict[str, Any]:
     return data
 
 
-class _Folder(NamedTuple):
+class _Folder(ExperimentSettings):
     """What the folder as a whole is known by: jobs have settings of their own."""
 
+    kind: Literal["pretrained"] = "pretrained"
     model: str
-
-    def as_data(self) -> dict[str, Any]:
-        return {"kind": "pretrained", "model": self.model}
-
-    def differences(self, other: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-        return {key: (value, other.get(key)) for key, value in self.as_data().items() if other.get(key) != value}
-
-    def additions(self, other: dict[str, Any]) -> list[str]:
-        return []
 
 
 class PretrainedFolder(Folder):
@@ -158,7 +150,7 @@ class PretrainedFolder(Folder):
             UsageError: a result was made with other settings (named), or the folder holds something else.
             StorageError: it can't be written.
         """
-        super().claim(_Folder(experiment.model))
+        super().claim(_Folder(model=experiment.model))
         for job in jobs_of(experiment):
             if self.is_done(job.name):
                 differences = self.differences(job, experiment)

@@ -18,7 +18,6 @@ from research.jobs.recipes import (
     ExperimentSettings,
     PositiveCount,
     Table,
-    checked_recipe,
     checked_training,
 )
 from textgames.scenarios import SCENARIOS, Scenario
@@ -147,7 +146,7 @@ class Pretrained(ExperimentSettings):
         experiment = super().read(source, {"rivals": values.get("rivals", ())})
         arms = {name: _changed(arm, values) for name, arm in experiment.arms.items()}
         changed = {**experiment.model_dump(), "arms": arms}
-        return checked_recipe(cls, changed, source, cls.CALLED) if values else experiment
+        return cls.checked(changed, source) if values else experiment
 
     @model_validator(mode="after")
     def _check_together(self) -> "Pretrained":

@@ -16,7 +16,6 @@ from research.jobs.recipes import (
     ExperimentSettings,
     PositiveCount,
     Table,
-    checked_recipe,
     checked_training,
     read_recipe,
 )
@@ -80,7 +79,7 @@ class Experiment(ExperimentSettings):
     @classmethod
     def read(cls, source: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
         """Read a recipe as any experiment's; a change of ``games`` names some that the recipe evaluates."""
-        scenarios = checked_recipe(cls, cls.completed(read_recipe(source)), source, cls.CALLED).scenarios
+        scenarios = cls.checked(cls.completed(read_recipe(source)), source).scenarios
         for name in (changes or {}).get("games") or ():
             if name not in scenarios:
                 raise unknown_name("game in this recipe", name, scenarios)
