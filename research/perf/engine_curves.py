@@ -24,7 +24,7 @@ from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.trajectories import prompts_of
 from agents.policy import LanguageAgentPolicy
 from benchmark.credit.exact.truth import Truth
-from research.jobs.report import compact
+from research.jobs.report import compact, table
 from research.reproduce.plots import COLOURS, figure_of, save, style
 from textgames import SCENARIOS
 from textgames.environments.rules import layout_generator
@@ -83,27 +83,26 @@ def told(values: list[float]) -> str:
     return f"{mean:+.3f}" if low is None or low == high else f"{mean:.3f} ({low:.3f} to {high:.3f})"
 
 
-def table(arms: dict[str, list[dict[str, Any]]]) -> str:
+def arms_table(arms: dict[str, list[dict[str, Any]]]) -> str:
     """The arms beside each other, in Markdown."""
     first = next(iter(arms))
-    lines = [
-        f"| arm | seeds | return, last {LAST} iterations | exact return at the end | less {first}'s, seed by seed | "
-        "updates behind | mismatch (mean, max) | weights |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    head = (
+        *("arm", "seeds", f"return, last {LAST} iterations", "exact return at the end"),
+        *(f"less {first}'s, seed by seed", "updates behind", "mismatch (mean, max)", "weights"),
+    )
+    rows = []
     base = {run["seed"]: run for run in arms[first]}
     for name, runs in arms.items():
         pairs = [run["exact"] - base[run["seed"]]["exact"] for run in runs if run["seed"] in base]
         difference = "" if name == first or not pairs else told(pairs)
         weights = [one for run in runs for one in run["importance"]]
         mismatch = f"{np.mean([run['mismatch'] for run in runs]):.1e}, {max(run['mismatch_max'] for run in runs):.1e}"
-        cells = [
+        rows.append([
             LABELS.get(name, name), str(len(runs)), told([run["late"] for run in runs]),
             told([run["exact"] for run in runs]), difference, f"{np.mean([run['lag'] for run in runs]):.2f}", mismatch,
             f"{np.mean(weights):.4f}" if weights else "none",
-        ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        ])  # fmt: skip
+    return table(head, rows)
 
 
 def plot(arms: dict[str, list[dict[str, Any]]], path: Path) -> None:
@@ -144,7 +143,7 @@ def main() -> None:
         raise SystemExit(
             f"{options.folder} has no finished run; configs/tiny-frozen-lake-engines.toml has the commands"
         )
-    print(table(arms))
+    print(arms_table(arms))
     if options.svg:
         plot(arms, options.svg)
     if options.json:

@@ -24,6 +24,7 @@ from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
 from agents.common.intervals import half_interval
 from agents.common.toml import read_toml
 from research.jobs.intervals import share_of
+from research.jobs.report import table
 from textgames import SCENARIOS, find_yardstick
 from textgames.environments.rules import layout_generator
 from textgames.solving.blind import blind_play
@@ -140,21 +141,17 @@ def _best(recipe: dict[str, Any]) -> float | None:
     return float(np.mean([yardstick.value(game.initial_state(rng), scenario.horizon, player) for rng in starts]))
 
 
-def table(outcomes: dict[str, Outcome]) -> str:
+def outcome_table(outcomes: dict[str, Outcome]) -> str:
     """The outcomes of the recipes as a Markdown table."""
-    lines = [
-        "| recipe | measure | base | trained | blind play | best play | gain at least | stated | seconds |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    head = ("recipe", "measure", "base", "trained", "blind play", "best play", "gain at least", "stated", "seconds")
+    rows = []
     for name, one in outcomes.items():
         recipe = RECIPES[name]
         blind, best = ("" if value is None else f"{value:.2f}" for value in (one.blind, one.best))
         seconds = "" if np.isnan(one.seconds) else f"{one.seconds:.0f}"
-        lines.append(
-            f"| {name} | {recipe['measure']}, {recipe['scenario']} | {one.base} | {one.trained} | {blind} | {best} "
-            f"| {one.gain:.3f} | {recipe['gain']} | {seconds} |"
-        )
-    return "\n".join(lines)
+        what, gain = f"{recipe['measure']}, {recipe['scenario']}", [f"{one.gain:.3f}", str(recipe["gain"])]
+        rows.append([name, what, str(one.base), str(one.trained), blind, best, *gain, seconds])
+    return table(head, rows)
 
 
 def main() -> int:
@@ -164,7 +161,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     outcomes = {name: outcome(name, (options.out / name).resolve()) for name in options.names or RECIPES}
-    print(table(outcomes))
+    print(outcome_table(outcomes))
     missed = [name for name, one in outcomes.items() if one.gain <= RECIPES[name]["gain"]]
     for name in missed:
         print(f"{name} gained {outcomes[name].gain:.3f}, stated is more than {RECIPES[name]['gain']}", file=sys.stderr)

@@ -28,6 +28,7 @@ from agents.common.intervals import student
 from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo import MSGRPOConfig
+from research.jobs.report import table
 from research.jobs.tokens import TokensTaken, tokens_taken
 from textgames import SCENARIOS
 
@@ -91,18 +92,16 @@ def play_fresh(folder: Path, episodes: int) -> dict[str, dict[str, float]]:
 def fresh_table(folders: list[Path], episodes: int) -> str:
     """What the runs reach on fresh episodes and what they took, in Markdown."""
     results = [play_fresh(folder, episodes) for folder in folders]
-    lines = [
-        f"| scenario | temperature | {episodes} fresh episodes | 95% interval | worst | each |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for name in results[0]:
         for temperature in results[0][name]:
             values = [result[name][temperature] for result in results]
-            told = f"{np.mean(values):.3f} | {_interval(values)} | {min(values):.3f} | "
-            lines.append(f"| {name} | {temperature} | {told}{' '.join(f'{value:.3f}' for value in values)} |")
+            told = [f"{np.mean(values):.3f}", _interval(values), f"{min(values):.3f}"]
+            rows.append([name, str(temperature), *told, " ".join(f"{value:.3f}" for value in values)])
+    head = ["scenario", "temperature", f"{episodes} fresh episodes", "95% interval", "worst", "each"]
     tokens = [tokens_of(folder) for folder in folders]
     counts = ", ".join(f"{kind} {np.mean([getattr(one, kind) for one in tokens]):,.0f}" for kind in TokensTaken._fields)
-    return "\n".join([*lines, "", f"tokens of a run, mean over {len(folders)} seeds: {counts}", ""])
+    return "\n".join([table(head, rows), "", f"tokens of a run, mean over {len(folders)} seeds: {counts}", ""])
 
 
 def _interval(values: list[float]) -> str:
@@ -113,20 +112,21 @@ def _interval(values: list[float]) -> str:
     return f"{low:.3f} to {high:.3f}"
 
 
-def table(found: dict[str, dict[int, list[float]]], metric: str) -> str:
-    """The curves as a Markdown table."""
+def curves_tables(found: dict[str, dict[int, list[float]]], metric: str) -> str:
+    """The curves as Markdown tables."""
     lines = []
     for scenario, points in found.items():
-        lines += [
-            f"{scenario}",
-            "",
-            f"| iteration | {metric} | 95% interval | seeds | each |",
-            "|---|---|---|---|---|",
+        rows = [
+            [
+                str(iteration),
+                f"{np.mean(values):.3f}",
+                _interval(values),
+                str(len(values)),
+                " ".join(f"{value:.3f}" for value in values),
+            ]
+            for iteration, values in sorted(points.items())
         ]
-        for iteration, values in sorted(points.items()):
-            each = " ".join(f"{value:.3f}" for value in values)
-            lines.append(f"| {iteration} | {np.mean(values):.3f} | {_interval(values)} | {len(values)} | {each} |")
-        lines.append("")
+        lines += [scenario, "", table(["iteration", metric, "95% interval", "seeds", "each"], rows), ""]
     return "\n".join(lines)
 
 
@@ -151,7 +151,7 @@ def main() -> None:
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(lambda seed: train(options.config, options.out, seed, options.set), range(options.seeds)))
     found = curves([folder for folder in folders if (folder / "metrics.jsonl").exists()], options.metric)
-    print(table(found, options.metric))
+    print(curves_tables(found, options.metric))
     if options.fresh:
         print(fresh_table([folder for folder in folders if (folder / "last").exists()], options.fresh))
     if options.csv:
