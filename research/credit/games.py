@@ -6,11 +6,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from benchmark.errors import UsageError, unknown_name
+from research.jobs.bases import PROMPTS
 from research.jobs.recipes import Count, ExperimentSettings, PositiveCount, Table
 from textgames.scenarios import SCENARIOS, Scenario
-
-PROMPTS = "without-clock"
-"""What the models of a study read: the prompts with which the published figures were measured."""
 
 
 class Game(BaseModel):

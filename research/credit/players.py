@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from research.credit.games import PROMPTS, OnGames
+from research.credit.games import OnGames
 from research.credit.settings import Study
+from research.jobs.bases import PROMPTS
 from textgames.environments.rules import layout_generator
 
 

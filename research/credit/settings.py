@@ -6,24 +6,17 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import product
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from benchmark.errors import UsageError, unknown_name
 from research.credit.games import Game, OnGames
-from research.jobs.recipes import (
-    PositiveCount,
-    Table,
-    checked_training,
-)
+from research.jobs.recipes import Positive, PositiveCount, Share, Table, checked_training
 from textgames.scenarios import SCENARIOS
 
 STAGES = ("base", "middle", "end")
 """The stages of training at which credit is measured: before, at half and at the end of a plain run."""
-
-Rate = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-Temperature = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
 class StudyGame(Game):
@@ -56,7 +49,7 @@ class Thinking(DrawMeasurement):
     """Draw rules for a model that reasons or is large, where there is no exact gradient: that of all other batches."""
 
     agent: str = "tiny"
-    temperatures: Mapping[str, Temperature] = {}  # ``{scenario: of sampling, as in training there}``
+    temperatures: Mapping[str, Positive] = {}  # ``{scenario: of sampling, as in training there}``
 
 
 class Study(OnGames):
@@ -78,12 +71,12 @@ class Study(OnGames):
     measurement: Measurement | None = None  # of methods; none: only training is compared
     draws: DrawMeasurement | None = None  # of draw rules
     thinking: Thinking | None = None
-    rates: tuple[Rate, ...] = ()  # learning rates that arms are tuned over, but those with a learning_rate of their own
-    tuning_share: Annotated[float, Field(strict=True, gt=0, le=1)] = 0.5  # of a run's tokens, for each of those
+    rates: tuple[Positive, ...] = ()  # learning rates that arms without a learning_rate of their own are tuned over
+    tuning_share: Share = 0.5  # of a run's tokens, for each of those
     seeds: PositiveCount = 5  # training runs per game and arm, with seeds ``0 .. seeds - 1``
     evaluations: PositiveCount = 8  # of a run, besides the one at its start, at equal distances in tokens
-    evaluation_temperature: Temperature = 0.5
-    other_temperatures: tuple[Temperature, ...] = ()  # at which a trained model's expected return is computed besides
+    evaluation_temperature: Positive = 0.5
+    other_temperatures: tuple[Positive, ...] = ()  # at which a trained model's expected return is computed besides
     carried_episodes: PositiveCount = 50  # of a trained model in each scenario of ``carried_to``
 
     @model_validator(mode="after")

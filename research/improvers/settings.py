@@ -8,16 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from benchmark.errors import UsageError, unknown_name
 from benchmark.improve import IMPROVERS
 from benchmark.score.move_losses import MoveLosses
-from research.jobs.recipes import (
-    ExperimentSettings,
-    PositiveCount,
-    Table,
-    checked_training,
-)
+from research.jobs.bases import PROMPTS
+from research.jobs.recipes import ExperimentSettings, Positive, PositiveCount, Share, Table, checked_training
 from textgames.scenarios import SCENARIOS, Scenario, known_scenario
-
-PROMPTS = "without-clock"
-"""What all models read: prompts without the moves that are left, so that equal positions are equal prompts."""
 
 TRAINER = "msgrpo"
 """The method that is no improver: the trainer on its own returns, with whom all others are compared."""
@@ -25,16 +18,13 @@ TRAINER = "msgrpo"
 LEARNERS = (TRAINER, "imitate", "offline", "preferences")
 """Methods whose tokens this comparison can count."""
 
-Share = Annotated[float, Field(strict=True, gt=0, le=1)]
-Rate = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-
 
 class Learner(BaseModel):
     """A method that learns: a table ``[methods.NAME]``, where the name is one of :data:`LEARNERS`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rates: Annotated[tuple[Rate, ...], Field(min_length=1)]  # learning rates that it is tuned over
+    rates: Annotated[tuple[Positive, ...], Field(min_length=1)]  # learning rates that it is tuned over
     options: Table = {}  # of the improver; of MS-GRPO the fields of MSGRPOConfig
     play_share: Share = 0.5  # of the budget, for its own play; the rest is for passes over what it learns from
     most_passes: PositiveCount = 8
@@ -67,7 +57,7 @@ class Comparison(ExperimentSettings):
     players: Mapping[str, Wrapped] = {}
     seeds: PositiveCount = 3
     episodes: PositiveCount = 200  # of an evaluation, in the game and in the twin
-    temperature: Rate = 1.0  # of all play, to learn and to be scored
+    temperature: Positive = 1.0  # of all play, to learn and to be scored
     base: Mapping[str, Any] = {}  # fields of agents.tiny.Recipe in which the base differs
     skill: Share = 0.5  # the share of the planner's moves in what the base imitates; the others are random
 

@@ -7,6 +7,10 @@ from typing import Any
 
 from research.jobs.work import Report
 
+PROMPTS = "without-clock"
+"""What the models of a study read: the prompts with which the published figures were measured, without the moves that
+are left, so that equal positions are equal prompts."""
+
 
 def load(place: Path) -> tuple[Any, Any]:
     """A model and its tokenizer."""

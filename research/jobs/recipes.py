@@ -13,6 +13,9 @@ from benchmark.errors import UsageError, unknown_name
 Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveCount = Annotated[int, Field(strict=True, ge=1)]
+NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 
 TUNING_SEED = 1000
 """Of runs that tune: a seed that no other run has."""

@@ -13,13 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from agents.load import check_spec, known_options
 from agents.protocol import read_protocol
 from benchmark.errors import UsageError, unknown_name
-from research.jobs.recipes import (
-    Count,
-    ExperimentSettings,
-    PositiveCount,
-    Table,
-    checked_training,
-)
+from research.jobs.recipes import Count, ExperimentSettings, NotNegative, PositiveCount, Table, checked_training
 from textgames.scenarios import SCENARIOS, Scenario
 
 if TYPE_CHECKING:
@@ -115,7 +109,7 @@ class Pretrained(ExperimentSettings):
     episodes: PositiveCount = 400  # fresh ones: seeds ``first_seed + first_episode + k``
     first_episode: Count = 1000  # keeps them apart from those of the evaluations in training
     at_once: PositiveCount = 32  # episodes that are played at the same time; bounds the memory
-    temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.5  # of play
+    temperature: NotNegative = 0.5  # of play
     max_tokens: PositiveCount = 16  # of a response in play, where a player's options say nothing else
     last_iterations: PositiveCount = 10  # over which a training's own success is averaged
     imitation: Mapping[str, Any] = {}  # fields of MSGRPOConfig in which warm starts differ from textbench warmup's

@@ -5,15 +5,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.plan import PAPER_SCENARIOS
 from research.jobs.recipes import (
     Count,
     ExperimentSettings,
+    NotNegative,
     PositiveCount,
     Table,
     checked_training,
@@ -70,7 +71,7 @@ class Experiment(ExperimentSettings):
     evaluation_episodes: PositiveCount = 50  # fixed episodes of each of those: ``first_seed + k``
     final_episodes: PositiveCount = 500  # fresh episodes at the end, for every agent: ``first_seed + final_offset + k``
     final_offset: Count = 1000  # keeps the fresh episodes apart from the fixed ones
-    temperature: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.5  # of all evaluations
+    temperature: NotNegative = 0.5  # of all evaluations
     reference_agents: tuple[str, ...] = ("random", "greedy")  # without a model, evaluated too, for scale
     control_episodes: Count = 50  # per game, for the controls; 0: no controls
     title: str = "The paper's experiment in miniature"  # of the report

@@ -11,12 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from benchmark.errors import UsageError
 from research.credit.games import Game, OnGames
 from research.credit.settings import Measurement
-from research.jobs.recipes import (
-    PositiveCount,
-    checked_training,
-)
-
-NotNegative = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+from research.jobs.recipes import NotNegative, PositiveCount, checked_training
 
 
 class AskedGame(Game):
