@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from benchmark.errors import UsageError, unknown_name
 from research.jobs.bases import PROMPTS
-from research.jobs.recipes import Count, ExperimentSettings, PositiveCount, Table
+from research.jobs.recipes import Count, PositiveCount, SeededSettings, Table
 from textgames.scenarios import SCENARIOS, Scenario
 
 
@@ -25,7 +25,7 @@ class Game(BaseModel):
     tokens: PositiveCount  # that a training run may spend: prompts and responses, of rollouts and of updates
 
 
-class OnGames(ExperimentSettings):
+class OnGames(SeededSettings):
     """What experiments have in common that make small models for some games and train them.
 
     Raises:

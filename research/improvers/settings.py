@@ -9,7 +9,7 @@ from benchmark.errors import UsageError, unknown_name
 from benchmark.improve import IMPROVERS
 from benchmark.score.move_losses import MoveLosses
 from research.jobs.bases import PROMPTS
-from research.jobs.recipes import ExperimentSettings, Positive, PositiveCount, Share, Table, checked_training
+from research.jobs.recipes import Positive, PositiveCount, SeededSettings, Share, Table, checked_training
 from textgames.scenarios import SCENARIOS, Scenario, known_scenario
 
 TRAINER = "msgrpo"
@@ -40,7 +40,7 @@ class Wrapped(BaseModel):
     trained: str = ""  # one of the methods
 
 
-class Comparison(ExperimentSettings):
+class Comparison(SeededSettings):
     """Everything that decides the outcome.
 
     Raises:

@@ -72,9 +72,19 @@ class ExperimentSettings(BaseModel):
         return differences_of(self.as_data(), other)
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
+        """The differences that only add work."""
+        return []
+
+
+class SeededSettings(ExperimentSettings):
+    """The settings of an experiment whose runs are repeated with so many seeds."""
+
+    seeds: PositiveCount
+
+    def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds."""
-        own, before = getattr(self, "seeds", None), other.get("seeds")
-        return ["seeds"] if isinstance(before, int) and own is not None and own > before else []
+        before = other.get("seeds")
+        return ["seeds"] if isinstance(before, int) and self.seeds > before else []
 
 
 def shipped_recipes() -> dict[str, Path]:

@@ -13,9 +13,9 @@ from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.plan import PAPER_SCENARIOS
 from research.jobs.recipes import (
     Count,
-    ExperimentSettings,
     NotNegative,
     PositiveCount,
+    SeededSettings,
     Table,
     checked_training,
     read_recipe,
@@ -48,7 +48,7 @@ PROTOCOL = "default"
 """What an unreadable response leads to: the first action, as in the paper."""
 
 
-class Experiment(ExperimentSettings):
+class Experiment(SeededSettings):
     """Everything that decides the outcome of a reproduction.
 
     Raises:
