@@ -122,8 +122,8 @@ class Improvement:
             return
         about = self._about()
         before, done = about["improvement"], (self.out / AGENT_NAME).exists()
-        trained = any(self.out.rglob("*.safetensors"))
-        if done and about.get("budget_spent") and not trained and _is_larger(asked["budget"], before.get("budget")):
+        reopened = done and about.get("budget_spent") and _is_larger(asked["budget"], before.get("budget"))
+        if reopened and not any(self.out.rglob("*.safetensors")):
             (self.out / AGENT_NAME).unlink()
             shutil.rmtree(self.out / EVALUATION, ignore_errors=True)  # of the agent that it was
             done = False
