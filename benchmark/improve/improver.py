@@ -15,7 +15,7 @@ import numpy as np
 
 from agents.load import options_taken
 from benchmark.improve.budget import SpendingMeter
-from benchmark.improve.plays import OTHER, Play, means_in_common, play
+from benchmark.improve.plays import OTHER, Play, means_in_common, play, returns_in_common
 from benchmark.improve.questions import CALLS_NAME, Questions
 from benchmark.play.agents.objects import AgentTable
 from benchmark.runs.plan import find_scenarios, num_players
@@ -89,8 +89,8 @@ class ImprovementTask:
 
     def is_better(self, after: Play, before: Play) -> bool:
         """Whether an agent did better than another on the same seeds; the user is told what both got."""
+        number = len(returns_in_common([before, after])[0])
         first, second = means_in_common([before, after])
-        number = len(before.returns.keys() & after.returns.keys())
         self.say(f"mean return on {number} training episodes: {first:.3f} before, {second:.3f} after")
         return second > first
 

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.prompt_texts import prompt_path
 from agents.turn import Turn
@@ -66,8 +67,14 @@ def means_in_common(plays: Sequence[Play]) -> list[float]:
 
     A provider's error leaves an episode unscored, and who missed a hard one would look better for it.
     """
-    shared = set.intersection(*(set(each.returns) for each in plays))
-    return [float(np.mean([each.returns[place] for place in sorted(shared)] or [0.0])) for each in plays]
+    return [float(own.mean()) if len(own) else 0.0 for own in returns_in_common(plays)]
+
+
+def returns_in_common(plays: Sequence[Play]) -> list[NDArray[np.float64]]:
+    """The returns of each play at the scenarios and seeds that all have scored, in one order."""
+    returns = [each.returns for each in plays]
+    shared = sorted(set.intersection(*map(set, returns)))
+    return [np.array([own[place] for place in shared], dtype=np.float64) for own in returns]
 
 
 def play(

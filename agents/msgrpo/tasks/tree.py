@@ -37,7 +37,7 @@ from agents.msgrpo.tasks import Iteration
 _TREES = 0x72EE5  # keeps the noise of branches apart from that of the chains
 
 
-class Place(NamedTuple):
+class Fork(NamedTuple):
     """Where a branch begins: in the state in which this trajectory's step t was taken."""
 
     trajectory: Trajectory
@@ -83,7 +83,7 @@ class Trees:
                 group.append(_joined(place, rest))
         return [each for group in groups for each in group]
 
-    def _places(self, group: list[Trajectory], done: int, count: int, rng: np.random.Generator) -> list[Place]:
+    def _places(self, group: list[Trajectory], done: int, count: int, rng: np.random.Generator) -> list[Fork]:
         """Where a group's next ``count`` branches begin, ``done`` having been played.
 
         Raises:
@@ -104,7 +104,7 @@ class Trees:
         for each in group:
             trees.setdefault(each.tree, []).append(each)
         shares = Counter(list(trees)[k % len(trees)] for k in range(done, done + count))
-        places: list[Place] = []
+        places: list[Fork] = []
         for tree, share in shares.items():
             kept = list(_steps(trees[tree], after=True).values())
             drawn = rng.choice(len(kept), size=share, replace=share > len(kept)).tolist()
@@ -129,29 +129,29 @@ def _chain(played: Trajectory) -> Trajectory:
     return replace(played, tree=seed, nodes=tuple((seed, t) for t in range(len(played))))
 
 
-def _parent(place: Place) -> Hashable:
+def _parent(place: Fork) -> Hashable:
     """The step before a place, which tells it from others; ``None`` at the start of the group."""
     return place.trajectory.nodes[place.t - 1] if place.t else None
 
 
-def _steps(trajectories: list[Trajectory], after: bool = False) -> dict[Hashable, Place]:
+def _steps(trajectories: list[Trajectory], after: bool = False) -> dict[Hashable, Fork]:
     """``{step: its place}`` of the steps that may be branched, once each, or with ``after`` of those that follow them.
 
     Where all episodes have a single step these are the first ones.
     """
-    found: dict[Hashable, Place] = {}
+    found: dict[Hashable, Fork] = {}
     for each in trajectories:
         for t in range(len(each) - 1):
-            found.setdefault(each.nodes[t], Place(each, t + after))
-    return found or {each.nodes[0]: Place(each, 0) for each in trajectories}
+            found.setdefault(each.nodes[t], Fork(each, t + after))
+    return found or {each.nodes[0]: Fork(each, 0) for each in trajectories}
 
 
-def _task(place: Place, seed: int, noise: tuple[int, ...]) -> EpisodeTask:
+def _task(place: Fork, seed: int, noise: tuple[int, ...]) -> EpisodeTask:
     start = EpisodeStart(place.trajectory.states[place.t], rounds_before(*place))
     return replace(task_of(place.trajectory), seed=seed, layout_seed=None, noise=noise, start=start)
 
 
-def _joined(place: Place, rest: Trajectory) -> Trajectory:
+def _joined(place: Fork, rest: Trajectory) -> Trajectory:
     """The whole episode of a branch: the steps before the place, and what was played from there."""
     before, t = place
     own = task_of(rest).seed

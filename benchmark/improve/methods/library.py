@@ -11,14 +11,12 @@ seed, is above ``surety`` standard errors of that mean. The seeds that a lesson 
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
 from agents.prompt import PromptMap
 from benchmark.errors import UsageError
 from benchmark.improve.budget import BudgetSpentError
 from benchmark.improve.feedback import Judge
 from benchmark.improve.improver import ImprovementTask
-from benchmark.improve.plays import Play
+from benchmark.improve.plays import Play, returns_in_common
 from benchmark.improve.prompts import behind_the_rules, in_folder, prompt_map_of, with_texts
 from benchmark.play.agents.objects import AgentTable
 from benchmark.runs.record import Record
@@ -91,8 +89,8 @@ def improve(
 
 def compared(before: Play, after: Play) -> tuple[float, float]:
     """The mean gain in return, seed by seed, and its standard error; a gain of 0 where no two seeds were played."""
-    both = before.returns.keys() & after.returns.keys()
-    gains = np.array([after.returns[place] - before.returns[place] for place in sorted(both)])
+    first, second = returns_in_common([before, after])
+    gains = second - first
     if len(gains) < 2:
         return 0.0, 0.0
     return float(gains.mean()), standard_error(gains)

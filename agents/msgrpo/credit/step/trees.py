@@ -3,7 +3,7 @@
 Both want the sampler ``tree``. Where episodes share nothing each is a tree, and a chain of steps, of its own.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -52,12 +52,11 @@ class AT2PO(ByReturn):
         leaves = within_groups(batch, batch.returns(self.discount), partial(compared, scale="group_std", ddof=0))
         advantages = [np.empty(len(each)) for each in batch.trajectories]
         for indices in batch.groups.values():
-            for (i, t), advantage in self._of_a_tree(batch, indices, leaves).items():
-                advantages[i][t] = advantage
+            self._credit(batch, indices, leaves, advantages)
         return Credit.of(advantages)
 
-    def _of_a_tree(self, batch: Batch, indices: list[int], leaves: Floats) -> Mapping[Step, float]:
-        """``{step: its advantage}`` of the episodes of one group."""
+    def _credit(self, batch: Batch, indices: list[int], leaves: Floats, advantages: Sequence[Floats]) -> None:
+        """Fill in the advantages of the episodes of one group."""
         places: dict[Hashable, Step] = {}  # where each step of the tree is first met
         below: dict[Hashable, list[int]] = {None: indices}  # the episodes that go through each step; None: all of them
         after: dict[Hashable, dict[Hashable, None]] = {}  # the steps that were tried after each step, in order
@@ -80,10 +79,9 @@ class AT2PO(ByReturn):
                 surprise = np.array([batch.trajectories[i].surprise(t) for i, t in map(places.__getitem__, following)])
                 weights = np.exp(surprise - surprise.max())
             values[node] = float(np.average([values[each] for each in following], weights=weights))
-        found: dict[Step, float] = {}
+        whole = values[None]
         for i, path in paths.items():
             for t, node in enumerate(path):
-                before, whole = values[path[t - 1] if t else None], values[None]
-                less = {"value": 0.0, "parent": before, "root": whole, "both": before + whole}[self.advantage]
-                found[i, t] = (2 if self.advantage == "both" else 1) * values[node] - less
-        return found
+                value, before = values[node], values[path[t - 1] if t else None]
+                less = {"value": 0.0, "parent": before, "root": whole, "both": before + whole - value}[self.advantage]
+                advantages[i][t] = value - less
