@@ -64,7 +64,7 @@ class Findings:
     """Everything that was found so far."""
 
     experiment: Pretrained
-    starts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # results of the warm starts, by name
+    starts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # results of warm starts: NAME or NAME/SEED
     runs: Mapping[str, list[Trained]] = field(default_factory=dict)  # by arm
     fresh: Mapping[tuple[str, str], Fresh] = field(default_factory=dict)  # by player and scenario
     jobs: tuple[PretrainedJob, ...] = ()
@@ -107,7 +107,9 @@ def read_findings(experiment: Pretrained, folder: PretrainedFolder) -> Findings:
     jobs = jobs_of(experiment)
     results = folder.results(jobs)
     there = results.there
-    starts = {job.about: there[job.name] for job in jobs if job.kind == "start" and job.name in there}
+    starts = {
+        job.name.removeprefix("start/"): there[job.name] for job in jobs if job.kind == "start" and job.name in there
+    }
     runs: dict[str, list[Trained]] = {}
     plays: dict[tuple[str, str], list[PretrainedJob]] = {}
     for job in jobs:

@@ -65,11 +65,12 @@ def chosen(jobs: Sequence[PretrainedJob], parts: Sequence[str], experiment: Pret
 
 def _add(jobs: dict[str, PretrainedJob], experiment: Pretrained, name: str, part: str) -> None:
     """The job of that name, after those that it needs."""
-    kind, about, *seed = name.split("/")
+    kind, about, *seeds = name.split("/")
+    seed = int(seeds[0]) if seeds else 0
     if kind == "train":
-        _add_run(jobs, experiment, about, int(seed[0]), part)
+        _add_run(jobs, experiment, about, seed, part)
     elif name not in jobs:
-        jobs[name] = PretrainedJob(name, "start", part, about)
+        jobs[name] = PretrainedJob(name, "start", part, about, seed=seed)
 
 
 def _add_run(jobs: dict[str, PretrainedJob], experiment: Pretrained, arm: str, seed: int, part: str) -> None:
@@ -86,18 +87,21 @@ def model_needs(experiment: Pretrained, source: str, seed: int) -> tuple[str, ..
     """The job that makes what a training begins from: a warm start, a run (of the same seed, where it has that)."""
     if not source:
         return ()
+    own = experiment.starts.get(source) or experiment.arms[source]
+    own_seed = seed if seed < own.seeds else 0
     if source in experiment.starts:
-        return (f"start/{source}",)
-    return (f"train/{source}/{seed if seed < experiment.arms[source].seeds else 0}",)
+        return (f"start/{source}/{own_seed}" if own.seeds else f"start/{source}",)
+    return (f"train/{source}/{own_seed}",)
 
 
 def _plays(experiment: Pretrained, name: str, player: Player) -> list[PretrainedJob]:
     slug = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name)
     arm = player.agent.removeprefix(ARMS) if player.agent.startswith(ARMS) else ""
+    start = player.agent.removeprefix(STARTS) if player.agent.startswith(STARTS) else ""
+    made = experiment.arms[arm].seeds if arm else experiment.starts[start].seeds if start else 0
     jobs = []
-    for seed in range(min(experiment.arms[arm].seeds, player.seeds or experiment.arms[arm].seeds) if arm else 1):
-        source = arm or (player.agent.removeprefix(STARTS) if player.agent.startswith(STARTS) else "")
-        needs = model_needs(experiment, source, seed)
+    for seed in range(min(made, player.seeds or made) or 1):
+        needs = model_needs(experiment, arm or start, seed)
         jobs += [
             PretrainedJob(f"play/{slug}/{seed}/{scenario}", "play", player.part, name, needs, seed, scenario)
             for scenario in player.scenarios
@@ -109,8 +113,8 @@ def settings_of(job: PretrainedJob, experiment: Pretrained) -> dict[str, Any]:
     """Everything that decides a job's result, that of what it needs included, as plain data."""
     own: dict[str, Any]
     if job.kind == "start":
-        config = experiment.imitation_config(job.about)
-        own = {**experiment.starts[job.about].model_dump(), "imitation": own_settings(config)}
+        config = experiment.imitation_config(job.about, job.seed)
+        own = {**experiment.starts[job.about].model_dump(exclude={"seeds"}), "imitation": own_settings(config)}
     elif job.kind == "train":
         arm = experiment.arms[job.about]
         own = {**arm.model_dump(exclude={"part", "seeds"}), "msgrpo": experiment.training_settings(job.about, job.seed)}

@@ -40,7 +40,7 @@ def typical_seconds(experiment: Pretrained, jobs: Sequence[PretrainedJob]) -> Ma
 
 def _start(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, float]) -> float:
     start = experiment.starts[job.about]
-    config = experiment.imitation_config(job.about)
+    config = experiment.imitation_config(job.about, job.seed)
     text = float(np.mean([kilocharacters(name) for name in start.scenarios]))
     return start.examples * config.update_passes * (IMITATE * text + _more_tokens(config))
 

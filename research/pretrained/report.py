@@ -176,10 +176,8 @@ def _told_apart(estimate: Any) -> str:
 
 def _starts_text(findings: Findings) -> str:
     rows = []
-    for name, start in findings.experiment.starts.items():
-        found = findings.starts.get(name)
-        if found is None:
-            continue
+    for name, found in findings.starts.items():
+        start = findings.experiment.starts[name.partition("/")[0]]
         before, after = found["held_out"]
         rows.append(
             [

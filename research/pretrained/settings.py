@@ -47,6 +47,7 @@ class Start(BaseModel):
     explore: Annotated[float, Field(strict=True, ge=0, le=1)] = 0.5  # the share of random moves in what is visited
     view: Table = {}  # settings of the environment in place of the scenario's
     imitation: Table = {}  # fields of MSGRPOConfig in which its imitation differs
+    seeds: Count = 0  # so many, each from decisions of its own, one for the run of every seed; 0: one for all runs
 
 
 class Arm(BaseModel):
@@ -146,7 +147,7 @@ class Pretrained(ExperimentSettings):
     def _check_together(self) -> "Pretrained":
         for name, start in self.starts.items():
             self._check_view(f"starts.{name}", start.scenarios, start.view)
-            self.imitation_config(name)
+            self.imitation_config(name, 0)
         for name, arm in self.arms.items():
             self._one_of(f"arms.{name}.part", arm.part, self.parts)
             self._one_of(f"arms.{name}.start", arm.start, {**self.starts, **self.arms}, optional=True)
@@ -222,8 +223,8 @@ class Pretrained(ExperimentSettings):
         named = {spec: self.rival.model_copy(update={"agent": spec}) for spec in self.rivals if self.rival}
         return {**self.players, **named}
 
-    def imitation_config(self, start: str) -> "MSGRPOConfig":
-        """The settings of one warm start, as ``textbench warmup`` has them.
+    def imitation_config(self, start: str, seed: int) -> "MSGRPOConfig":
+        """The settings of one warm start, as ``textbench warmup`` has them; the seed is that of one of several.
 
         Raises:
             UsageError: the config refuses them.
@@ -233,6 +234,7 @@ class Pretrained(ExperimentSettings):
 
         own = self.starts[start]
         settings = {"response_mode": self.mode, **self.imitation, **own.imitation}
+        settings |= {"seed": seed} if own.seeds else {}
         try:
             return warmup_config(self.model, own.scenarios, own.examples, **settings)
         except ConfigError as error:

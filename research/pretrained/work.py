@@ -35,7 +35,7 @@ def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFol
 
     start, place = experiment.starts[job.about], folder.path / job.name
     examples = start.examples
-    config = experiment.imitation_config(job.about)
+    config = experiment.imitation_config(job.about, job.seed)
     model, tokenizer = load(experiment.model, config)
     size = sum(each.numel() for each in model.parameters())
     prompts = prompts_of(config, card_of(model))

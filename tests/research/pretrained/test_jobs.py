@@ -51,6 +51,16 @@ def test_a_player_may_stand_for_the_first_runs_of_an_arm(tmp_path: Path) -> None
     assert "play/others/1/frozen-lake" not in names
 
 
+def test_every_run_may_begin_from_a_warm_start_of_its_own(tmp_path: Path) -> None:
+    several = ("examples = 8\n", "examples = 8\nseeds = 2\n")
+    experiment = Pretrained.read(write_recipe(tmp_path, "m", (several,)))
+    jobs = {job.name: job for job in jobs_of(experiment)}
+    assert [jobs[f"train/plain/{seed}"].needs for seed in (0, 1)] == [("start/few/0",), ("start/few/1",)]
+    assert jobs["play/imitation/1/frozen-lake"].needs == ("start/few/1",)
+    settings = [settings_of(jobs[f"start/few/{seed}"], experiment)["imitation"] for seed in (0, 1)]
+    assert settings[1] == settings[0] | {"seed": 1}
+
+
 def test_models_named_by_the_command_line_play_too(tmp_path: Path) -> None:
     recipe = write_recipe(tmp_path, "m")
     jobs = jobs_of(Pretrained.read(recipe, {"rivals": ["tiny", "hf:a/b"]}))
