@@ -9,6 +9,7 @@ and print a traceback.
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import traceback
@@ -208,7 +209,22 @@ def _work(work: Work, job: AnyJob, slot: int, experiment: Any, folder: Folder) -
             raise KeyboardInterrupt
 
     report(0.0)
-    do(work, job, experiment, folder, report)
+    try:
+        do(work, job, experiment, folder, report)
+    except Exception as error:
+        raise _sendable(error) from error
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or its words where it can't be made again from what is pickled of it.
+
+    Such an error would break the pool when the main process reads it, and be told as a killed process.
+    """
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001  # whatever its class does when it is made
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 def default_processes() -> int:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -10,9 +11,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from agents.msgrpo.warmup.demonstrations import TooFewDecisionsError
+from research.jobs import schedule
 from research.jobs.schedule import STOP_SECONDS, JobFailedError, begin, default_processes, run_jobs, submit
 from research.reproduce.jobs import Job, ReproductionFolder
 from research.reproduce.settings import Experiment
@@ -104,6 +109,22 @@ if __name__ == "__main__":
     assert main.stdout.readline() == "ready\n"
     main.kill()
     main.communicate(timeout=60)  # it waits for all who could write there: a worker that lives on would be one
+
+
+def test_an_error_that_the_main_process_could_not_read_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise TooFewDecisionsError("random takes 3 decisions", 3)
+
+    nothing: Any = (None, None, 0, None, None)
+    monkeypatch.setattr(schedule, "_shares", [0.0])
+    monkeypatch.setattr(schedule, "_stop", SimpleNamespace(value=False))
+    monkeypatch.setattr(schedule, "do", fail)
+    with pytest.raises(RuntimeError, match=r"^TooFewDecisionsError: random takes 3 decisions$") as raised:
+        schedule._work(*nothing)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+    monkeypatch.setattr(schedule, "do", lambda *_: Path("/nowhere").read_text())
+    with pytest.raises(FileNotFoundError, match="/nowhere"):  # others stay what they are
+        schedule._work(*nothing)
 
 
 @pytest.mark.slow
