@@ -222,7 +222,7 @@ def _sendable(error: Exception) -> Exception:
     """
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001  # whatever its class does when it is made
+    except Exception:  # noqa: BLE001 - whatever its class does when it is made
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
 
