@@ -14,7 +14,7 @@ from agents.episode import Episode, EpisodeStart, EpisodeTask
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Start, Trajectory
 from agents.msgrpo.credit.fresh import refuse_history
-from agents.msgrpo.critic.critic import Critic
+from agents.msgrpo.critic.beside import Beside
 from agents.msgrpo.errors import RolloutError
 from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.segments import Segmenter
@@ -127,10 +127,11 @@ def completed(
     trajectories: Sequence[Trajectory],
     needs: Collection[str],
     scores_of: Callable[[Sequence[TokenRow]], Sequence[Sequence[Tensor]]],
-    critic: Critic | None = None,
+    critic: Beside | None = None,
     segmenter: Segmenter | None = None,
 ) -> list[Trajectory]:
-    """The trajectories with the old log-probabilities and entropies that ``needs`` names, values and segments.
+    """The trajectories with the old log-probabilities and entropies that ``needs`` names, values or what else a model
+    beside the policy tells, and segments.
 
     ``scores_of`` tells the first two of every response token, in one pass without a gradient. Log-probabilities that
     the sampler told are kept. Values are those of ``critic``, and segments those of ``segmenter``, where there is one.

@@ -38,7 +38,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch, Credit
-from agents.msgrpo.critic.making import first_prompt_values, lessons, make_critic
+from agents.msgrpo.critic.making import first_prompt_values, lessons, make_beside
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
@@ -147,7 +147,7 @@ class MSGRPOTrainer:
             self.model, temperature=config.temperature, chunk=config.logprob_chunk_tokens, autocast=autocast
         )
         packing = choose_ways(scorer, config.packing, longest=config.max_prompt_tokens + config.max_response_tokens)
-        self.critic = make_critic(self.methods, self.model, config, self.processes, packing, autocast)
+        self.critic = make_beside(self.methods, scorer, config, self.processes, packing, autocast)
         reference = make_reference(scorer, self.processes, config, self.methods.surrogate.needs)
         self.engine = make_engine(
             config, self.methods, self.model, self.tokenizer, self.processes, autocast, self._external

@@ -134,6 +134,8 @@ def why_not_met(method: CreditMethod, policy: Policy, truth: Truth | None) -> st
         return reason
     if "values" in method.needs and truth is None:
         return "it needs a critic's values, and without true values there are none"
+    if "reward_model" in method.needs:
+        return "it learns a reward model beside the policy, and here nothing is trained"
     if "token" in getattr(method, "heads", {}).values() and not has_local_model(policy):
         return "it needs values token by token, and the policy has no model in this process"
     if "segments" in method.needs:

@@ -206,12 +206,12 @@ class TrainingSettings:
     """Rows of the tokens x vocabulary matrix that exist at once."""
 
     critic_learning_rate: float = setting("critic", 1e-5, gt=0)
-    """Learning rate of the critic, which exists only where a method needs values. It is constant; the rest of its AdamW
-    is the policy's."""
+    """Learning rate of the critic, which exists only where a method needs values, or of istar's reward model. It is
+    constant; the rest of its AdamW is the policy's."""
     critic_passes: int = setting("critic", 1, ge=1)
     """Passes of the critic over each iteration's steps: all that credit was assigned to, drawn or not."""
     critic_minibatches: int = setting("critic", 2, ge=1)
-    """Optimiser steps of the critic per pass."""
+    """Optimiser steps of the critic per pass; a reward model takes one."""
     critic_clip: float = setting("critic", 0.5, ge=0)
     """A value that moved further than this from what it was before the iteration's steps is learnt no more; in units of
     return. 0: never."""

@@ -56,6 +56,7 @@ METHODS: Registry[CreditMethod] = Registry(
         "at2po": "agents.msgrpo.credit.step.trees:AT2PO",
         "ppo_turn": "agents.msgrpo.credit.critic.ppo_turn:PPOTurn",
         "hiper": "agents.msgrpo.credit.critic.hiper:HiPER",
+        "istar": "agents.msgrpo.credit.critic.istar:IStar",
         "ppo_bilevel": "agents.msgrpo.credit.critic.ppo_bilevel:PPOBilevel",
         "tppo": Variant("ppo_turn", {"cut_goes_on": True}),
         "vine": "agents.msgrpo.credit.step.vine:Vine",

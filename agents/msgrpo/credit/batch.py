@@ -18,7 +18,7 @@ from agents.turn import Allowed, Policy
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-NEEDS = ("old_logprobs", "entropies", "values", "rollouts", "segments")
+NEEDS = ("old_logprobs", "entropies", "values", "reward_model", "rollouts", "segments")
 """What a method may ask for in ``needs``, besides what a trajectory always has."""
 
 Step = tuple[int, int]
@@ -66,6 +66,8 @@ class Trajectory:
         entropies: (T,) mean entropy in nats of the tokens of each response; for methods that need ``entropies``.
         values: (T,) the critic's value of each step's prompt; for methods that need ``values``.
         head_values: what the critic's heads say, by name; "step" heads (T,), "token" heads T arrays (K_t,).
+        reward_logprobs: T arrays (K_t,) in nats of a reward model, which is a language model that began as the policy;
+            for methods that need ``reward_model``.
         segments: T tuples of :class:`Segment`; for methods that need ``segments``.
         task: the episode that was played: environment, settings and seeds, from which the game can be made again.
         rounds: (T,) the round of the episode in which each step was taken, from 0.
@@ -92,6 +94,7 @@ class Trajectory:
     entropies: Floats | None = None
     values: Floats | None = None
     head_values: Mapping[str, StepCredit] = field(default_factory=dict)
+    reward_logprobs: tuple[Floats, ...] | None = None
     segments: tuple[tuple[Segment, ...], ...] | None = None
     task: EpisodeTask | None = None
     rounds: tuple[int, ...] = ()
@@ -121,6 +124,17 @@ class Trajectory:
         if self.old_logprobs is None:
             raise ValueError("the entropy of a step needs old_logprobs, and this trajectory has none")
         return -float(self.old_logprobs[t].mean())
+
+    def log_ratios(self) -> Floats:
+        """(T,) how much likelier the reward model takes each response to be than the policy did, in nats.
+
+        Raises:
+            ValueError: one of the two isn't known.
+        """
+        if self.old_logprobs is None or self.reward_logprobs is None:
+            raise ValueError("a reward needs old_logprobs and reward_logprobs, and this trajectory hasn't both")
+        pairs = zip(self.reward_logprobs, self.old_logprobs, strict=True)
+        return np.array([float((own - old).sum()) for own, old in pairs])
 
     @property
     def tokens(self) -> int:
@@ -225,6 +239,18 @@ class Batch:
         return Batch([self.trajectories[index] for index in indices], self.rollouts, self.iteration)
 
 
+class Preferences(NamedTuple):
+    """Which trajectories of a batch are better than which, for a reward model to learn.
+
+    Attributes:
+        pairs: ``(better, worse)``, by their places in the batch.
+        beta: what a log-ratio of probabilities is multiplied by to be a reward.
+    """
+
+    pairs: Sequence[tuple[int, int]]
+    beta: float
+
+
 class Credit(NamedTuple):
     """What a method says of a batch.
 
@@ -235,12 +261,14 @@ class Credit(NamedTuple):
         value_targets: what the critic's heads are to learn, ``{head: N entries as in advantages}``; for methods that
             need ``values``.
         metrics: numbers for the log.
+        preferences: what the reward model is to learn; for methods that need ``reward_model``.
     """
 
     draw_weight: Floats
     advantages: Sequence[StepCredit]
     value_targets: Mapping[str, Sequence[StepCredit]] | None = None
     metrics: Mapping[str, float] = {}
+    preferences: Preferences | None = None
 
     @classmethod
     def of(cls, advantages: Sequence[StepCredit], **others: Any) -> "Credit":

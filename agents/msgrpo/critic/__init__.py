@@ -9,6 +9,9 @@ A method of credit (or a task sampler) that has ``"values"`` in ``needs`` declar
 It finds the values in ``Trajectory.values`` (the first head) and ``Trajectory.head_values``, and returns what they are
 to become as ``Credit.value_targets``; NaN stands where a head has nothing to learn. A sampler does the same with a
 method ``value_targets(batch)``. Without such a method no critic is made, and nothing of this costs anything.
+
+A method with ``"reward_model"`` in ``needs`` has a reward model in the critic's place (:mod:`.reward_model`): it finds
+``Trajectory.reward_logprobs`` and returns :class:`Preferences` as ``Credit.preferences``.
 """
 
 from agents.msgrpo.credit.batch import Heads

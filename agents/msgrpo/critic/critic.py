@@ -1,9 +1,8 @@
 """The critic at work: it tells values before credit is assigned, and learns from the credit after the policy has."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,20 +10,18 @@ from torch import Tensor, nn
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Heads, StepCredit, Trajectory
+from agents.msgrpo.critic.beside import Beside, Lesson, check_not_sharded
 from agents.msgrpo.critic.model import ValueModel
-from agents.msgrpo.errors import ConfigError, TrainingDivergedError
+from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
-from agents.msgrpo.learner.update import make_optimizer, minibatches
+from agents.msgrpo.learner.scoring.packing import MicroBatch
+from agents.msgrpo.learner.update import minibatches
 from agents.msgrpo.rows import TokenRow
-
-Lesson = tuple[Sequence[Trajectory], Mapping[str, Sequence[StepCredit]] | None]
-"""Trajectories, and what the heads are to say of them: ``{head: N entries}`` as in ``Credit.value_targets``."""
 
 _ANY = (0,)  # values of prompts alone are read where the first response token would be predicted, whichever it is
 
 
-class Critic:
+class Critic(Beside):
     """A model of values, its optimiser, and the processes that share its work.
 
     "step" heads are read at the last token of a prompt, so they know what the policy knew when it began to answer.
@@ -44,6 +41,8 @@ class Critic:
         UnusableModelError: a model that no critic can be made of.
     """
 
+    model: ValueModel
+
     def __init__(
         self,
         policy: nn.Module,
@@ -54,23 +53,10 @@ class Critic:
         packing: str,
         autocast: torch.dtype | None = None,
     ) -> None:
-        if processes.sharded:
-            raise ConfigError(
-                f"credit = {config.credit!r} with task_sampling = {config.task_sampling!r} needs a critic, which can't "
-                "be sharded over processes (FSDP): train data-parallel or in one process, or choose methods that need "
-                "no values"
-            )
-        self.heads, self.config = heads, config
-        self.model = ValueModel(policy, tuple(heads), autocast)
-        self.processes = processes.another()
-        own = replace(config, learning_rate=config.critic_learning_rate)
-        self.optimizer = self.processes.prepare(self.model, make_optimizer(self.model, own))
-        self.work = SharedWork(config, self.processes, packing, self.model.heads.in_features)
+        check_not_sharded(config, processes)
+        model = ValueModel(policy, tuple(heads), autocast)
+        super().__init__(model, heads, config, processes, packing=packing, width=model.heads.in_features)
         self._reads_responses = "token" in heads.values()
-
-    def alone(self, iteration: int) -> bool:
-        """Whether only the critic learns in this iteration, counted from 0."""
-        return iteration < self.config.critic_warmup
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
         """The trajectories with ``values`` and ``head_values``."""
@@ -94,13 +80,10 @@ class Critic:
         return np.array([each[0, tuple(self.heads).index(head)] for each in said])
 
     def learn(self, lessons: Iterable[Lesson], rng: np.random.Generator) -> dict[str, float]:
-        """All optimiser steps of one iteration, and what to log of them; ``rng`` shuffles alike in every process.
+        """See :meth:`Beside.learn`; a lesson is ``{head: N entries}`` as in ``Credit.value_targets``.
 
         The loss of each head is the mean over its targets y of ``1/2 max((V - y)^2, (V_c - y)^2)``, where V_c is V kept
         within ``critic_clip`` of what it was when the values were told; losses of heads are added.
-
-        Raises:
-            TrainingDivergedError: a loss or gradient that is not finite. The step was not applied.
         """
         items = [item for trajectories, targets in lessons for item in self._items(trajectories, targets or {})]
         losses, norms = [], []
@@ -113,37 +96,6 @@ class Critic:
         metrics = {"critic_loss": float(np.mean(losses)) if losses else 0.0}
         metrics["critic_grad_norm"] = float(np.mean(norms)) if norms else 0.0
         return metrics | self._explained(items)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Heads, weights and optimiser, for checkpoints."""
-        weights = {name: each.cpu().clone() for name, each in self.model.own_weights().items()}
-        optimizer = self.processes.optimizer_state(self.optimizer)
-        return {"heads": dict(self.heads), "weights": weights, "optimizer": optimizer}
-
-    def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
-        """Take up what :meth:`state_dict` told.
-
-        Raises:
-            ConfigError: there is none, or one of other heads or another model.
-        """
-        if state is None:
-            raise ConfigError(
-                f"the checkpoint holds no critic, which credit = {self.config.credit!r} needs: resume it with the "
-                "method that it was trained with, or begin a new run from its model"
-            )
-        # heads of other values can have the same shapes
-        if list(state["heads"].items()) != list(self.heads.items()):
-            raise ConfigError(
-                f"credit = {self.config.credit!r} with task_sampling = {self.config.task_sampling!r} needs a critic "
-                f"with the heads {dict(self.heads)!r}, but the checkpoint's critic is of another model or method, with "
-                f"the heads {state['heads']!r}: resume it with the method that it was trained with, or begin a new run "
-                "from its model"
-            )
-        try:
-            self.model.load_own_weights(state["weights"])
-            self.processes.load_optimizer_state(self.optimizer, state["optimizer"])
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"the checkpoint's critic is of another model or method: {error}") from None
 
     def _row(self, trajectory: Trajectory, t: int) -> TokenRow:
         return TokenRow(trajectory.prompt_ids[t], trajectory.response_ids[t] if self._reads_responses else _ANY)
@@ -186,30 +138,17 @@ class Critic:
     def _step(self, items: Sequence["_Item"]) -> tuple[float, float]:
         """Take one optimiser step; returns its loss and gradient norm."""
         counts = sum((~np.isnan(item.wanted)).sum(axis=0) for item in items)
-        self.optimizer.zero_grad(set_to_none=True)
-        mine, work = 0.0, self.work.mine([item.row for item in items])
-        for done, (batch, numbers, counted) in enumerate(work, 1):
-            with self.processes.synchronise(last=done == len(work)):
-                values = self._forward(batch)
-                wanted, before = (
-                    torch.from_numpy(np.concatenate([getattr(items[n], name) for n in numbers])).to(values)
-                    for name in ("wanted", "before")
-                )
-                shares = torch.tensor(1.0 / np.maximum(counts, 1)).to(values)
-                loss = (value_losses(values, wanted, before, self.config.critic_clip) * shares).sum()
-                self.processes.backward(loss * float(counted))
-            mine += loss.item() if counted else 0.0
-        total = sum(self.processes.gather(mine))
-        limit = self.config.critic_max_grad_norm or math.inf
-        norm = self.processes.clip_grad_norm([p for p in self.model.parameters() if p.requires_grad], limit)
-        if not math.isfinite(total) or not math.isfinite(norm):
-            raise TrainingDivergedError(
-                f"the critic's loss is {total:g} and its gradient norm {norm:g}; its step was not applied. Lower "
-                f"critic_learning_rate (now {self.config.critic_learning_rate:g})",
-                "critic_learning_rate",
+
+        def loss_of(batch: MicroBatch, numbers: list[int]) -> Tensor:
+            values = self._forward(batch)
+            wanted, before = (
+                torch.from_numpy(np.concatenate([getattr(items[n], name) for n in numbers])).to(values)
+                for name in ("wanted", "before")
             )
-        self.optimizer.step()
-        return total, norm
+            shares = torch.tensor(1.0 / np.maximum(counts, 1)).to(values)
+            return (value_losses(values, wanted, before, self.config.critic_clip) * shares).sum()
+
+        return self.step([item.row for item in items], loss_of)
 
     def _explained(self, items: Sequence["_Item"]) -> dict[str, float]:
         """How much of the targets' variance the values explained before this iteration's steps, head by head."""

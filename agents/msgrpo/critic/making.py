@@ -1,4 +1,4 @@
-"""The critic that a run's methods need, if any."""
+"""What a run's methods need beside the policy, if anything: a critic, or a reward model."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,9 +13,12 @@ from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads
 from agents.msgrpo.critic import DEFAULT_HEADS
-from agents.msgrpo.critic.critic import Critic, Lesson
+from agents.msgrpo.critic.beside import Beside, Lesson
+from agents.msgrpo.critic.critic import Critic
+from agents.msgrpo.critic.reward_model import RewardModel
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.scoring.scorer import TokenScorer
 from agents.policy import LanguageAgentPolicy
 
 PromptValues = Callable[[Sequence[EpisodeTask]], Floats]
@@ -39,20 +42,28 @@ def heads_of(method: Any) -> Heads:
     return heads
 
 
-def make_critic(
+def make_beside(
     methods: Methods,
-    model: nn.Module,
+    scorer: TokenScorer,
     config: MSGRPOConfig,
     processes: Processes,
     packing: str,
     autocast: torch.dtype | None,
-) -> Critic | None:
-    """The critic for the heads of the method of credit and of the task sampler; ``None`` if neither needs values.
+) -> Beside | None:
+    """The critic for the heads of the method of credit and of the task sampler, or the method's reward model.
 
     Raises:
-        ConfigError: both have a head of the same name, which would be taught two things; or see :class:`Critic`.
+        ConfigError: both have a head of the same name, which would be taught two things; a reward model and values are
+            needed; or see :class:`Critic`.
     """
     credit, sampler = heads_of(methods.credit), heads_of(methods.sampler)
+    if "reward_model" in methods.credit.needs:
+        if credit or sampler:
+            raise ConfigError(
+                f"credit = {config.credit!r} learns a reward model and task_sampling = {config.task_sampling!r} or it "
+                "a critic: accepted is one model beside the policy, so choose a sampler that needs no values"
+            )
+        return RewardModel(scorer, config, processes, packing=packing)
     if same := credit.keys() & sampler.keys():
         raise ConfigError(
             f"credit = {config.credit!r} and task_sampling = {config.task_sampling!r} both have a value named "
@@ -60,15 +71,17 @@ def make_critic(
         )
     if not credit and not sampler:
         return None
-    return Critic(model, {**credit, **sampler}, config, processes, packing=packing, autocast=autocast)
+    return Critic(scorer.model, {**credit, **sampler}, config, processes, packing=packing, autocast=autocast)
 
 
 def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> list[Lesson]:
-    """What the critic is to learn from an iteration.
+    """What the critic or the reward model is to learn from an iteration.
 
     The method of credit teaches on the trajectories that it was given, whether they are drawn for the policy's update
     or not; a sampler that needs values teaches on all that were played, with ``value_targets(batch)``.
     """
+    if "reward_model" in methods.credit.needs:
+        return [(batch.trajectories, credit.preferences)]
     taught: list[Lesson] = [(batch.trajectories, credit.value_targets)]
     if "values" in methods.sampler.needs:
         taught.append((played.trajectories, methods.sampler.value_targets(played)))  # type: ignore[attr-defined]
@@ -76,14 +89,14 @@ def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> li
 
 
 def first_prompt_values(
-    critic: Critic | None, methods: Methods, policy: LanguageAgentPolicy, model: nn.Module, tokenizer: Any
+    critic: Beside | None, methods: Methods, policy: LanguageAgentPolicy, model: nn.Module, tokenizer: Any
 ) -> PromptValues | None:
     """Values of the first prompts of episodes that weren't played yet, by the sampler's first head.
 
     ``None`` for a sampler that needs no values. Of several players that begin together, the first one's prompt is read.
     """
     heads = heads_of(methods.sampler)
-    if critic is None or not heads:
+    if not isinstance(critic, Critic) or not heads:
         return None
     pool, reader = EnvironmentPool(), TransformersModel(model, tokenizer)
 

@@ -68,21 +68,6 @@ class ValueModel(nn.Module):
         """What :meth:`forward` takes, of a micro-batch."""
         return inputs_of(batch, self.backbone, self.autocast)
 
-    def own_weights(self) -> dict[str, Tensor]:
-        """The weights that aren't shared with the policy, which are those that are trained."""
-        return {name: each.detach() for name, each in self.named_parameters() if each.requires_grad}
-
-    @torch.no_grad()
-    def load_own_weights(self, weights: dict[str, Tensor]) -> None:
-        """Take up :meth:`own_weights`.
-
-        Raises:
-            KeyError, RuntimeError: those of another model.
-        """
-        for name, each in self.named_parameters():
-            if each.requires_grad:
-                each.copy_(weights[name])
-
     def _autocast(self) -> AbstractContextManager[Any]:
         kind = self.heads.weight.device.type
         return nullcontext() if self.autocast is None else torch.autocast(kind, dtype=self.autocast)

@@ -69,7 +69,7 @@ def family(name: str) -> str | None:
     if name not in METHODS.names:
         return None
     needs = METHODS.make(name).needs
-    told = {"values": "temporal difference", "entropies": "information-theoretic"}
+    told = {"values": "temporal difference", "reward_model": "model-based", "entropies": "information-theoretic"}
     return _FAMILIES.get(name) or next((told[need] for need in told if need in needs), "Monte Carlo")
 
 

@@ -43,6 +43,7 @@ NEEDS = {
     "old_logprobs": "the log-probabilities of the policy that played",
     "entropies": "the entropy of every token",
     "values": "a critic",
+    "reward_model": "a reward model that learns beside the policy",
     "rollouts": "fresh rollouts from visited states",
     "segments": "the parts of a response between its tags",
     "reference": "the log-probabilities of a reference model",

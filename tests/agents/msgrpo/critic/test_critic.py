@@ -12,6 +12,7 @@ import torch
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.credit import Trajectory
 from agents.msgrpo.credit.batch import Heads
+from agents.msgrpo.critic.beside import own_weights
 from agents.msgrpo.critic.critic import Critic, value_losses
 from agents.msgrpo.critic.making import heads_of
 from agents.msgrpo.errors import TrainingDivergedError
@@ -182,12 +183,12 @@ def test_explained_variance_is_that_of_the_values_before_the_steps() -> None:
 
 def test_nothing_to_learn_leaves_it_as_it_is() -> None:
     critic = make_critic()
-    before = {name: each.clone() for name, each in critic.model.own_weights().items()}
+    before = {name: each.clone() for name, each in own_weights(critic.model).items()}
     given = critic.complete(episodes())
     nothing = {"state": [np.full(len(each), NAN) for each in given]}
     metrics = critic.learn([(given, nothing), (given, None), ([], None)], np.random.default_rng(0))
     assert metrics["critic_loss"] == metrics["critic_grad_norm"] == 0.0
-    assert all(torch.equal(before[name], each) for name, each in critic.model.own_weights().items())
+    assert all(torch.equal(before[name], each) for name, each in own_weights(critic.model).items())
     assert critic.complete([]) == []
 
 
@@ -215,12 +216,12 @@ def test_a_state_can_be_taken_up_and_another_one_is_refused() -> None:
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_applies_nothing() -> None:
     critic = make_critic()
-    before = {name: each.clone() for name, each in critic.model.own_weights().items()}
+    before = {name: each.clone() for name, each in own_weights(critic.model).items()}
     given = critic.complete(episodes())
     lesson: Any = (given, {"state": [np.full(len(each), np.inf) for each in given]})
     with pytest.raises(TrainingDivergedError, match=r"critic's loss is .* Lower critic_learning_rate \(now 0.001\)"):
         critic.learn([lesson], np.random.default_rng(0))
-    assert all(torch.equal(before[name], each) for name, each in critic.model.own_weights().items())
+    assert all(torch.equal(before[name], each) for name, each in own_weights(critic.model).items())
 
 
 def test_what_can_not_be_used_is_said_in_words() -> None:

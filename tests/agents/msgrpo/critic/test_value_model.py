@@ -7,6 +7,7 @@ import torch
 
 from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.critic.beside import load_own_weights, own_weights
 from agents.msgrpo.critic.model import ValueModel
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.prepare import prepare_model
@@ -72,7 +73,7 @@ def test_trained_weights_are_copied(make_llama: Any) -> None:
     copied = dict(model.backbone.named_parameters())
     for name, each in policy.base_model.named_parameters():
         assert torch.equal(each, copied[name])
-    assert set(model.own_weights()) == {name for name, _ in model.named_parameters()}
+    assert set(own_weights(model)) == {name for name, _ in model.named_parameters()}
 
 
 def test_with_an_adapter_the_base_model_is_shared_and_the_adapter_is_its_own(make_llama: Any) -> None:
@@ -81,7 +82,7 @@ def test_with_an_adapter_the_base_model_is_shared_and_the_adapter_is_its_own(mak
     theirs = {each.data_ptr() for each in policy.parameters()}
     for name, each in model.named_parameters():
         assert (each.data_ptr() in theirs) == ("lora_" not in name and not name.startswith("heads")), name
-    own = model.own_weights()
+    own = own_weights(model)
     assert own
     assert all("lora_" in name or name.startswith("heads") for name in own)
     adapter = [each for each in policy.parameters() if each.requires_grad]
@@ -94,7 +95,7 @@ def test_with_an_adapter_the_base_model_is_shared_and_the_adapter_is_its_own(mak
 
 def test_own_weights_can_be_taken_up_again(make_llama: Any) -> None:
     one, two = with_random_heads(make_llama(11)), ValueModel(make_llama(11, seed=3), ("a", "b"))
-    two.load_own_weights({name: each.clone() for name, each in one.own_weights().items()})
+    load_own_weights(two, {name: each.clone() for name, each in own_weights(one).items()})
     for a, b in zip(one.parameters(), two.parameters(), strict=True):
         assert torch.equal(a, b)
 

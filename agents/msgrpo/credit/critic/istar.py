@@ -1,0 +1,63 @@
+"""iStar: rewards of steps from a reward model that learns beside the policy which episodes were better (2509.19199).
+
+The reward model began as the policy. By how much likelier it takes a response to be than the policy did, that is its
+reward of the step (:mod:`agents.msgrpo.critic.reward_model`): ::
+
+    r_it = beta q_it / max |beta q|
+    A_it = (R_i - mean_j R_j) + w (r_it - mean_js r_js)
+
+where the means are over the group's other episodes, and over its other steps. This is the authors' public code with
+their scripts' leave-one-out baselines: w 1, beta 0.05, rewards divided by the batch's largest, and told before the
+reward model's step of the iteration. Of two episodes of a group the one with the higher return is the better one.
+
+Our reading: the baseline of a step is the mean of all other steps of the group, as in the paper; the public code takes
+the first step of each episode. A batch whose ratios differ by less than two ways of scoring the same text do is not
+magnified to rewards of size 1: in the first iteration the reward model is the policy, and all of them are of that size.
+"""
+
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from agents.msgrpo.credit.arithmetic import compared, same, within_groups, within_steps
+from agents.msgrpo.credit.batch import Batch, Credit, Preferences
+from agents.msgrpo.credit.compared import ByReturn
+from agents.msgrpo.plugins import configured
+
+NOISE = 1e-2  # nats a response, between sampler and learner; a reward model that has learnt anything is further off
+
+_others = partial(compared, baseline="others")
+
+
+@configured
+class IStar(ByReturn):
+    """The episode's return less that of its group's others, plus the same of rewards that a reward model has learnt."""
+
+    step_weight: float = Field(1.0, ge=0)
+    """w, the weight of the steps' rewards; 0 leaves the episode's return alone."""
+    beta: float = Field(0.05, gt=0)
+    """What a log-ratio is multiplied by to be a reward, in the loss of the reward model."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"old_logprobs", "reward_model"})
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        returns = batch.returns(self.discount)
+        ratios = [each.log_ratios() for each in batch.trajectories]
+        largest = max(float(np.abs(np.concatenate(ratios)).max()), NOISE)
+        steps = within_steps(batch, "group", [ratio / largest for ratio in ratios], _others)
+        whole = within_groups(batch, returns, _others)
+        pairs = [
+            (i, j)
+            for places in batch.groups.values()
+            for i in places
+            for j in places
+            if returns[i] > returns[j] and not same(returns[i : i + 1], returns[j])[0]
+        ]
+        advantages = [e + self.step_weight * s for e, s in zip(whole, steps, strict=True)]
+        return Credit.of(
+            advantages,
+            metrics={"reward_log_ratio": largest, "preferences": float(len(pairs))},
+            preferences=Preferences(pairs, self.beta),
+        )

@@ -1,0 +1,131 @@
+"""The reward model by itself and in a training: its loss and gradient against plain ones, and what it learns."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.credit import Trajectory
+from agents.msgrpo.credit.batch import Preferences
+from agents.msgrpo.critic.reward_model import RewardModel, preference_loss
+from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.scoring.scorer import TokenScorer
+from tests.agents.msgrpo.critic.test_critic import V, episodes
+from tests.agents.msgrpo.critic.test_training_with_a_critic import SHORT
+from tests.agents.msgrpo.test_trainer import untimed
+from tests.tiny_models import tiny_gpt2
+
+CONFIG = MSGRPOConfig(critic_learning_rate=3e-3, critic_max_grad_norm=0.0)
+BETTER = Preferences([(0, 1), (0, 2), (2, 1)], 0.5)
+
+
+def make_model(config: MSGRPOConfig = CONFIG) -> RewardModel:
+    scorer = TokenScorer(tiny_gpt2(V, seed=0).double(), temperature=1.0, chunk=64, autocast=None)
+    return RewardModel(scorer, config, Processes(), packing="rows")
+
+
+def sampled(model: RewardModel) -> list[Trajectory]:
+    """Episodes whose old log-probabilities are the model's own, a little changed."""
+    told = model.complete(episodes())
+    rng = np.random.default_rng(0)
+    return [
+        replace(each, old_logprobs=tuple(logprobs + rng.normal(size=len(logprobs)) for logprobs in own))
+        for each in told
+        for own in [each.reward_logprobs or ()]
+    ]
+
+
+def plain_logprob(model: RewardModel, prompt: Sequence[int], response: Sequence[int]) -> torch.Tensor:
+    logits = model.model.causal_lm(input_ids=torch.tensor([[*prompt, *response]])).logits[0]
+    scores = torch.log_softmax(logits[len(prompt) - 1 : -1], -1)
+    return scores.gather(1, torch.tensor(response)[:, None]).sum()
+
+
+def plain_loss(model: RewardModel, given: Sequence[Trajectory]) -> torch.Tensor:
+    values = []
+    for each in given:
+        assert each.old_logprobs is not None
+        ratios = [
+            plain_logprob(model, prompt, response) - old.sum()
+            for prompt, response, old in zip(each.prompt_ids, each.response_ids, each.old_logprobs, strict=True)
+        ]
+        values.append(BETTER.beta * torch.stack(ratios).mean())
+    losses = [-torch.nn.functional.logsigmoid(values[i] - values[j]) for i, j in BETTER.pairs]
+    return torch.stack(losses).mean()
+
+
+def test_it_begins_as_the_policy_and_follows_the_gradient_of_the_loss_of_pairs() -> None:
+    model = make_model()
+    given = sampled(model)
+    for each in given:
+        assert each.reward_logprobs is not None
+        for prompt, response, told in zip(each.prompt_ids, each.response_ids, each.reward_logprobs, strict=True):
+            assert told.sum() == pytest.approx(plain_logprob(model, prompt, response).item(), abs=1e-10)
+    wanted = plain_loss(model, given)
+    gradients = torch.autograd.grad(wanted, list(model.model.parameters()))
+    metrics = model.learn([(given, BETTER)], np.random.default_rng(0))
+    assert metrics["critic_loss"] == pytest.approx(wanted.item(), abs=1e-10)
+    for parameter, gradient in zip(model.model.parameters(), gradients, strict=True):
+        assert parameter.grad is not None
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-8, atol=1e-10)
+
+
+def test_it_learns_which_episodes_are_better() -> None:
+    model = make_model(replace(CONFIG, critic_passes=3))
+    given = sampled(model)
+    for _ in range(20):
+        given = model.complete(given)
+        told = model.learn([(given, BETTER)], np.random.default_rng(0))
+    assert told["preferences_right"] == 1
+    assert told["critic_loss"] < 0.1
+    values = [each.log_ratios().mean() for each in model.complete(given)]
+    assert values[0] > values[2] > values[1]
+
+
+@pytest.mark.parametrize("nothing", [None, Preferences([], 0.5)])
+def test_without_pairs_it_stays_as_it_is(nothing: Preferences | None) -> None:
+    model = make_model()
+    before = model.state_dict()["weights"]
+    assert model.learn([(sampled(model), nothing)], np.random.default_rng(0)) == {
+        "critic_loss": 0.0,
+        "critic_grad_norm": 0.0,
+    }
+    assert all(torch.equal(before[name], each) for name, each in model.state_dict()["weights"].items())
+
+
+def test_the_derivatives_of_the_loss_are_its_slopes() -> None:
+    values = np.array([0.3, -1.2, 2.0])
+    _, pulls = preference_loss(values, BETTER)
+    for place in range(3):
+        up, down = values.copy(), values.copy()
+        up[place] += 1e-6
+        down[place] -= 1e-6
+        slope = (preference_loss(up, BETTER)[0] - preference_loss(down, BETTER)[0]) / 2e-6
+        assert pulls[place] == pytest.approx(slope, abs=1e-8)
+
+
+@pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
+    config = replace(SHORT, credit="istar", iterations=3, lora_rank=lora, critic_learning_rate=1e-2)
+    whole = make_trainer(config)
+    history = whole.train()
+    assert history[0]["reward_log_ratio"] == 0.01  # it is the policy, up to noise, and noise isn't magnified
+    assert any(h["reward_log_ratio"] > 0.01 for h in history[1:])
+    assert any(h["preferences"] > 0 and h["critic_loss"] > 0 for h in history)
+    part = make_trainer(replace(config, iterations=1, out=str(tmp_path / "part")))
+    part.train()
+    resumed = make_trainer(replace(config, out=str(tmp_path / "part")))
+    resumed.resume(tmp_path / "part")
+    assert [untimed(one) for one in resumed.train()] == [untimed(one) for one in history]
+    with pytest.raises(ConfigError, match=r"credit = 'ppo_turn' .* with the heads {'reward': 'response'}"):
+        make_trainer(replace(config, credit="ppo_turn")).resume(tmp_path / "part")
+
+
+def test_it_is_the_only_model_beside_the_policy(make_trainer: Any) -> None:
+    with pytest.raises(ConfigError, match="credit = 'istar' learns a reward model and task_sampling = 'pcl'"):
+        make_trainer(replace(SHORT, credit="istar", task_sampling="pcl"))
