@@ -63,6 +63,7 @@ def test_a_link_is_no_file_of_an_entry(proposal: Path) -> None:
     assert "leaderboards/mine/episodes.jsonl: isn't a file" in told
 
 
+@pytest.mark.slow
 def test_a_changed_claim_is_named(proposal: Path) -> None:
     manifest = proposal / "leaderboards/random/manifest.json"
     claims = json.loads(manifest.read_text())

@@ -40,6 +40,7 @@ def test_the_readme_has_what_it_promises() -> None:
     assert len(COMMANDS) >= 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 MEMORY = 3 * 2**30  # of addresses, with all that is imported
 
 
+@pytest.mark.slow
 def test_every_whole_number_of_every_game():
     done = subprocess.run(
         [sys.executable, "-m", "tests.textgames.absurd_sizes"],

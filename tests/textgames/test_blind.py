@@ -125,6 +125,7 @@ def found_in(name: str) -> BlindPlay:
     return search(ALONE[name].game(), ALONE[name].horizon)
 
 
+@pytest.mark.slow
 def test_the_search_finds_the_best_and_a_mixture() -> None:
     found, lake = search(Corridor(), 30), found_in("frozen-lake")
     assert (found.text, found.exact, found.standard_error) == ("always right", True, 0.0)
@@ -142,6 +143,7 @@ def _binomial(n: int, k: int) -> int:
     return 1 if k == 0 else _binomial(n, k - 1) * (n - k + 1) // k
 
 
+@pytest.mark.slow
 def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same game where its values can't be computed: chosen and reported by playing."""
     lake = found_in("frozen-lake")

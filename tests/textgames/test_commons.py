@@ -399,6 +399,7 @@ def test_wrong_settings_are_named(make, message):
         make()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env_id", "settings"),
     [

@@ -110,6 +110,7 @@ def test_the_planner_forecasts_and_greedy_follows_the_leader() -> None:
     assert player.plan(hit).action == "highway"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "episodes"),
     [

@@ -172,6 +172,7 @@ def games(draw: st.DrawFn) -> Snake:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(game=games(), seed=st.integers(0, 2**32))
 def test_every_round_is_one_of_the_reference(game: Snake, seed: int) -> None:

@@ -80,6 +80,7 @@ def test_a_fickle_passenger_changes_its_mind_as_gymnasiums_does() -> None:
         assert abs(counts[after.destination] / episodes - chance) < 5 * (chance * (1 - chance) / episodes) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("horizon", "optimal", "uniform"),
     [(20, 7.93, -78.7835), pytest.param(200, 7.93, -771.0910, marks=pytest.mark.slow)],

@@ -43,6 +43,7 @@ def test_half_precision_takes_half_the_room_and_changes_next_to_nothing(trained:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_lower_rank_keeps_as_much_as_a_matrix_of_that_rank_can(trained: Path, tmp_path: Path) -> None:
     made = [shrink(trained, tmp_path / str(rank), rank=rank, dtype="float32") for rank in (1, 3, 5)]
     errors = [one.error for one in made]

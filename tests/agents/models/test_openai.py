@@ -346,6 +346,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 @settings(max_examples=75, deadline=None)
 def test_any_json_is_a_completion_or_refused_and_its_text_can_be_written(value):

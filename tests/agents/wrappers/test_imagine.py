@@ -42,6 +42,7 @@ def drowned(policy: Policy) -> float:
     return float(np.mean([episode.terminated and not all(episode.successes.values()) for episode in played]))
 
 
+@pytest.mark.slow
 def test_a_true_world_model_keeps_a_player_out_of_the_holes_and_a_false_one_does_not() -> None:
     alone = drowned(load_agent("random"))
     assert alone > 0.4

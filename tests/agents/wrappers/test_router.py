@@ -46,6 +46,7 @@ def test_the_rule_that_knows_beats_the_mixture_at_its_share() -> None:
     assert mean_return(mixed) < 0.9
 
 
+@pytest.mark.slow
 def test_a_player_that_agrees_by_chance_alone_is_no_better_than_a_mixture() -> None:
     random, planner = load_agent("random"), load_agent("planner")
     routed = episodes(RouterPolicy(random, planner, proposals=2, least=1.0), 240)

@@ -167,6 +167,7 @@ def test_a_twin_is_searched_by_the_state_of_its_game() -> None:
     assert returns(SearchPolicy(random, rank_by="rollouts"), "frozen-lake-twin-1", 20).mean() >= 0.2
 
 
+@pytest.mark.slow
 def test_a_run_says_who_searched_with_whom(tmp_path: Any) -> None:
     run = {"agents": {"ours": "search(tiny)", "tiny": "tiny"}, "scenarios": ["frozen-lake"], "episodes": 2}
     results = benchmark.evaluate(**run, out=tmp_path / "run", quiet=True, agent_options={"ours": {"proposals": 2}})

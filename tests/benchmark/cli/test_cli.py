@@ -259,6 +259,7 @@ def test_a_closed_pipe_is_no_error(small_run):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -287,6 +288,7 @@ def test_doctor_names_what_is_missing_and_the_command_for_it(textbench):
     assert "one question to planner" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 @pytest.mark.parametrize(
     "command",

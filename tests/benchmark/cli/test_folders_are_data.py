@@ -98,6 +98,7 @@ def test_other_ways_to_name_a_module(textbench, small_run, strange, env_id):
     assert "--import" in done.err
 
 
+@pytest.mark.slow
 def test_the_user_may_name_the_module(textbench, small_run, strange):
     strange(env_id="evilmod:X-v0")
     done = textbench("leaderboard", small_run, "--import", "evilmod", "--quiet")

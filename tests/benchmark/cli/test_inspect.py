@@ -58,6 +58,7 @@ def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: p
     assert "Traceback" not in error
 
 
+@pytest.mark.slow
 def test_rules_are_compared_with_the_game(capsys: pytest.CaptureFixture[str]) -> None:
     agent = "rules:examples/programs/frozen_lake_rules.py"
     assert main(["inspect", agent, "--samples", "1"]) == 0

@@ -123,6 +123,7 @@ def entry(tmp_path_factory: pytest.TempPathFactory, reference_cache: Path, regis
     return folder / "entries" / NAME
 
 
+@pytest.mark.slow
 def test_a_true_entry_is_accepted(entry: Path) -> None:
     assert is_shipped(NAME)
     assert is_larger(NAME)

@@ -58,6 +58,7 @@ def change_manifest(folder, change):
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiny", "planner", "random"])
 def test_true_entries_are_accepted(entries, name):
     assert check_entry(entries / name).problems == []

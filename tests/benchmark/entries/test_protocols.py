@@ -26,6 +26,7 @@ def submitted(textbench, *options):
     return Path("entries/hesitant")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -32,6 +32,7 @@ def task_of(agent: str, trained: str, out: Path, said: list[str], **budget: floa
     return ImprovementTask({"spec": agent}, ("frozen-lake",), meter, 0, out, said.append, quiet=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "trained", "made"), [("tiny-lake", "tiny", "tiny-lake"), ("tiny", "tiny-lake", f"hf:{learning.MODEL}")]
 )
@@ -74,6 +75,7 @@ def test_who_wins_such_meetings_is_the_better_one(tmp_path, said):
     assert not task.is_better(before, after)
 
 
+@pytest.mark.slow
 def test_a_spent_budget_is_mended_by_a_larger_one_in_the_same_folder(textbench):
     offline = ("improve", "offline", "--agent", "tiny", "--scenario", "frozen-lake", "--out", "o", "--eval-episodes", 1)
     small = ("--set", "method=context", "--set", "episodes=6", "--set", "attempts=1")

@@ -54,6 +54,7 @@ def tried() -> list[dict[str, Any]]:
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [pytest.param("good", marks=SLOW), "learning"])
 @pytest.mark.parametrize("method", [pytest.param("program", marks=SLOW), "code-model"])
 def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(
@@ -75,6 +76,7 @@ def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(
     assert played.code == 0, played.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "model"),
     [

@@ -33,6 +33,7 @@ def about():
     return json.loads(Path("better/improvement.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [pytest.param(GEPA, marks=pytest.mark.slow), LIBRARY], ids=["gepa", "library"])
 def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(
     improve, textbench, method, heeding_url, monkeypatch
@@ -94,6 +95,7 @@ def test_a_spent_budget_ends_it_with_the_best_so_far(improve, method):
     assert "was made with budget, calls = 100000, now it is 200000" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "most"), [("calls", 130), ("tokens", 60_000)])
 def test_no_more_is_in_flight_than_the_budget_reaches_for(improve, unit, most):
     done = improve(LIBRARY, "openai:wise", f"--budget-{unit}", most, "--set", "seeds=50")

@@ -54,6 +54,7 @@ def test_a_missing_package_is_said(textbench, monkeypatch, agent, package):
     assert textbench("run", "--agent", agent, *LAKE).err == dry.err
 
 
+@pytest.mark.slow
 def test_a_run_that_grows_is_estimated_by_what_each_agent_is_asked_with(textbench, monkeypatch):
     """Its own prompts, its history and its reasoning count as they do where the episodes are planned."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -80,6 +81,7 @@ def test_what_is_only_known_later_is_not_refused(textbench, workplace, monkeypat
     assert textbench("run", "--agent", "openai:m", *SERVER, *legal, *LAKE, "--dry-run").code == 0
 
 
+@pytest.mark.slow
 def test_a_limit_that_isnt_enough_is_not_called_enough(textbench):
     arguments = ("run", "--agent", "random", "--scenario", "bandit", "--dry-run", "--until")
     few = textbench(*arguments, "0.05", "--episodes", 4).out
@@ -90,6 +92,7 @@ def test_a_limit_that_isnt_enough_is_not_called_enough(textbench):
     assert "episodes, for every score to be known to 2; nothing was played" in " ".join(enough.split())
 
 
+@pytest.mark.slow
 def test_a_model_is_estimated_by_the_prompts_that_it_was_trained_with(textbench, monkeypatch):
     """The embedded models know nothing of the moves left, which others are told."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")

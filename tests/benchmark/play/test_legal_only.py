@@ -94,6 +94,7 @@ def test_suites_leave_out_what_lists_no_actions(textbench):
     assert not played & {"guess-number", "mastermind", "word-guess"}
 
 
+@pytest.mark.slow
 def test_from_python():
     results = evaluate("tiny", scenarios="frozen-lake", episodes=2, legal_only=True, quiet=True)
     assert [row["protocol"] for row in results.leaderboard().scores] == ["legal-only"]

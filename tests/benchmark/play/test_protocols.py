@@ -65,6 +65,7 @@ def test_every_protocol_from_the_command_to_the_replay(textbench, protocol):
     assert {row["agent"]: row["invalid_rate"] for row in document["overall"]} == shares
 
 
+@pytest.mark.slow
 def test_what_each_protocol_pays_a_player_who_says_nothing(textbench):
     means = {}
     for protocol in PROTOCOLS:
@@ -89,6 +90,7 @@ def test_random_is_what_a_plain_run_and_evaluate_play(textbench):
         evaluate(Mute(), scenarios="frozen-lake", episodes=2, protocol="forfit", quiet=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -107,6 +109,7 @@ def test_a_mute_player_is_the_random_player(name):
     assert abs(rows["mute"]["value"] - rows["random"]["value"]) < 1.6 * max(half.values())
 
 
+@pytest.mark.slow
 def test_its_moves_are_drawn_from_the_episodes_own_stream(textbench):
     """Every legal action equally often, and the same ones again in another run, whatever else is in the batch."""
     drawn = Counter()
@@ -276,6 +279,7 @@ def test_boards_never_rank_protocols_together(textbench, several):
         assert row["games"] == 10  # of its own protocol
 
 
+@pytest.mark.slow
 def test_agents_of_different_protocols_are_not_compared(textbench, several):
     done = textbench("compare", "random", "default", "--json")
     pairs = {(row["a"], row["b"]) for row in json.loads(done.out)["comparisons"]}
@@ -297,6 +301,7 @@ def test_runs_of_different_protocols_are_not_merged(textbench, several):
     assert len(list(played_again("merged"))) == 2 * 5 * 2 + 10
 
 
+@pytest.mark.slow
 def test_boards_say_what_was_played(textbench, several):
     one = textbench("leaderboard", "retry", "--stats").out
     assert "is given again, up to 2 times, and then loses the episode" in one

@@ -251,6 +251,7 @@ def test_a_provider_error_is_neither_won_nor_lost(textbench, monkeypatch):
     assert counted("r") == counted("fresh")
 
 
+@pytest.mark.slow
 def test_an_agent_whose_provider_is_dead_stops_alone(textbench):
     agents = (*agent("Dead"), "--agent", "random", "--agent", "greedy")
     options = ("--scenario", "snake-duel", "--episodes", 30, "--max-concurrency", 4, "--out", "r")

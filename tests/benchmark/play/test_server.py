@@ -80,6 +80,7 @@ def test_secrets_in_an_old_run_are_not_shown(textbench, monkeypatch):
         assert (done.code, KEY in done.out + done.err, "[redacted]" in done.out) == (0, False, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limit",
     [

@@ -22,6 +22,7 @@ def without_torch(workplace, *arguments):
     return subprocess.run(command, capture_output=True, text=True, cwd=workplace, timeout=60)
 
 
+@pytest.mark.slow
 def test_a_run_plays_who_needs_no_torch(workplace):
     done = without_torch(workplace, "run", "--scenario", "frozen-lake", "--episodes", "2", "--out", "r")
     assert done.returncode == 0, done.stderr

@@ -102,6 +102,7 @@ def test_a_game_that_has_changed_is_noticed():
     assert replay_if_unchanged({**record, "steps": record["steps"] * 2}, SCENARIOS["frozen-lake"]) is None
 
 
+@pytest.mark.slow
 def test_a_twin_that_is_told_in_other_words_by_now_is_refused_with_a_sentence(textbench, tmp_path):
     play = ("run", "--agent", "random", "--scenario", "nim", "--twins", 1, "--episodes", 3, "--quiet")
     assert textbench(*play, "--out", "then").code == 0

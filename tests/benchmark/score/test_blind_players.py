@@ -51,6 +51,7 @@ def above_twice(scenario, episodes):
 
 
 # tests/textgames/test_honest_zero.py shows it of all scenarios; here it is the benchmark that says so
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["frozen-lake", "prisoners-dilemma-tft"])
 def test_who_doesnt_read_is_not_above_0(scenario, workplace):
     rows, above = above_twice(scenario, 30)
@@ -59,6 +60,7 @@ def test_who_doesnt_read_is_not_above_0(scenario, workplace):
     assert value == pytest.approx(0.0) if low is None else low <= 0 <= high  # one constant return is worth itself
 
 
+@pytest.mark.slow
 def test_a_mute_player_is_the_random_one(workplace):
     """It scored 0.99 on cliff walking, when the first action was executed for it."""
     rows = scored("cliff-walking", [Says("mute", ""), "random", "planner"], 30)

@@ -39,6 +39,7 @@ def kept(folder: Path) -> list[Path]:
     return sorted((folder.parent / "cache").glob("losses-*.json"))
 
 
+@pytest.mark.slow
 def test_it_is_worked_out_once_and_kept(played: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = lost(played)
     assert set(first["planner"]) == {0.0} != set(first["random"])

@@ -169,6 +169,7 @@ def test_a_rating_says_whether_one_agents_gain_is_the_others_loss(textbench, sha
     assert all(row["opposed"] for row in rating_rows(read_columns(["zero"])))
 
 
+@pytest.mark.slow
 def test_games_of_two_runs_whose_agents_have_the_same_names_all_count(textbench):
     """The names are those of a run; on a board that shows both they are two agents."""
     for folder, first in (("one", "random"), ("two", "greedy")):
@@ -182,6 +183,7 @@ def test_games_of_two_runs_whose_agents_have_the_same_names_all_count(textbench)
         assert len(games) == 4
 
 
+@pytest.mark.slow
 def test_agents_are_ranked_among_those_of_their_own_run(textbench):
     """What the same player gets says how strong its table was."""
     for folder, other in (("strong", "planner"), ("weak", "random")):

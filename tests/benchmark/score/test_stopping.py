@@ -116,6 +116,7 @@ def skewed_runs(numbers, confidence, runs=4000, width=0.2):
     return covered.mean()
 
 
+@pytest.mark.slow
 def test_looking_after_every_batch_covers_too_little():
     """Why a plain interval must not be looked at after every batch: skewed returns (exponential), until +-0.2.
 

@@ -97,6 +97,7 @@ def test_a_game_without_a_scale_shows_returns_and_no_sentence_on_scores(textbenc
     assert "doesn't read" not in note
 
 
+@pytest.mark.slow
 def test_games_without_a_scale_beside_others_have_columns_of_returns_and_are_said_to_be_in_no_score(
     textbench, monkeypatch
 ):
@@ -120,6 +121,7 @@ def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
     assert "Means of 19 to 20 of 20 planned episodes of frozen-lake" in " ".join(lines)
 
 
+@pytest.mark.slow
 def test_who_was_asked_in_another_way_than_it_seems_is_said_without_being_asked():
     """Parameters that a server refused, and answers without a word: summed over the scenarios, within a dozen lines."""
     results = board({name: {f"model {number}": [1.0] * 9 for number in range(20)} for name in PAPER})

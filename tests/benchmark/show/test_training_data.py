@@ -235,6 +235,7 @@ def test_trl_trains_on_it(textbench, small_run, what, form):
     assert not torch.equal(before, torch.cat([weight.detach().ravel() for weight in made.model.parameters()]))
 
 
+@pytest.mark.slow
 def test_prompts_are_asked_without_the_prefix_of_responses_which_are_whole(textbench):
     """The tiny model begins with <think> itself, so that going on from it changes nothing."""
     texts = prompt_path("without-clock").read_text() + '\n[prefix]\nthink = "<think>"\n'
@@ -258,6 +259,7 @@ def test_prompts_are_asked_without_the_prefix_of_responses_which_are_whole(textb
     assert textbench("replay", "with", "--plain").code == 0
 
 
+@pytest.mark.slow
 def test_whose_prompts_records_do_not_hold_is_left_out_and_that_is_said(textbench):
     """Advice isn't on record, and without it an answer to it would be one to another question."""
     named = ("a=advised(tiny, planner)", "s=search(tiny)", "r=router(tiny, tiny-lake)")

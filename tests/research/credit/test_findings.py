@@ -177,6 +177,7 @@ def test_p_values_of_a_model_that_reasons_are_students(findings: Findings) -> No
     assert apart["frozen-lake", 2] == pytest.approx((value, ttest_1samp(values, 0.0).pvalue))
 
 
+@pytest.mark.slow
 def test_the_published_report_is_what_its_measurements_give_today() -> None:
     """``python -m research.credit.stored docs/credit/report.json`` brings it up to date."""
     report = json.loads(Path("docs/credit/report.json").read_text(encoding="utf-8"))

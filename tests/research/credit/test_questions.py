@@ -101,6 +101,7 @@ def test_truncated_weights_are_the_trainers() -> None:
         np.testing.assert_allclose(each[0], ratio.numpy())
 
 
+@pytest.mark.slow
 def test_lag_0_is_on_policy_and_drift_makes_the_cosine_fall() -> None:
     policy, far = direct_policy(), direct_policy()
     with torch.no_grad():

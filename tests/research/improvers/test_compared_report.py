@@ -69,6 +69,7 @@ def test_the_data_has_every_run_and_what_is_missing(tmp_path: Path) -> None:
     assert "This comparison is not complete" in report_markdown(again, {})
 
 
+@pytest.mark.slow
 def test_the_curve_of_equal_results_is_equal(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     findings = found(tmp_path, {})

@@ -49,6 +49,7 @@ def pool(processes: int = 1, threads: int | None = 1) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, context, begin, (*shared, processes, threads))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("threads", "user", "processes", "wanted"),
     [

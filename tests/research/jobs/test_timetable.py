@@ -30,6 +30,7 @@ def test_more_work_takes_longer(tmp_path: Path) -> None:
     assert longer == pytest.approx(2 * typical[job.name], rel=0.05)
 
 
+@pytest.mark.slow
 def test_processes_share_the_work_but_needs_wait(tmp_path: Path) -> None:
     one, two, many = (timetable(tmp_path, processes).seconds_left() for processes in (1, 2, 1000))
     typical = timetable(tmp_path).typical

@@ -81,6 +81,7 @@ pieces = st.sampled_from([*tags, "up", "Down", "left ", "\n", "upset", "<", "act
 texts = st.one_of(st.text(max_size=200), st.lists(st.one_of(pieces, st.text(max_size=3)), max_size=12).map("".join))
 
 
+@pytest.mark.slow
 @given(texts)
 @settings(max_examples=400, deadline=None)
 def test_never_raises_and_never_invents_a_move(text: str) -> None:

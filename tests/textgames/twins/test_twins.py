@@ -288,6 +288,7 @@ def test_the_draw_depends_on_the_vocabulary_too() -> None:
     assert layouts["frozen-lake"] != layouts["nim"]
 
 
+@pytest.mark.slow
 def test_a_training_takes_twins_by_their_names() -> None:
     from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
 

@@ -35,6 +35,7 @@ def test_recipes_are_found_by_name_and_by_the_path_that_documents_have(
     assert MSGRPOConfig.from_toml("tiny-frozen-lake").out == "mine"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [pytest.param("agents.msgrpo", marks=pytest.mark.slow), "textbench train"])
 def test_an_unknown_name_is_corrected(command: str, tmp_path: Path) -> None:
     words = ["-m", "agents.msgrpo"] if command == "agents.msgrpo" else ["-m", "benchmark.cli", "train"]

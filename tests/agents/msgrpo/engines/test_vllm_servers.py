@@ -168,6 +168,7 @@ def test_rollouts_of_servers_go_on_while_the_learner_learns(make_trainer: Any, s
     assert all("importance_mean" in metrics for metrics in history if not metrics["skipped"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale_out", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_servers_are_told_the_legal_answers_and_the_learner_finds_the_same_sets(
     make_llama: Any, prompt_file: str, scale_out: bool

@@ -40,6 +40,7 @@ GOOD = {
 # ---------------------------------------------------------------- real runs
 
 
+@pytest.mark.slow
 def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_written(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

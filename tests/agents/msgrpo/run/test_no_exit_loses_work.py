@@ -153,6 +153,7 @@ def break_at(trainer: MSGRPOTrainer, iteration: int, error: Exception, *, step: 
     trainer.rollout = failing_rollout  # type: ignore[method-assign]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "credit"),  # riskpo remembers, from one iteration to the next
     [
@@ -246,6 +247,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "size",
     [

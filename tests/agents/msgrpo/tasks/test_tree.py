@@ -77,6 +77,7 @@ def test_random_branches_keep_the_step_that_was_drawn_and_are_dealt_to_the_trees
                 assert each.nodes[0] == (each.tree, 0)  # at least the first step is the chain's
 
 
+@pytest.mark.slow
 def test_random_branches_begin_after_all_steps_alike() -> None:
     """A chain of twelve steps has eleven that are not its last; 7 of them are drawn without repetition."""
     counts = np.zeros(13)

@@ -66,6 +66,7 @@ def test_what_is_held_out_are_other_layouts_whatever_the_teachers() -> None:
     assert not learnt & held_out
 
 
+@pytest.mark.slow
 def test_teachers_and_scenarios_have_equal_parts() -> None:
     decisions = demonstrate(["frozen-lake", "snake"], ["random", "planner"], 41, DIRECT)
     assert len(decisions) == 41

@@ -27,6 +27,7 @@ DECISIONS = [TaughtDecision(asked(light), light) for light in LIGHTS * 8]
 CHOICES = [TaughtDecision(asked(light), answer) for light in LIGHTS for answer in ("red", "green")]
 
 
+@pytest.mark.slow
 def test_it_learns_the_responses_and_the_loss_on_decisions_that_it_never_saw_says_so(
     tokenizer: Any, make_llama: Callable[..., Any]
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_weight_multiplies_a_decisions_loss_and_nothing_is_learnt_with_none(
     assert all(torch.equal(value, before[name]) for name, value in made.model.state_dict().items())
 
 
+@pytest.mark.slow
 def test_a_mixture_is_learnt_at_each_prompt_and_no_step_parts_its_answers(
     tokenizer: Any, make_llama: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ def costs_of(folder):
     ]
 
 
+@pytest.mark.slow
 def test_what_an_unfinished_episode_has_cost_counts_in_the_next_process(textbench):
     with OpenAIServer() as server:
         options = ("--base-url", server.base_url, "--episodes", 20, *LAKE, *PRICED)

@@ -67,6 +67,7 @@ def test_who_loses_nothing_has_no_row_and_greedy_loses_where_it_errs(folder: Pat
     assert rows["random", "taxi"]["episodes"] == EPISODES
 
 
+@pytest.mark.slow
 def test_every_share_is_that_of_a_count_by_hand(folder: Path) -> None:
     scenario = SCENARIOS["frozen-lake-slippery"]._replace(protocol="random")
     yardstick = find_yardstick(scenario.game())

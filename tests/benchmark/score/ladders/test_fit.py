@@ -37,6 +37,7 @@ def errors(found: list[Found], theta: float) -> np.ndarray:
     return np.array([one.level for one in found]) - theta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("theta", "spread"), [(5.3, 1.0), pytest.param(2.4, 0.6, marks=pytest.mark.slow)])
 def test_the_staircase_is_unbiased_and_its_interval_holds_the_level(theta: float, spread: float) -> None:
     rng = np.random.default_rng(3)

@@ -77,6 +77,7 @@ def test_everybody_is_where_they_belong(results: benchmark.Results) -> None:
     assert slipping["level"]["low"] < slipping["level"]["value"] < slipping["level"]["high"]
 
 
+@pytest.mark.slow
 def test_episodes_are_put_where_they_tell_most(results: benchmark.Results) -> None:
     rungs = rows_of(results, "frozen-lake")["planner"]["rungs"]
     assert rungs[-1]["episodes"] > 10  # nobody learns anything of it at the easy ones

@@ -78,6 +78,7 @@ def gaps_of(results: benchmark.Results) -> dict[str, dict[str, Any]]:
     return {row["agent"]: dict(row) for row in rows}
 
 
+@pytest.mark.slow
 def test_who_has_memorised_is_exposed_and_who_works_it_out_is_not(results: benchmark.Results) -> None:
     gaps = gaps_of(results)
     memoriser, planner, random = (gaps[name] for name in ("memoriser", "planner", "random"))

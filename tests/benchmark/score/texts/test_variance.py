@@ -117,6 +117,7 @@ def test_a_second_run_tells_starts_from_sampling(runs: list[Path]) -> None:
     assert "variance" not in read_results(runs[0], runs[1]).document(max_episodes=0)  # equal samples say nothing
 
 
+@pytest.mark.slow
 def test_the_shares_of_the_parts_are_of_all_of_them(runs: list[Path]) -> None:
     (table,) = text_tables({"variance": read_results(runs[0], runs[2]).document(max_episodes=0)["variance"]})
     shown = [column for column in table.columns if column.key in ("starts", "chance", "sampling")]

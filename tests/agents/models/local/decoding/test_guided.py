@@ -60,6 +60,7 @@ def test_the_draw_is_that_of_the_softmax_over_what_is_allowed(temperature: float
     assert logprobs[0] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "tokens", "games"),
     [
@@ -85,6 +86,7 @@ def test_an_untrained_model_gives_no_invalid_answer_in_any_game(
                 assert allowed is None or (token in allowed.ids) != allowed.others
 
 
+@pytest.mark.slow
 def test_what_a_row_says_depends_on_nothing_else_in_the_batch(player: Any) -> None:
     policy = player("think", 60)
     requests = [TurnRequest(f"at {k}", "rules", ("up", "down")[: 1 + k % 2], seed=(k,)) for k in range(6)]

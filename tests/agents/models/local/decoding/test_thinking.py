@@ -144,6 +144,7 @@ def test_without_reasoning_a_thinking_model_stops_as_any_other() -> None:
     )
 
 
+@pytest.mark.slow
 def test_reasoning_that_the_template_opens() -> None:
     completion = answered(ALWAYS, THOUGHT.removeprefix("<think>\n"))
     assert completion.response == "<action>up</action>"
