@@ -47,7 +47,9 @@ class EMPG(Composed):
         advantages: list[StepCredit] = [
             each - level if isinstance(each, np.ndarray) else [tokens - level for tokens in each] for each in modulated
         ]
-        return Credit.of(advantages, value_targets=base.value_targets, metrics=base.metrics)
+        return base._replace(
+            advantages=advantages, draw_weight=Credit.of(advantages).draw_weight
+        )  # what it learns by stays
 
 
 def _modulated(advantages: StepCredit, factors: Floats, bonus: Floats) -> StepCredit:

@@ -9,6 +9,7 @@ import pytest
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import METHODS, Batch, Credit, Floats
+from agents.msgrpo.credit.batch import Preferences
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 RNG = np.random.default_rng(0)
@@ -84,7 +85,8 @@ class Tokens:
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         targets: dict[str, list[Floats]] = {"own": [np.zeros(2)]}
-        return Credit.of([[np.array([1.0, 3.0]), np.array([4.0])]], value_targets=targets, metrics={"seen": 1.0})
+        told: dict[str, Any] = {"metrics": {"seen": 1.0}, "preferences": Preferences([(0, 0)], 1.0)}
+        return Credit.of([[np.array([1.0, 3.0]), np.array([4.0])]], value_targets=targets, **told)
 
 
 def test_a_method_that_tells_tokens_apart_is_modulated_step_by_step() -> None:
@@ -100,6 +102,7 @@ def test_a_method_that_tells_tokens_apart_is_modulated_step_by_step() -> None:
         np.testing.assert_allclose(got, [each - level for each in row], rtol=1e-6)
     assert credit.value_targets is not None
     assert credit.metrics == {"seen": 1.0}
+    assert credit.preferences == Preferences([(0, 0)], 1.0)
 
 
 def test_the_base_method_keeps_what_it_learns_and_its_own_table_of_settings() -> None:
