@@ -46,7 +46,7 @@ def _costs_nothing_more(findings: Findings, method: str) -> bool:
     """Whether a method makes do with the episodes that were played, and with what is known of them anyway."""
     if mean_of(findings, method, fresh_tokens) > 0 or method not in METHODS.names:
         return False
-    return not METHODS.make(method).needs & {"rollouts", "values"}
+    return not METHODS.make(method).needs & {"rollouts", "values", "reward_model"}
 
 
 def _draw_advice(findings: Findings) -> list[str]:

@@ -212,7 +212,10 @@ def _work(work: Work, job: AnyJob, slot: int, experiment: Any, folder: Folder) -
     try:
         do(work, job, experiment, folder, report)
     except Exception as error:
-        raise _sendable(error) from error
+        told = _sendable(error)
+        if told is error:  # raised from itself it would lose its cause
+            raise
+        raise told from error
 
 
 def _sendable(error: Exception) -> Exception:

@@ -89,7 +89,7 @@ class Player(BaseModel):
     shown: Count = 0  # decisions of the planner that stand in the prompt as examples
     view: Table = {}  # settings of the environment in place of the scenario's
     episodes: Count = 0  # 0: the recipe's
-    seeds: Count = 0  # of an arm, the first so many of its runs; 0: all
+    seeds: Count = 0  # of an arm or a warm start, the first so many; 0: all
 
 
 class Pretrained(ExperimentSettings):
@@ -131,8 +131,8 @@ class Pretrained(ExperimentSettings):
 
         Args:
             source: the name of a recipe that ships, or a TOML file.
-            changes: ``seeds`` (of every arm at most so many), ``iterations`` (of every training), ``rivals``; ``None``
-                changes nothing.
+            changes: ``seeds`` (of every arm and warm start at most so many), ``iterations`` (of every training),
+                ``rivals``; ``None`` changes nothing.
 
         Raises:
             UsageError: no such recipe, not TOML, an unknown setting or a value that can't be.
@@ -140,7 +140,8 @@ class Pretrained(ExperimentSettings):
         values = {name: value for name, value in (changes or {}).items() if value is not None}
         experiment = super().read(source, {"rivals": values.get("rivals", ())})
         arms = {name: _changed(arm, values) for name, arm in experiment.arms.items()}
-        changed = {**experiment.model_dump(), "arms": arms}
+        starts = {name: _fewer(start, values) for name, start in experiment.starts.items()}
+        changed = {**experiment.model_dump(), "arms": arms, "starts": starts}
         return cls.checked(changed, source) if values else experiment
 
     @model_validator(mode="after")
@@ -152,6 +153,12 @@ class Pretrained(ExperimentSettings):
             self._one_of(f"arms.{name}.part", arm.part, self.parts)
             self._one_of(f"arms.{name}.start", arm.start, {**self.starts, **self.arms}, optional=True)
             self._one_of(f"arms.{name}.like", arm.like, self.arms, optional=True)
+            if arm.start in self.starts and 0 < self.starts[arm.start].seeds < arm.seeds:
+                starts = self.starts[arm.start].seeds
+                raise UsageError(
+                    f"arms.{name} has {arm.seeds} seeds and starts.{arm.start} {starts}: accepted is a warm start of "
+                    "its own for each run, or seeds = 0 for one that all have"
+                )
             if (arm.trainer == "trl") != bool(arm.like):
                 raise UsageError(f"arms.{name}: trainer = 'trl' and like go together, each needs the other")
             self._check_view(f"arms.{name}", self.scenarios_of(name), arm.view)
@@ -291,10 +298,15 @@ def own_settings(config: "MSGRPOConfig") -> dict[str, Any]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
 
 
-def _changed(arm: Arm, values: Mapping[str, Any]) -> dict[str, Any]:
-    data = arm.model_dump()
+def _fewer(own: Arm | Start, values: Mapping[str, Any]) -> dict[str, Any]:
+    data = own.model_dump()
     if "seeds" in values:
-        data["seeds"] = min(arm.seeds, values["seeds"])
+        data["seeds"] = min(own.seeds, values["seeds"])
+    return data
+
+
+def _changed(arm: Arm, values: Mapping[str, Any]) -> dict[str, Any]:
+    data = _fewer(arm, values)
     if "iterations" in values:
         data["msgrpo"] = {**arm.msgrpo, "iterations": values["iterations"]}
     return data

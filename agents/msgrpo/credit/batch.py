@@ -66,8 +66,8 @@ class Trajectory:
         entropies: (T,) mean entropy in nats of the tokens of each response; for methods that need ``entropies``.
         values: (T,) the critic's value of each step's prompt; for methods that need ``values``.
         head_values: what the critic's heads say, by name; "step" heads (T,), "token" heads T arrays (K_t,).
-        reward_logprobs: T arrays (K_t,) in nats of a reward model, which is a language model that began as the policy;
-            for methods that need ``reward_model``.
+        log_ratios: (T,) how much likelier than the policy a reward model takes each response to be, in nats; for
+            methods that need ``reward_model``.
         segments: T tuples of :class:`Segment`; for methods that need ``segments``.
         task: the episode that was played: environment, settings and seeds, from which the game can be made again.
         rounds: (T,) the round of the episode in which each step was taken, from 0.
@@ -94,7 +94,7 @@ class Trajectory:
     entropies: Floats | None = None
     values: Floats | None = None
     head_values: Mapping[str, StepCredit] = field(default_factory=dict)
-    reward_logprobs: tuple[Floats, ...] | None = None
+    log_ratios: Floats | None = None
     segments: tuple[tuple[Segment, ...], ...] | None = None
     task: EpisodeTask | None = None
     rounds: tuple[int, ...] = ()
@@ -124,17 +124,6 @@ class Trajectory:
         if self.old_logprobs is None:
             raise ValueError("the entropy of a step needs old_logprobs, and this trajectory has none")
         return -float(self.old_logprobs[t].mean())
-
-    def log_ratios(self) -> Floats:
-        """(T,) how much likelier the reward model takes each response to be than the policy did, in nats.
-
-        Raises:
-            ValueError: one of the two isn't known.
-        """
-        if self.old_logprobs is None or self.reward_logprobs is None:
-            raise ValueError("a reward needs old_logprobs and reward_logprobs, and this trajectory hasn't both")
-        pairs = zip(self.reward_logprobs, self.old_logprobs, strict=True)
-        return np.array([float((own - old).sum()) for own, old in pairs])
 
     @property
     def tokens(self) -> int:

@@ -38,6 +38,11 @@ class Composed:
         return heads
 
     @property
+    def rate(self) -> float:
+        """The learning rate of the base method's reward model, as a multiple of the policy's."""
+        return float(getattr(self._method, "rate", 1.0))
+
+    @property
     def learnt_by(self) -> str:
         """The name of the class that learns what goes into checkpoints, which is the base method's."""
         return learner_of(self._method)

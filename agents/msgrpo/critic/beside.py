@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,14 +25,18 @@ class Beside:
     """A model that is made of the policy as it begins, tells something of trajectories, and learns after the policy.
 
     Args:
-        model: the module that is trained, made after :func:`check_not_sharded`.
+        model: the module that is trained, made after :meth:`check_not_sharded`.
         heads: what it tells, by name, by which a checkpoint knows it.
         config: its ``[critic]`` settings, and how rows are packed.
         processes: the trainer's.
         packing: that the policy takes, as the model's backbone is the same.
         width: of its hidden states.
+        rate: its learning rate, which is constant.
         lean: see :class:`SharedWork`.
     """
+
+    called: ClassVar[str] = "critic"
+    rate_setting: ClassVar[str] = "critic_learning_rate"
 
     def __init__(
         self,
@@ -43,13 +47,28 @@ class Beside:
         *,
         packing: str,
         width: int,
+        rate: float,
         lean: bool = False,
     ) -> None:
         self.model, self.heads, self.config = model, heads, config
         self.processes = processes.another()
-        own = replace(config, learning_rate=config.critic_learning_rate)
+        own = replace(config, learning_rate=rate)
         self.optimizer = self.processes.prepare(model, make_optimizer(model, own))
         self.work = SharedWork(config, self.processes, packing, width, lean=lean)
+
+    @classmethod
+    def check_not_sharded(cls, config: MSGRPOConfig, processes: Processes) -> None:
+        """Refuse weights that no process has all of.
+
+        Raises:
+            ConfigError: they are sharded.
+        """
+        if processes.sharded:
+            raise ConfigError(
+                f"credit = {config.credit!r} with task_sampling = {config.task_sampling!r} needs a {cls.called}, which "
+                "can't be sharded over processes (FSDP): train data-parallel or in one process, or choose methods that "
+                "need none"
+            )
 
     def alone(self, iteration: int) -> bool:
         """Whether only this model learns in this iteration, counted from 0."""
@@ -67,10 +86,16 @@ class Beside:
         """
         raise NotImplementedError
 
-    def step(self, rows: Sequence[TokenRow], loss_of: Callable[[MicroBatch, list[int]], Tensor]) -> tuple[float, float]:
+    def step(
+        self,
+        rows: Sequence[TokenRow],
+        loss_of: Callable[[MicroBatch, list[int]], Tensor],
+        value: float | None = None,
+    ) -> tuple[float, float]:
         """Take one optimiser step; returns its loss and gradient norm.
 
-        ``loss_of(micro-batch, numbers of its rows)`` is that micro-batch's part of a sum.
+        ``loss_of(micro-batch, numbers of its rows)`` is that micro-batch's part of a sum. ``value`` is the loss where
+        that sum only has its gradient.
         """
         self.optimizer.zero_grad(set_to_none=True)
         mine, work = 0.0, self.work.mine(rows)
@@ -79,14 +104,14 @@ class Beside:
                 loss = loss_of(batch, numbers)
                 self.processes.backward(loss * float(counted))
             mine += loss.item() if counted else 0.0
-        total = sum(self.processes.gather(mine))
+        total = sum(self.processes.gather(mine)) if value is None else value
         limit = self.config.critic_max_grad_norm or math.inf
         norm = self.processes.clip_grad_norm([p for p in self.model.parameters() if p.requires_grad], limit)
         if not math.isfinite(total) or not math.isfinite(norm):
             raise TrainingDivergedError(
-                f"the critic's loss is {total:g} and its gradient norm {norm:g}; its step was not applied. Lower "
-                f"critic_learning_rate (now {self.config.critic_learning_rate:g})",
-                "critic_learning_rate",
+                f"the {self.called}'s loss is {total:g} and its gradient norm {norm:g}; its step was not applied. "
+                f"Lower {self.rate_setting} (now {getattr(self.config, self.rate_setting):g})",
+                self.rate_setting,
             )
         self.optimizer.step()
         return total, norm
@@ -105,22 +130,22 @@ class Beside:
         """
         if state is None:
             raise ConfigError(
-                f"the checkpoint holds no critic, which credit = {self.config.credit!r} needs: resume it with the "
-                "method that it was trained with, or begin a new run from its model"
+                f"the checkpoint holds no {self.called}, which credit = {self.config.credit!r} needs: resume it with "
+                "the method that it was trained with, or begin a new run from its model"
             )
         # heads of other values can have the same shapes
         if list(state["heads"].items()) != list(self.heads.items()):
             raise ConfigError(
-                f"credit = {self.config.credit!r} with task_sampling = {self.config.task_sampling!r} needs a critic "
-                f"with the heads {dict(self.heads)!r}, but the checkpoint's critic is of another model or method, with "
-                f"the heads {state['heads']!r}: resume it with the method that it was trained with, or begin a new run "
-                "from its model"
+                f"credit = {self.config.credit!r} with task_sampling = {self.config.task_sampling!r} needs a "
+                f"{self.called} with the heads {dict(self.heads)!r}, but the checkpoint's {self.called} is of "
+                f"another model or method, with the heads {state['heads']!r}: resume it with the method that it was trained with, or begin "
+                "a new run from its model"
             )
         try:
             load_own_weights(self.model, state["weights"])
             self.processes.load_optimizer_state(self.optimizer, state["optimizer"])
         except (KeyError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"the checkpoint's critic is of another model or method: {error}") from None
+            raise ConfigError(f"the checkpoint's {self.called} is of another model or method: {error}") from None
 
 
 def own_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -137,17 +162,3 @@ def load_own_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """
     for name, each in own_weights(model).items():
         each.copy_(weights[name])
-
-
-def check_not_sharded(config: MSGRPOConfig, processes: Processes) -> None:
-    """Refuse weights that no process has all of.
-
-    Raises:
-        ConfigError: they are sharded.
-    """
-    if processes.sharded:
-        raise ConfigError(
-            f"credit = {config.credit!r} with task_sampling = {config.task_sampling!r} needs a critic, which can't "
-            "be sharded over processes (FSDP): train data-parallel or in one process, or choose methods that need "
-            "no values"
-        )

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Heads, StepCredit, Trajectory
-from agents.msgrpo.critic.beside import Beside, Lesson, check_not_sharded
+from agents.msgrpo.critic.beside import Beside, Lesson
 from agents.msgrpo.critic.model import ValueModel
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.learner.distributed import Processes
@@ -53,9 +53,17 @@ class Critic(Beside):
         packing: str,
         autocast: torch.dtype | None = None,
     ) -> None:
-        check_not_sharded(config, processes)
+        self.check_not_sharded(config, processes)
         model = ValueModel(policy, tuple(heads), autocast)
-        super().__init__(model, heads, config, processes, packing=packing, width=model.heads.in_features)
+        super().__init__(
+            model,
+            heads,
+            config,
+            processes,
+            packing=packing,
+            width=model.heads.in_features,
+            rate=config.critic_learning_rate,
+        )
         self._reads_responses = "token" in heads.values()
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:

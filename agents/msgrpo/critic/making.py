@@ -63,7 +63,8 @@ def make_beside(
                 f"credit = {config.credit!r} learns a reward model and task_sampling = {config.task_sampling!r} or it "
                 "a critic: accepted is one model beside the policy, so choose a sampler that needs no values"
             )
-        return RewardModel(scorer, config, processes, packing=packing)
+        rate: float = getattr(methods.credit, "rate", 1.0)
+        return RewardModel(scorer, config, processes, packing=packing, rate=rate)
     if same := credit.keys() & sampler.keys():
         raise ConfigError(
             f"credit = {config.credit!r} and task_sampling = {config.task_sampling!r} both have a value named "

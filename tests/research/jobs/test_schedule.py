@@ -123,9 +123,14 @@ def test_an_error_that_the_main_process_could_not_read_is_told_in_words(monkeypa
     with pytest.raises(RuntimeError, match=r"^TooFewDecisionsError: random takes 3 decisions$") as raised:
         schedule._work(*nothing)
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
-    monkeypatch.setattr(schedule, "do", lambda *_: Path("/nowhere").read_text())
-    with pytest.raises(FileNotFoundError, match="/nowhere"):  # others stay what they are
+
+    def fail_for_a_reason(*_: Any) -> None:
+        raise FileNotFoundError("/nowhere") from KeyError("the cause")
+
+    monkeypatch.setattr(schedule, "do", fail_for_a_reason)
+    with pytest.raises(FileNotFoundError, match="/nowhere") as kept:  # others stay what they are
         schedule._work(*nothing)
+    assert isinstance(kept.value.__cause__, KeyError)
 
 
 @pytest.mark.slow

@@ -59,6 +59,11 @@ def test_every_run_may_begin_from_a_warm_start_of_its_own(tmp_path: Path) -> Non
     assert jobs["play/imitation/1/frozen-lake"].needs == ("start/few/1",)
     settings = [settings_of(jobs[f"start/few/{seed}"], experiment)["imitation"] for seed in (0, 1)]
     assert settings[1] == settings[0] | {"seed": 1}
+    fewer = {job.name for job in jobs_of(Pretrained.read(write_recipe(tmp_path, "m", (several,)), {"seeds": 1}))}
+    assert "start/few/0" in fewer
+    assert "start/few/1" not in fewer
+    with pytest.raises(UsageError, match=r"arms\.plain has 2 seeds and starts\.few 1: accepted is a warm start of its"):
+        Pretrained.read(write_recipe(tmp_path, "m", (("examples = 8\n", "examples = 8\nseeds = 1\n"),)))
 
 
 def test_models_named_by_the_command_line_play_too(tmp_path: Path) -> None:

@@ -1,18 +1,19 @@
 """iStar: rewards of steps from a reward model that learns beside the policy which episodes were better (2509.19199).
 
-The reward model began as the policy. By how much likelier it takes a response to be than the policy did, that is its
+The reward model began as the policy. By how much likelier it takes a response to be than the policy does, that is its
 reward of the step (:mod:`agents.msgrpo.critic.reward_model`): ::
 
-    r_it = beta q_it / max |beta q|
+    r_it = q_it / max |q|
     A_it = (R_i - mean_j R_j) + w (r_it - mean_js r_js)
 
-where the means are over the group's other episodes, and over its other steps. This is the authors' public code with
-their scripts' leave-one-out baselines: w 1, beta 0.05, rewards divided by the batch's largest, and told before the
-reward model's step of the iteration. Of two episodes of a group the one with the higher return is the better one.
+where the means are over the group's other episodes, and over its other steps. What isn't in the paper is as in the
+authors' public code and scripts: leave-one-out baselines, w 1, beta 0.05, rewards divided by the batch's largest and
+told before the reward model's step of the iteration, which is one, at twice the policy's learning rate.
 
-Our reading: the baseline of a step is the mean of all other steps of the group, as in the paper; the public code takes
-the first step of each episode. A batch whose ratios differ by less than two ways of scoring the same text do is not
-magnified to rewards of size 1: in the first iteration the reward model is the policy, and all of them are of that size.
+Our reading: of two episodes of a group the one with the higher return is the better one, where the code has those that
+return more than 0 and the others; the baseline of a step is the mean of all other steps of the group, as in the paper,
+where the code has the first step of each episode; and the loss reaches the reward model's weights, where the code
+computes it on detached scores. Steps that the episodes of a tree share count once in each of them.
 """
 
 from functools import partial
@@ -22,11 +23,9 @@ import numpy as np
 from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import compared, same, within_groups, within_steps
-from agents.msgrpo.credit.batch import Batch, Credit, Preferences
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Preferences
 from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.plugins import configured
-
-NOISE = 1e-2  # nats a response, between sampler and learner; a reward model that has learnt anything is further off
 
 _others = partial(compared, baseline="others")
 
@@ -39,14 +38,17 @@ class IStar(ByReturn):
     """w, the weight of the steps' rewards; 0 leaves the episode's return alone."""
     beta: float = Field(0.05, gt=0)
     """What a log-ratio is multiplied by to be a reward, in the loss of the reward model."""
+    rate: float = Field(2.0, gt=0)
+    """The reward model's learning rate, as a multiple of the policy's. One that is slower than the policy stays behind,
+    and its rewards pull the policy back to where it began."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"old_logprobs", "reward_model"})
+    needs: ClassVar[frozenset[str]] = frozenset({"reward_model"})
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         returns = batch.returns(self.discount)
-        ratios = [each.log_ratios() for each in batch.trajectories]
-        largest = max(float(np.abs(np.concatenate(ratios)).max()), NOISE)
-        steps = within_steps(batch, "group", [ratio / largest for ratio in ratios], _others)
+        ratios = [_known(each.log_ratios) for each in batch.trajectories]
+        largest = float(np.abs(np.concatenate(ratios)).max())
+        steps = within_steps(batch, "group", [ratio / (largest or 1.0) for ratio in ratios], _others)
         whole = within_groups(batch, returns, _others)
         pairs = [
             (i, j)
@@ -61,3 +63,9 @@ class IStar(ByReturn):
             metrics={"reward_log_ratio": largest, "preferences": float(len(pairs))},
             preferences=Preferences(pairs, self.beta),
         )
+
+
+def _known(ratios: Floats | None) -> Floats:
+    if ratios is None:
+        raise ValueError('the trajectory has no log_ratios; a method that uses them says needs = {"reward_model"}')
+    return ratios

@@ -232,16 +232,20 @@ def test_the_critic_comes_to_the_true_values_of_a_policy_that_stays(make_trainer
 
 
 @pytest.mark.slow
-def test_two_processes_equal_one(tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+@pytest.mark.parametrize("credit", ["ppo_turn", "istar"])
+def test_two_processes_equal_one(
+    tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str, credit: str
+) -> None:
     model = str(tmp_path / "model")
     make_llama(len(tokenizer)).save_pretrained(model)
     tokenizer.save_pretrained(model)
-    settings: dict[str, Any] = {"credit": "ppo_turn", "critic_learning_rate": 1e-3, "critic_passes": 2}
+    settings: dict[str, Any] = {"credit": credit, "critic_learning_rate": 1e-3, "critic_passes": 2}
+    told = "critic_explained_variance" if credit == "ppo_turn" else "reward_log_ratio"
     one, weights_one = run(tmp_path / "one", model, prompt_file, 1, "ddp", **settings)
     two, weights_two = run(tmp_path / "two", model, prompt_file, 2, "ddp", **settings)
-    assert all(h["critic_loss"] > 0 for h in one)
+    assert any(h["critic_loss"] > 0 for h in one)
     for a, b in zip(one, two, strict=True):
-        for name in ("loss", "grad_norm", "critic_loss", "critic_grad_norm", "critic_explained_variance"):
+        for name in ("loss", "grad_norm", "critic_loss", "critic_grad_norm", told):
             assert a[name] == pytest.approx(b[name], rel=2e-3, abs=2e-5), name
     for name in weights_one:
         torch.testing.assert_close(weights_two[name], weights_one[name], atol=2e-5, rtol=1e-3)

@@ -1,6 +1,5 @@
 """iStar on numbers written down by hand."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,7 @@ from tests.agents.msgrpo.hand_made import batch, trajectory
 
 
 def episode(rewards: list[float], ratios: list[float], group: str = "a") -> Trajectory:
-    """With such log-ratios of its responses, spread over two tokens each."""
-    old = tuple(np.array([-1.0, -2.0]) for _ in ratios)
-    own = tuple(np.array([-1.0 + ratio / 4, -2.0 + 3 * ratio / 4]) for ratio in ratios)
-    return replace(trajectory(rewards, group=group, tokens=2), old_logprobs=old, reward_logprobs=own)
+    return trajectory(rewards, group=group, log_ratios=np.array(ratios))
 
 
 GIVEN = batch(
@@ -48,9 +44,13 @@ def test_without_the_steps_it_is_leave_one_out() -> None:
         np.testing.assert_allclose(mine, plain)
 
 
-def test_noise_is_not_magnified() -> None:
-    quiet = batch(episode([1.0], [1e-5]), episode([1.0], [-1e-5]))
-    credit = METHODS.make("istar").assign(quiet, np.random.default_rng(0))
-    assert np.abs(np.concatenate(credit.advantages)).max() == pytest.approx(2e-3)
+def test_before_the_reward_model_has_learnt_equal_episodes_have_exactly_nothing() -> None:
+    credit = METHODS.make("istar").assign(batch(episode([1.0], [0.0]), episode([1.0], [0.0])), np.random.default_rng(0))
+    assert not np.concatenate(credit.advantages).any()
     assert credit.preferences is not None
     assert not credit.preferences.pairs
+
+
+def test_needs_what_a_reward_model_says() -> None:
+    with pytest.raises(ValueError, match="the trajectory has no log_ratios"):
+        METHODS.make("istar").assign(batch(trajectory([1.0])), np.random.default_rng(0))
