@@ -138,8 +138,8 @@ class Beside:
             raise ConfigError(
                 f"credit = {self.config.credit!r} with task_sampling = {self.config.task_sampling!r} needs a "
                 f"{self.called} with the heads {dict(self.heads)!r}, but the checkpoint's {self.called} is of "
-                f"another model or method, with the heads {state['heads']!r}: resume it with the method that it was trained with, or begin "
-                "a new run from its model"
+                f"another model or method, with the heads {state['heads']!r}: resume it with the method that it was "
+                "trained with, or begin a new run from its model"
             )
         try:
             load_own_weights(self.model, state["weights"])
