@@ -83,6 +83,11 @@ def run(args: Namespace) -> int:
     names = tuple(args.method) or default_methods()
     if "all" in names:
         names = METHODS.names
+    if args.draws and args.no_gradient:
+        raise UsageError("--draws looks at the gradients of what a rule draws: leave out --no-gradient")
+    batch = args.groups * args.group_size
+    if args.m and max(args.m) > batch:
+        raise UsageError(f"--m {max(args.m)}: a batch has {args.groups} groups of {args.group_size}, {batch} episodes")
     if args.m and not args.draws:
         raise UsageError("--m says how many episodes a draw rule draws: name one with --draws, such as --draws aaw")
     try:

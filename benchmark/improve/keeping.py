@@ -18,11 +18,16 @@ from benchmark.errors import UsageError
 from benchmark.improve import find_improver
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter
 from benchmark.improve.improver import ImprovementTask
-from benchmark.play.agents.agent_folder import AGENT_NAME, approve_agent_folder, write_agent_folder
+from benchmark.play.agents.agent_folder import (
+    AGENT_NAME,
+    IMPROVEMENT_NAME,
+    approve_agent_folder,
+    write_agent_folder,
+)
 from benchmark.play.agents.objects import AgentTable
 from benchmark.play.manifest import innermost
 
-ABOUT, SECONDS, EVALUATION = "improvement.json", "seconds.json", "evaluation"
+ABOUT, SECONDS, EVALUATION = IMPROVEMENT_NAME, "seconds.json", "evaluation"
 
 
 @dataclass(frozen=True)
@@ -55,9 +60,17 @@ class Improvement:
         """
         check_writable(self.out)
         self._refuse_strangers()
+        fresh = not self.out.exists()
         self.out.mkdir(parents=True, exist_ok=True)
-        with FolderLock(self.out, UsageError):  # two processes would spend the budget twice, and write the same files
-            self._make(say, quiet)
+        try:
+            with FolderLock(
+                self.out, UsageError
+            ):  # two processes would spend the budget twice, and write the same files
+                self._make(say, quiet)
+        except UsageError:
+            if fresh and not strangers(self.out, ABOUT):
+                shutil.rmtree(self.out)
+            raise
 
     def _make(self, say: Callable[[str], None], quiet: bool) -> None:
         asked = self._asked()

@@ -274,7 +274,8 @@ def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(OP
             continue
         more = {} if about["alone"] is None else {"nargs": "?", "const": about["alone"]}
         parser.add_argument(flag_of(name), dest=name, action=action, metavar=about["metavar"], help=text, **more)
-    parser.add_argument("--config", metavar="FILE", help="read options from a TOML file: max_cost = 5.0")
+    example = "max_cost = 5.0" if "max_cost" in names else "temperature = 1.0"
+    parser.add_argument("--config", metavar="FILE", help=f"read options from a TOML file: {example}")
 
 
 def read_options(args: argparse.Namespace, names: Sequence[str] = tuple(OPTIONS)) -> RunOptions:

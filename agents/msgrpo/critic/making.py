@@ -60,8 +60,8 @@ def make_beside(
     if "reward_model" in methods.credit.needs:
         if credit or sampler:
             raise ConfigError(
-                f"credit = {config.credit!r} learns a reward model and task_sampling = {config.task_sampling!r} or it "
-                "a critic: accepted is one model beside the policy, so choose a sampler that needs no values"
+                f"credit = {config.credit!r} learns a reward model, and task_sampling = {config.task_sampling!r} or "
+                "its base method needs a critic: accepted is one model beside the policy"
             )
         rate: float = getattr(methods.credit, "rate", 1.0)
         return RewardModel(scorer, config, processes, packing=packing, rate=rate)

@@ -30,6 +30,7 @@ from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.folder import folder_name
 
 AGENT_NAME = "agent.toml"
+IMPROVEMENT_NAME = "improvement.json"
 
 
 def with_agent_folders(options: RunOptions) -> RunOptions:
@@ -44,7 +45,10 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
     given = together(options.agent_options, read_sets(options.sets, [agent.name for agent in agents]))
     texts, own = [], {}
     for text, agent in zip(options.agents, agents, strict=True):
-        inside = [inner for inner in dict.fromkeys(innermost(agent.spec)) if is_agent_folder(inner)]
+        parts = list(dict.fromkeys(innermost(agent.spec)))
+        inside = [inner for inner in parts if is_agent_folder(inner)]
+        if begun := [inner for inner in parts if inner not in inside and (Path(inner) / IMPROVEMENT_NAME).is_file()]:
+            raise UsageError(f"{begun[0]} isn't an agent yet: the textbench improve that began it goes on where it was")
         tables = {inner: _opened(Path(inner), agent.name, given.get(agent.name, {})) for inner in inside}
         specs = {inner: str(table["spec"]) for inner, table in tables.items()}
         spec = with_innermost(agent.spec, partial(_given, specs))

@@ -78,6 +78,8 @@ def test_every_method_is_measured_or_left_out_with_a_reason(textbench):
         (("random", "--method", "msgrp"), "did you mean 'msgrpo'"),
         (("random", "--draws", "awa"), "did you mean 'aaw'"),
         (("random", "--m", "4"), "name one with --draws"),
+        (("random", "--draws", "aaw", "--m", "999"), "--m 999: a batch has"),
+        (("random", "--draws", "aaw", "--no-gradient"), "leave out --no-gradient"),
         (("random", "--groups", "0"), "--groups must be a whole number of at least 1"),
         (("random", "--group-size", "1"), "--group-size must be a whole number of at least 2"),
         (("random", "--format-penalty", "-1"), "--format-penalty must be a number of at least 0"),

@@ -258,6 +258,7 @@ def test_a_writer_is_asked_as_patiently_as_the_agent(workplace):
 def test_a_misspelt_model_leaves_the_folder_free(textbench, method):
     command = ("improve", method, "--scenario", "frozen-lake", "--set", "examples=2", "--out", "o", "--quiet")
     assert textbench(*command, "--agent", "hf:tinny").code == 2
+    assert not Path("o").exists()
     done = textbench(*command, "--agent", "hf:tinnny")
     assert done.code == 2
     assert "tinnny" in done.err

@@ -43,6 +43,15 @@ def test_it_plays_under_its_own_name_with_its_options_and_what_is_given_goes_bef
     assert counted("a").count(b"\n") == 3
 
 
+def test_one_that_an_improvement_has_not_finished_is_none_yet(textbench, workplace):
+    (workplace / "begun").mkdir()
+    (workplace / "begun" / "improvement.json").write_text("{}")
+    done = textbench(*RUN, "--agent", "begun", "--out", "a")
+    assert done.code == 2
+    assert "begun isn't an agent yet: the textbench improve that began it goes on" in done.err
+    assert not Path("a").exists()
+
+
 def test_a_program_names_it_as_well(folder):
     results = evaluate({"it": "players/mine"}, scenarios="frozen-lake", episodes=2, quiet=True)
     assert results.agents == ("it",)
