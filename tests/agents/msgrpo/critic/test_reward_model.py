@@ -125,7 +125,7 @@ def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer: Any, tmp_path: 
 
 
 def test_it_is_the_only_model_beside_the_policy(make_trainer: Any) -> None:
-    with pytest.raises(ConfigError, match="credit = 'istar' learns a reward model and task_sampling = 'pcl'"):
+    with pytest.raises(ConfigError, match="credit = 'istar' learns a reward model, and task_sampling = 'pcl'"):
         make_trainer(replace(SHORT, credit="istar", task_sampling="pcl"))
 
 
