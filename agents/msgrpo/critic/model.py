@@ -1,6 +1,5 @@
 """The critic's model: a copy of the policy's backbone with one linear head for each value."""
 
-import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo.errors import UnusableModelError
+from agents.msgrpo.learner.adapter import copy_of_trained
 from agents.msgrpo.learner.scoring.packing import MicroBatch
 from agents.msgrpo.learner.scoring.scorer import inputs_of
 
@@ -41,8 +41,7 @@ class ValueModel(nn.Module):
                 f"{type(causal_lm).__name__} has no base_model apart from its output head, so a critic can't be made "
                 "of it: choose a method of credit that needs no values"
             )
-        frozen: dict[int, Any] = {id(each): each for each in backbone.parameters() if not each.requires_grad}
-        self.backbone = copy.deepcopy(backbone, frozen)
+        self.backbone = copy_of_trained(backbone)
         self.names, self.autocast = tuple(heads), autocast
         weight = next(self.backbone.parameters())
         with torch.no_grad():

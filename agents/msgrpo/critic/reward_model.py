@@ -10,7 +10,6 @@ The policy is scored as the reward model is, in the same batches: while the two 
 whatever the sampler's arithmetic is.
 """
 
-import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -22,6 +21,7 @@ from torch import Tensor
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Preferences, Trajectory
 from agents.msgrpo.critic.beside import Beside, Lesson
+from agents.msgrpo.learner.adapter import copy_of_trained
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring.packing import MicroBatch
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
@@ -53,8 +53,7 @@ class RewardModel(Beside):
         self, scorer: TokenScorer, config: MSGRPOConfig, processes: Processes, *, packing: str, rate: float
     ) -> None:
         self.check_not_sharded(config, processes)
-        frozen = {id(each): each for each in scorer.parameters() if not each.requires_grad}
-        own = copy.deepcopy(scorer, frozen)
+        own = copy_of_trained(scorer)
         width = getattr(scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
         rate *= config.learning_rate
         super().__init__(own, _HEADS, config, processes, packing=packing, width=width, rate=rate, lean=own.lean)

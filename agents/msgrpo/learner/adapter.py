@@ -1,10 +1,11 @@
 """The LoRA adapter that is trained: a fresh one, or the one that the model came with, which goes on being trained."""
 
+import copy
 import json
 import warnings
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -12,6 +13,8 @@ from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
 from textgames.extras import install_command
+
+ModuleT = TypeVar("ModuleT", bound=torch.nn.Module)
 
 
 def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
@@ -60,6 +63,11 @@ def check_same_adapter(model: Any, folder: Path) -> None:
 def _last_names(targets: str | Collection[str]) -> set[str]:
     """The modules' own names, without those of what they are in."""
     return {name.rpartition(".")[2] for name in ([targets] if isinstance(targets, str) else targets)}
+
+
+def copy_of_trained(module: ModuleT) -> ModuleT:
+    """A copy that has weights of its own where the module is trained, and shares the frozen ones."""
+    return copy.deepcopy(module, {id(each): each for each in module.parameters() if not each.requires_grad})
 
 
 def begins_as_base(model: Any) -> bool:

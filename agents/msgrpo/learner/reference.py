@@ -13,7 +13,7 @@ from torch import Tensor
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.learner.adapter import begins_as_base
+from agents.msgrpo.learner.adapter import begins_as_base, copy_of_trained
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring.packing import MicroBatch
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
@@ -62,8 +62,8 @@ class Reference:
         switch_off = getattr(scorer.model, "disable_adapter", None)
         self._switch_off = None if mixup or switch_off is None or not begins_as_base(scorer.model) else switch_off
         if self._switch_off is None:
-            shared = () if processes.sharded else (each for each in scorer.parameters() if not each.requires_grad)
-            self._frozen = copy.deepcopy(scorer, {id(each): each for each in shared}).requires_grad_(False).eval()
+            own = copy.deepcopy(scorer) if processes.sharded else copy_of_trained(scorer)
+            self._frozen = own.requires_grad_(False).eval()
 
     def score(self, batch: MicroBatch) -> Tensor:
         """Log-probabilities of a micro-batch's response tokens, shape (tokens,)."""
