@@ -44,6 +44,7 @@ def test_a_wording_holds_what_the_default_holds(name):
         assert re.findall(r"</?\w+>", own[part]) == re.findall(r"</?\w+>", text) * times, part
 
 
+@pytest.mark.slow
 def test_the_example_is_an_answer_in_the_form_that_is_asked_for_and_a_move_of_no_game():
     told, answers = ALL.wordings["example"], set()
     for template in (*told.response.values(), *told.open_response.values()):

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "arguments", "package"),
     [("inspect", ("x.eval", "--out", "r"), "inspect_ai"), ("trl", ("steps", "--out", "r"), "trl")],

@@ -237,6 +237,7 @@ def test_knowing_uniform_means_is_worth_the_formula() -> None:
 # ---------------------------------------------------------------- players
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("bandit", 15.136), ("bandit-bayes", 31.9967)])
 def test_the_planner_gets_its_exact_value(name: str, value: float) -> None:
     scenario = SCENARIOS[name]

@@ -73,6 +73,7 @@ def check(names: list[str]) -> None:
     assert not {player: p for player, p in holm(p_values).items() if p < LEVEL}
 
 
+@pytest.mark.slow
 def test_nobody_who_does_not_read_scores_above_zero() -> None:
     """In the scenarios that take seconds."""
     check([name for name in ALONE if name not in LONG])

@@ -23,6 +23,7 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts" / "open_spiel"
 IDS = tuple(id for id in textgames.registered_ids() if id.startswith("OpenSpiel"))
 
 
+@pytest.mark.slow
 def test_registering_and_importing_do_not_need_the_library() -> None:
     code = (
         "import sys, textgames; assert 'OpenSpielNim-v0' in textgames.registered_ids(); print('pyspiel' in sys.modules)"

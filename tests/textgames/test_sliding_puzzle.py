@@ -46,6 +46,7 @@ def test_distances_agree_with_a_search_over_the_rules() -> None:
         distance("123456870")
 
 
+@pytest.mark.slow
 def test_the_table_is_not_made_before_it_is_needed() -> None:
     code = (
         "import textgames; game = textgames.SCENARIOS['sliding-puzzle'].game();"

@@ -24,6 +24,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_adapter(tmp_path_factory.mktemp("trained") / "adapter")
 
 
+@pytest.mark.slow
 def test_half_precision_takes_half_the_room_and_changes_next_to_nothing(trained: Path, tmp_path: Path) -> None:
     made = shrink(trained, tmp_path / "half", scenarios=["frozen-lake"])
     assert made.size == pytest.approx((trained / "adapter_model.safetensors").stat().st_size / 2, rel=0.1)
@@ -60,6 +61,7 @@ def test_a_lower_rank_keeps_as_much_as_a_matrix_of_that_rank_can(trained: Path, 
     assert missing == pytest.approx(float(sizes[3:].norm()), rel=1e-3)  # no matrix of rank 3 is nearer
 
 
+@pytest.mark.slow
 def test_whole_weights_become_an_adapter_of_their_difference(trained: Path, tmp_path: Path) -> None:
     from agents.models.local.loading.load import load_model
 

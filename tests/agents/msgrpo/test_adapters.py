@@ -87,6 +87,7 @@ def test_an_adapter_is_trained_further_and_stays_one(config: MSGRPOConfig, warm:
     assert 0 < max(moved.values()) < 0.5  # it went on from there and didn't begin anew
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")
 @pytest.mark.parametrize("named", ["base", "./base", "hf:base"])
 def test_an_adapter_of_a_folder_here_is_loaded_from_anywhere(

@@ -151,6 +151,7 @@ def test_an_answer_is_invalid_that_is_not_in_the_learners_own_form(make: Any) ->
     assert all(each.valid[0] and each.rewards[0] == (each.states[0].light == "red") for each in mute)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_equal_bit_for_bit(make: Any, tmp_path: Path) -> None:
     settings = {"cost": 0.25, "format_penalty": 0.5, "iterations": 2}
     whole = make(ROUTER, out=str(tmp_path / "whole"), **settings)

@@ -116,6 +116,7 @@ def test_a_hint_is_in_the_prompts_that_are_learnt_from(tokenizer: Any, make_llam
     assert not any("green" in tokenizer.decode(prompt) for each in plain for prompt in each.prompt_ids)
 
 
+@pytest.mark.slow
 def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_path: Any, make_llama: Any) -> None:
     """<action> stands in the prompts' tokens, so that a response of one word and the closing tag is a valid one."""
     from agents.msgrpo.rows import TokenRow

@@ -245,6 +245,7 @@ def test_a_group_filter_changes_whose_episodes_are_drawn_and_not_how_many(make_t
     assert drawn["starpo_s", "uniform"] == min(m, kept["starpo_s"])
 
 
+@pytest.mark.slow
 def test_rows_are_the_steps_of_the_drawn_player_alone(make_trainer: Any) -> None:
     trainer = make_trainer(SHORT, "nim")
     trajectories = trainer.rollout().trajectories

@@ -30,6 +30,7 @@ TEXTS = PromptTexts(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["direct", "think"])
 def test_every_checkpoint_has_its_mode_and_a_chat_template(
     mode: str, tokenizer: Any, make_llama: Any, tmp_path: Path
@@ -43,6 +44,7 @@ def test_every_checkpoint_has_its_mode_and_a_chat_template(
     assert tokenizer.chat_template is None  # the one that was passed in is left as it is
 
 
+@pytest.mark.slow
 def test_a_prompt_map_object_is_what_episodes_are_prompted_with(
     tokenizer: Any, make_llama: Any, tmp_path: Path
 ) -> None:

@@ -283,6 +283,7 @@ def test_training_in_another_thread_leaves_signals_alone(make_trainer: Any) -> N
     assert len(done[0]) == 1
 
 
+@pytest.mark.slow
 def test_checkpoints_play_at_once_and_writing_is_atomic(
     make_trainer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,6 +361,7 @@ def test_a_run_that_goes_on_from_an_earlier_checkpoint_forgets_the_best_of_the_o
     assert best_in(tmp_path) == 5  # by another measure, that knows of no other
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_in_another_folder_looks_for_the_best_that_lies_there(
     make_trainer: Any, tmp_path: Path
 ) -> None:
@@ -371,6 +373,7 @@ def test_a_run_that_goes_on_in_another_folder_looks_for_the_best_that_lies_there
     assert best_in(tmp_path / "b") == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"eval_temperature": 0.1}, {"scenarios": ("snake",)}, {"max_response_tokens": 3}])
 def test_after_a_change_of_what_is_evaluated_the_best_waits_for_its_first_score(
     make_trainer: Any, tmp_path: Path, change: dict[str, Any]
@@ -489,6 +492,7 @@ def test_unusable_models_and_games_are_refused_with_a_reason(
         make_trainer(replace(SHORT, eval_scenarios=("snake",), max_prompt_tokens=4000, max_response_tokens=4000))
 
 
+@pytest.mark.slow
 def test_lora_trains_the_adapter_alone_and_its_reference_is_the_adapter_off(make_trainer: Any) -> None:
     trainer = make_trainer(replace(SHORT, lora_rank=2, kl_coefficient=0.1, learning_rate=0.05))
     before = {n: p.detach().clone() for n, p in trainer.model.named_parameters()}

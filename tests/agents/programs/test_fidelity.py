@@ -21,6 +21,7 @@ def measured(folder: Path, source: str, scenario: str) -> Fidelity:
     return fidelity(RulesPlayer(str(file)), found, starts=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "scenario"), [(LAKE, "frozen-lake"), (CLIFF, "cliff-walking-slippery")])
 def test_true_rules_are_worth_the_optimum(source: str, scenario: str, tmp_path: Path) -> None:
     found = measured(tmp_path, source, scenario)
@@ -46,6 +47,7 @@ def test_wrong_rules_are_counted_and_told(wrong: str, tmp_path: Path) -> None:
         assert found.value < found.optimum - 0.2
 
 
+@pytest.mark.slow
 def test_the_count_is_that_of_the_wrong_pairs(tmp_path: Path) -> None:
     """Cliff walking has 37 cells to stand on; a rule that is wrong in one of them is wrong in its four pairs."""
     source = CLIFF.replace(

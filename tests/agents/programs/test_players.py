@@ -54,6 +54,7 @@ def test_a_failure_is_an_answer_that_cant_be_read(body: str, told: str, tmp_path
     assert told in step.turn.response
 
 
+@pytest.mark.slow
 def test_a_run_is_replayed_resumed_and_refused_when_the_program_has_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -170,6 +170,7 @@ def test_a_game_without_exact_values_is_not_routed_by_loss() -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_run_tells_who_answered(tmp_path: Any) -> None:
     run = {"agents": {"mix": "router(random, search(tiny))"}, "scenarios": ["frozen-lake"], "episodes": 4}
     result = benchmark.evaluate(**run, out=tmp_path / "run", quiet=True, agent_options={"mix": {"proposals": 2}})

@@ -61,6 +61,7 @@ def test_one_command_installs_all_that_a_recipe_needs(textbench, monkeypatch):
     assert "[smollm2]" in done.err
 
 
+@pytest.mark.slow
 def test_processes_that_cannot_find_each_other_are_refused(textbench, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     done = textbench(*arguments(*ONE_ITERATION))

@@ -32,6 +32,7 @@ def test_credit_of_nothing_agrees_with_neither_sign(assigned, agreement):
     assert found.mean_sign_agreement.value == pytest.approx(agreement)
 
 
+@pytest.mark.slow
 def test_a_gradients_variance_is_that_around_its_mean_by_its_means_square():
     rng = np.random.default_rng(0)
     mean, noise = np.array([3.0, 4.0, 0.0]), 2.0

@@ -50,6 +50,7 @@ class TokenByToken:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "game", ["frozen-lake", "kuhn-poker", pytest.param("frozen-lake-slippery", marks=pytest.mark.slow)]
 )

@@ -97,6 +97,7 @@ def leave_the_tokens_out(records):
     del records[0]["steps"][0]["tokens"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("forge", "place"),
     [
@@ -114,6 +115,7 @@ def test_one_changed_step_of_a_model_is_seen(entry, forge, place):
     assert place in problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "place"),
     [

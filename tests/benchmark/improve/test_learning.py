@@ -68,6 +68,7 @@ def test_in_a_game_for_several_two_agents_meet_and_each_has_every_seat_once(scen
     assert len(held) == 5 * seats * 2
 
 
+@pytest.mark.slow
 def test_who_wins_such_meetings_is_the_better_one(tmp_path, said):
     task, before, after = met_in("tic-tac-toe", tmp_path, said)
     assert before.mean == -after.mean < 0  # the same games, in which one wins what the other loses

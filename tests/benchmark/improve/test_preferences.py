@@ -30,6 +30,7 @@ def values_at(prompt):
     return SOLVER.values(TurnRequest(board, legal_actions=GAME.actions, steps_left=left, game=GAME))
 
 
+@pytest.mark.slow
 def test_the_better_of_two_own_answers_to_one_prompt_has_the_larger_exact_value(textbench):
     assert SOLVER.exact
     folders = []

@@ -59,6 +59,7 @@ def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(
     assert textbench(*run, "moved", "--out", "two", "--set", f"moved.base_url={agent['base_url']}").code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "helper"),
     [

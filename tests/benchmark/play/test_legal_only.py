@@ -16,6 +16,7 @@ PLAY = ("run", "--scenario", "frozen-lake", "--episodes", "3", "--quiet", "--age
 pytest.importorskip("torch")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [

@@ -30,6 +30,7 @@ def test_only_what_a_model_has_learnt_goes_without_a_word() -> None:
     assert aliased.startswith("mine can't read blackjack")
 
 
+@pytest.mark.slow
 def test_a_run_says_it_before_the_first_episode_and_keeps_it(textbench: Any) -> None:
     done = textbench(
         *("run", "--agent", "tiny", "--scenario", "blackjack", "--episodes", "1", "--max-tokens", "4", "--out", "out")

@@ -44,6 +44,7 @@ def played_again(path):
         yield record, replayed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_protocol_from_the_command_to_the_replay(textbench, protocol):
     document = run(textbench, protocol, "--protocol", protocol, episodes=2)

@@ -363,6 +363,7 @@ def test_one_agent_in_the_duel_plays_itself(textbench):
     assert (row["episodes"], row["planned"]) == (4, 4)
 
 
+@pytest.mark.slow
 def test_a_dry_run_plays_nothing_and_says_what_would_be(textbench, workplace):
     names = (
         "frozen-lake",
@@ -396,6 +397,7 @@ def test_tables_go_to_stdout_and_progress_to_stderr(textbench):
     assert quiet.err == ""
 
 
+@pytest.mark.slow
 def test_a_full_disk_says_so_and_what_was_finished_can_be_gone_on_with(textbench):
     import resource
 

@@ -37,6 +37,7 @@ def test_the_paired_test_is_exact_for_many_pairs_on_a_grid(scale):
     assert stats.paired_p_value(scale * mixed) == pytest.approx(np.mean(np.abs(sums) >= abs(mixed.sum())), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_disaster_among_small_differences_takes_none_of_their_evidence():
     """With fifty pairs of 1 the sum with one of 1,000 is as extreme as all signs equal; so it is with many others."""
     assert stats.paired_p_value(np.append(np.ones(50), 1000.0)) == pytest.approx(2 * 0.5**51, rel=1e-9)

@@ -50,6 +50,7 @@ def change(file, **values):
     file.write_text(json.dumps(data, indent=1) + "\n")
 
 
+@pytest.mark.slow
 def test_an_honest_season_is_accepted(played, capsys):
     assert main(["season", "check", str(played)]) == 0
     out, err = capsys.readouterr()
@@ -59,6 +60,7 @@ def test_an_honest_season_is_accepted(played, capsys):
     assert main(["validate", str(played / "entries" / "planner"), "--season", str(played)]) == 0
 
 
+@pytest.mark.slow
 def test_boards_name_the_season(played, capsys):
     for source in (played / "entries" / "planner", played.parent / "run"):
         assert main(["leaderboard", str(source), "--html", str(played.parent / "board.html")]) == 0

@@ -73,6 +73,7 @@ def test_an_agent_that_lacks_a_scenario_has_no_score_of_the_suite(whole_suites, 
     assert "By suite" in render_page(document)
 
 
+@pytest.mark.slow
 def test_the_papers_board_shows_no_suites(workplace):
     document = results_document(shown({name: {"a": [1.0] * 4} for name in SUITES["paper"]}), max_episodes=0)
     assert suite_table(document) is None

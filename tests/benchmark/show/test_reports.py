@@ -166,6 +166,7 @@ def test_csv_has_a_row_per_episode_and_per_step(textbench, small_run):
     assert [row["response"] for row in steps] == [s["response"] for record in records for s in record["steps"]]
 
 
+@pytest.mark.slow
 def test_parquet_holds_the_same(textbench, small_run):
     parquet = pytest.importorskip("pyarrow.parquet")
     assert textbench("export", small_run, "--parquet", "e.parquet").code == 0

@@ -39,6 +39,7 @@ def test_processes_share_the_work_but_needs_wait(tmp_path: Path) -> None:
     assert many == pytest.approx(typical["pretrain/large"] + typical["play/large"])
 
 
+@pytest.mark.slow
 def test_a_slow_machine_is_believed_step_by_step(tmp_path: Path) -> None:
     """Every job takes three times as long as the table says: the whole time that is foretold rises, and never jumps."""
     folder, clock, elapsed = ReproductionFolder(tmp_path), timetable(tmp_path), 0.0

@@ -98,6 +98,7 @@ def test_only_common_seeds_are_paired() -> None:
     assert [finding.samples for finding in claim.findings] == ["2 pairs of runs"] * 2
 
 
+@pytest.mark.slow
 def test_one_game_alone_does_not_make_a_claim_of_both() -> None:
     lake, both = (
         judge(made_up(), games, "aaw", [], SCENARIOS)[-1].text for games in (["frozen-lake"], ["frozen-lake", "snake"])

@@ -25,6 +25,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_made(
     assert sentence.startswith("error: can't use ")
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_no_half_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))

@@ -98,6 +98,7 @@ def test_never_raises_and_never_invents_a_move(text: str) -> None:
     assert inside.strip().casefold() == outcome
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(list(NAMES)), st.text(max_size=50), st.text(max_size=50), st.text(" \n\t", max_size=3), st.randoms()
 )

@@ -171,6 +171,7 @@ def test_players_play_a_twin_as_they_play_the_game(name: str) -> None:
             assert all(step.valid for step in other.steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but("frozen-lake", "nim", "mastermind"))
 def test_a_twin_keeps_to_the_contract(name: str) -> None:
     scenario = SCENARIOS[name]

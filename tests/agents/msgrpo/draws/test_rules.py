@@ -36,6 +36,7 @@ def test_the_draw_weight_of_step_level_credit_is_the_mean_of_its_sizes() -> None
     assert CREDIT.draw_weight.tolist() == [2.0, 2.0, 0.5, 0.0, 1.0]
 
 
+@pytest.mark.slow
 def test_aaw_draws_step_level_credit_by_it() -> None:
     """One draw of five: the frequencies are 2, 2, 0.5, 0 and 1 of 5.5, although the sum of episode 0's is 0."""
     rng, counts, n = np.random.default_rng(0), np.zeros(5), 8_000

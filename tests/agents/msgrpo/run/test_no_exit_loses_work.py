@@ -184,6 +184,7 @@ def test_after_any_error_the_resumed_run_equals_the_one_without_it(
     assert all(torch.equal(*pair) for pair in zip(whole.model.parameters(), resumed.model.parameters(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first(
     make_trainer: Any, tmp_path: Path, lora: int
@@ -209,6 +210,7 @@ def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first
     assert len(resumed.train()) == 2
 
 
+@pytest.mark.slow
 def test_without_a_copy_a_broken_update_goes_back_to_the_last_checkpoint(make_trainer: Any, tmp_path: Path) -> None:
     config = replace(SHORT, out=str(tmp_path / "run"), rollback=False, checkpoint_every=2)
     trainer = make_trainer(config)
@@ -223,6 +225,7 @@ def test_without_a_copy_a_broken_update_goes_back_to_the_last_checkpoint(make_tr
     assert "Nothing was saved, and there is no earlier checkpoint" in error.value.__notes__[0]
 
 
+@pytest.mark.slow
 def test_another_course_from_an_earlier_checkpoint_replaces_the_later_one(make_trainer: Any, tmp_path: Path) -> None:
     config = replace(SHORT, out=str(tmp_path / "run"), iterations=2, checkpoint_every=1, keep_checkpoints=9)
     make_trainer(config).train()

@@ -100,6 +100,7 @@ def test_groups_with_a_success_are_left_alone_and_a_rerun_takes_the_place_of_its
         assert noises == {(0, 0) if label in won else (0, 0, 1)}
 
 
+@pytest.mark.slow
 def test_a_model_learns_from_the_hinted_prompts(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
     config = MSGRPOConfig(
         groups=1, group_size=2, iterations=1, response_mode="direct", max_response_tokens=1, learning_rate=1e-3,

@@ -269,6 +269,7 @@ textgames.register_ladder(Doors, "doors.toml")
 """
 
 
+@pytest.mark.slow
 def test_a_game_of_ones_own_is_played_at_its_levels(textbench: Any, short_search: None) -> None:
     Path("own_doors.py").write_text(OWN_GAME)
     levels = "".join(f"[[levels]]\nsettings = {{ doors = {doors} }}\nhorizon = 1\n" for doors in (2, 3))

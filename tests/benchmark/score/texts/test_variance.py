@@ -38,6 +38,7 @@ def drawn(rng: np.random.Generator, deviation: float, again: float) -> tuple[Pla
     return Plays(free, plain, wordings), true | {"wording": float(np.var(list(effects.values()), ddof=1))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deviation", "again"), [(0.4, 0.5), pytest.param(0.4, 1.0, marks=pytest.mark.slow), (0.0, 1.0)]
 )

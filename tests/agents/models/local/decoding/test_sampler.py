@@ -63,6 +63,7 @@ def waits(player: TransformersModel, tokens: int) -> dict[str, int]:
     return dict(counts)
 
 
+@pytest.mark.slow
 def test_a_device_is_waited_for_once_in_eight_tokens(tokenizer: Any) -> None:
     player = TransformersModel(make_model("tied", tokenizer), tokenizer)
     player._reader.eos_ids = frozenset()

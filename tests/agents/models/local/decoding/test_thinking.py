@@ -95,6 +95,7 @@ def test_a_template_says_whether_a_model_reasons(template: str, prefix: str, arg
     assert opening_of(tokenizer, prefix, arguments) == opening
 
 
+@pytest.mark.slow
 def test_the_arguments_are_the_templates() -> None:
     model = taught(HYBRID, THOUGHT)
     switched = TransformersModel(model, tokenizer_with(HYBRID), chat_template_kwargs={"enable_thinking": False})
@@ -135,6 +136,7 @@ def test_a_stop_string_in_reasoning_ends_nothing_and_the_response_is_what_follow
     assert completion.usage.reasoning_tokens == len(thought)
 
 
+@pytest.mark.slow
 def test_without_reasoning_a_thinking_model_stops_as_any_other() -> None:
     completion = answered(HYBRID, "<action>up</action> and more")
     assert (completion.response, completion.reasoning, completion.usage.reasoning_tokens) == (
@@ -151,6 +153,7 @@ def test_reasoning_that_the_template_opens() -> None:
     assert completion.reasoning == "I could answer <action>left</action>, but no."
 
 
+@pytest.mark.slow
 def test_the_same_words_are_the_response_where_the_template_knows_no_reasoning() -> None:
     """The mode think asks every model for a <think> in its response, and a stop string in it ends nothing either."""
     completion = answered(NEVER, THOUGHT)
@@ -159,6 +162,7 @@ def test_the_same_words_are_the_response_where_the_template_knows_no_reasoning()
     assert completion.finish_reason == "stop"
 
 
+@pytest.mark.slow
 def test_a_prefix_opens_the_reasoning_as_the_model_would() -> None:
     said = "left, <action>left</action>?</think><action>up</action> and more"
     model = TransformersModel(taught(NEVER, said, prefix="<think>"), tokenizer_with(NEVER))
@@ -167,6 +171,7 @@ def test_a_prefix_opens_the_reasoning_as_the_model_would() -> None:
     assert completion.finish_reason == "stop"
 
 
+@pytest.mark.slow
 def test_a_think_that_is_never_closed_goes_on_to_the_limit() -> None:
     completion = answered(NEVER, "<think>\nI could answer <action>left</action> or <action>up</action>")
     assert completion.response.count("</action>") == 2
@@ -175,6 +180,7 @@ def test_a_think_that_is_never_closed_goes_on_to_the_limit() -> None:
     assert cut.finish_reason == "length"
 
 
+@pytest.mark.slow
 def test_the_mode_think_of_a_thinking_model_is_answered_behind_its_reasoning() -> None:
     text = "<think>\nup, <action>left</action>?\n</think>\n\n<think>hm</think><plan>up</plan><action>up</action>"
     completion = answered(HYBRID, text)
