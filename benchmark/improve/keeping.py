@@ -62,15 +62,13 @@ class Improvement:
         self._refuse_strangers()
         fresh = not self.out.exists()
         self.out.mkdir(parents=True, exist_ok=True)
-        try:
-            with FolderLock(
-                self.out, UsageError
-            ):  # two processes would spend the budget twice, and write the same files
+        with FolderLock(self.out, UsageError):  # two processes would spend the budget twice, and write the same files
+            try:
                 self._make(say, quiet)
-        except UsageError:
-            if fresh and not strangers(self.out, ABOUT):
-                shutil.rmtree(self.out)
-            raise
+            except UsageError:
+                if fresh and not strangers(self.out, ABOUT):
+                    shutil.rmtree(self.out)
+                raise
 
     def _make(self, say: Callable[[str], None], quiet: bool) -> None:
         asked = self._asked()

@@ -206,8 +206,8 @@ class TrainingSettings:
     """Rows of the tokens x vocabulary matrix that exist at once."""
 
     critic_learning_rate: float = setting("critic", 1e-5, gt=0)
-    """Learning rate of the critic, which exists only where a method needs values, or of istar's reward model. It is
-    constant; the rest of its AdamW is the policy's."""
+    """Learning rate of the critic, which exists only where a method needs values. It is constant; the rest of its AdamW
+    is the policy's. A reward model's rate is a setting of its method."""
     critic_passes: int = setting("critic", 1, ge=1)
     """Passes of the critic over each iteration's steps: all that credit was assigned to, drawn or not."""
     critic_minibatches: int = setting("critic", 2, ge=1)

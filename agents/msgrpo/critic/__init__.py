@@ -11,7 +11,7 @@ to become as ``Credit.value_targets``; NaN stands where a head has nothing to le
 method ``value_targets(batch)``. Without such a method no critic is made, and nothing of this costs anything.
 
 A method with ``"reward_model"`` in ``needs`` has a reward model in the critic's place (:mod:`.reward_model`): it finds
-``Trajectory.reward_logprobs`` and returns :class:`Preferences` as ``Credit.preferences``.
+``Trajectory.log_ratios`` and returns :class:`Preferences` as ``Credit.preferences``.
 """
 
 from agents.msgrpo.credit.batch import Heads

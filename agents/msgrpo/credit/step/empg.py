@@ -47,9 +47,8 @@ class EMPG(Composed):
         advantages: list[StepCredit] = [
             each - level if isinstance(each, np.ndarray) else [tokens - level for tokens in each] for each in modulated
         ]
-        return base._replace(
-            advantages=advantages, draw_weight=Credit.of(advantages).draw_weight
-        )  # what it learns by stays
+        # what a critic or a reward model of the base method learns by stays
+        return base._replace(advantages=advantages, draw_weight=Credit.of(advantages).draw_weight)
 
 
 def _modulated(advantages: StepCredit, factors: Floats, bonus: Floats) -> StepCredit:
