@@ -59,6 +59,7 @@ class Point(NamedTuple):
 class RunRecord(NamedTuple):
     """What is kept of a training run."""
 
+    model: Any  # what was trained, with its adapter if it has one
     points: list[Point]
     history: list[dict[str, Any]]  # KEPT_METRICS of every iteration, with the tokens spent until its end
     training_seconds: float  # of the processor, without evaluations
@@ -106,4 +107,4 @@ def train(
         while len(points) <= milestones and spent * milestones >= len(points) * budget:
             points.append(Point(spent, trainer.iteration, evaluate(trainer.model, tokenizer, len(points))))
         report(min(1.0, spent / budget))
-    return RunRecord(points, history, seconds, engine.tokens, updated)
+    return RunRecord(trainer.model, points, history, seconds, engine.tokens, updated)

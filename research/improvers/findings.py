@@ -96,7 +96,7 @@ def differences(findings: Findings) -> list[Difference]:
     The corrections are Holm's over all games, budgets and opponents: one for the games, one for the twins.
     """
     found: list[Difference] = []
-    for place in ("game", "twin"):
+    for place in findings.study.places:
         less = {
             (who, than, place): own
             for who in findings.results

@@ -1,7 +1,7 @@
 """What a comparison consists of: jobs, what each waits for, and where its result and its agent lie."""
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from research.improvers.settings import Comparison
 from research.jobs.folder import Folder
@@ -40,6 +40,7 @@ def _on(study: Comparison, game: str) -> list[ComparedJob]:
                 f"tune/{game}/{method}/{rate:g}", "tune", (first,), game, method, study.tuning_budget, TUNING_SEED, rate
             )
             for rate in learner.rates
+            if len(learner.rates) > 1
         ]
         for method, learner in study.methods.items()
     }
@@ -49,7 +50,7 @@ def _on(study: Comparison, game: str) -> list[ComparedJob]:
             ComparedJob(_learnt(game, method, budget, seed), "learn", needs, game, method, budget, seed)
             for budget in study.budgets
             for method in study.methods
-            if (needs := tuple(job.name for job in tuned[method]))
+            if (needs := tuple(job.name for job in tuned[method]) or (first,))
         ]
         jobs += [
             ComparedJob(f"play/{game}/{name}/{seed}", "play", needs, game, name, seed=seed)
@@ -66,9 +67,9 @@ def _learnt(game: str, method: str, budget: int, seed: int) -> str:
 class ComparedFolder(Folder):
     """The folder of one comparison. An agent's folder is ``agent`` beside the result of the job that made it."""
 
-    def base(self, game: str) -> dict[str, Any]:
-        """The base as an agent's table has it, without its temperature."""
-        return {"spec": f"hf:{self.path / 'base' / game / 'model'}"}
+    def base(self, game: str) -> str:
+        """The base as a command names it."""
+        return f"hf:{self.path / 'base' / game / 'model'}"
 
     def agent(self, job: str) -> Path:
         return self.path / job / "agent"

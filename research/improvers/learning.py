@@ -7,7 +7,7 @@ and for what is shared by equal prompts. :mod:`research.credit.training` counts 
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -23,7 +23,7 @@ from benchmark.improve.methods.learning import MODEL, mode_of, own_play
 from benchmark.improve.methods.offline import HELD_OUT, imitated, recorded
 from benchmark.improve.methods.preferences import pairs_of
 from benchmark.play.agents.agent_folder import write_agent_folder
-from research.improvers.settings import TRAINER, Comparison, Learner
+from research.improvers.settings import TRAINER, UNTRAINED, Comparison, Learner
 
 Row = tuple[Prompt, str]
 """A prompt and an answer to it that a model is updated on."""
@@ -53,6 +53,8 @@ def learn(name: str, study: Comparison, task: ImprovementTask, budget: int, rate
     if name == TRAINER:
         return _train(study, task, budget, rate)
     learner = study.methods[name]
+    if name in UNTRAINED:
+        return _rewrite(name, task, learner.options, budget)
     options = {**learner.options, "learning_rate": rate}
     if name == "preferences":
         options["temperature"] = study.temperature  # of its play, which is then found by its name
@@ -76,7 +78,8 @@ def _train(study: Comparison, task: ImprovementTask, budget: int, rate: float) -
     record = train(model, tokenizer, study.scenario(game), settings, budget, 1, lambda *_: 0.0, lambda share: None)
     place = task.out / MODEL
     place.mkdir(parents=True)
-    save_model(model, tokenizer, prompts_of(MSGRPOConfig.from_mapping(settings), prompts), place, model.state_dict())
+    prompt_map = prompts_of(MSGRPOConfig.from_mapping(settings), prompts)
+    save_model(record.model, tokenizer, prompt_map, place, record.model.state_dict())
     write_agent_folder(task.out, {**task.agent, "spec": f"hf:{MODEL}"})
     return Learning(record.rollout_tokens, record.update_tokens)
 
@@ -100,6 +103,13 @@ def _imitate_in(passes: int, task: ImprovementTask, options: dict[str, Any], bud
     examples = max(1, round(budget / passes / costs.decision))
     _improve("imitate", task, {**options, "examples": examples, "passes": passes})
     return examples
+
+
+def _rewrite(name: str, task: ImprovementTask, options: Mapping[str, Any], budget: int) -> Learning:
+    """Improve what isn't trained, whose every token is play or a question on record."""
+    meter = SpendingMeter(Budget(tokens=budget), task.out / "seconds.json")
+    write_agent_folder(task.out, find_improver(name)(replace(task, meter=meter), **checked(name, options)))
+    return Learning(meter.spent.tokens, 0)
 
 
 def _own_play(

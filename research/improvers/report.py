@@ -21,13 +21,16 @@ from research.jobs.report import Facts, said_first, table, whole_report
 
 CURVE = "regret.svg"
 
+_MADE = """\
+a model of {parameters:,} parameters that imitates the planner in {skill:.0%} of its decisions and plays at random in
+the others, in the game and in its twin alike"""
+
 _INTRODUCTION = """\
-Every method begins at the same base, a model of {parameters:,} parameters that imitates the planner in {skill:.0%} of
-its decisions and plays at random in the others, in the game and in its twin alike. It then has the same tokens to learn
-from the game: what it reads and writes in its own play, and the rows of its updates, each pass counted. What a planner
-answers, exact values, and passes that only score cost nothing; `imitate` and `preferences` alone are told these. Regret
-is the value that a decision loses against the best one, exactly, on {episodes} fresh episodes at temperature
-{temperature:g}; intervals are Student's 95% over up to {seeds} seeds of one base and say nothing of others."""
+Every method begins at the same base, {base}. It then has the same tokens to learn from the game: what it reads and
+writes in its own play, and the rows of its updates, each pass counted. What a planner answers, exact values, and passes
+that only score cost nothing; of these `imitate`, `preferences` and `gepa` alone are told. Regret is the value that a
+decision loses against the best one, exactly, on {episodes} fresh episodes at temperature {temperature:g}; intervals are
+Student's 95% over up to {seeds} seeds of one base and say nothing of others."""
 
 
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -55,9 +58,12 @@ def report_markdown(
 ) -> str:
     """The report for people; figures are rounded."""
     study, rows = findings.study, differences(findings)
+    base = f"the pretrained `{study.pretrained}` of {findings.parameters:,} parameters"
+    if not study.pretrained:
+        base = _MADE.format(parameters=findings.parameters, skill=study.skill)
     told = _INTRODUCTION.format(
-        parameters=findings.parameters,
-        **{"skill": study.skill, "episodes": study.episodes, "temperature": study.temperature},
+        base=base,
+        **{"episodes": study.episodes, "temperature": study.temperature},
         seeds=max(map(len, findings.results.values()), default=0),
     )
     parts = ["# What makes a player better, at equal budgets of tokens", told]
@@ -112,17 +118,17 @@ def _all(rows: Sequence[Difference]) -> str:
 
 def _scores(findings: Findings, own: Sequence[Who]) -> str:
     """What everybody loses, gets and costs."""
-    head = ["who", "tokens to learn", "regret", "return", "invalid", "tokens a decision", "regret in the twin"]
+    head = ["who", "tokens to learn", "regret", "return", "invalid", "tokens a decision"]
+    head += ["regret in the twin"] if findings.study.twin else []
     rows = []
     for who in own:
         regret, result, tokens, invalid = (
             over_seeds(findings, who, figure) for figure in ("regret", "return", "tokens", "invalid")
         )
         learnt = f"{spent(findings, who):,.0f}" if who[2] else "-"
-        twin = _number(over_seeds(findings, who, "regret", "twin"))
-        rows.append(
-            [who[1], learnt, _number(regret), _number(result, 2), f"{invalid.value:.1%}", f"{tokens.value:.0f}", twin]
-        )
+        row = [who[1], learnt, _number(regret), _number(result, 2), f"{invalid.value:.1%}", f"{tokens.value:.0f}"]
+        row += [_number(over_seeds(findings, who, "regret", "twin"))] if findings.study.twin else []
+        rows.append(row)
     return table(head, rows)
 
 

@@ -1,21 +1,24 @@
 """The settings of a comparison of improvers: a TOML file as a frozen record. The outcome depends on nothing else."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.improve import IMPROVERS
 from benchmark.score.move_losses import MoveLosses
 from research.jobs.bases import PROMPTS
-from research.jobs.recipes import Positive, PositiveCount, SeededSettings, Share, Table, checked_training
+from research.jobs.recipes import Count, Positive, PositiveCount, SeededSettings, Share, Table, checked_training
 from textgames.scenarios import SCENARIOS, Scenario, known_scenario
 
 TRAINER = "msgrpo"
 """The method that is no improver: the trainer on its own returns, with whom all others are compared."""
 
-LEARNERS = (TRAINER, "imitate", "offline", "preferences")
+UNTRAINED = ("gepa",)
+"""Methods that leave the weights as they are, so that no learning rate is tuned."""
+
+LEARNERS = (TRAINER, "imitate", "offline", "preferences", *UNTRAINED)
 """Methods whose tokens this comparison can count."""
 
 
@@ -24,7 +27,7 @@ class Learner(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rates: Annotated[tuple[Positive, ...], Field(min_length=1)]  # learning rates that it is tuned over
+    rates: tuple[Positive, ...] = ()  # learning rates that it is tuned over; a single one is taken as it is
     options: Table = {}  # of the improver; of MS-GRPO the fields of MSGRPOConfig
     play_share: Share = 0.5  # of the budget, for its own play; the rest is for passes over what it learns from
     most_passes: PositiveCount = 8
@@ -51,15 +54,17 @@ class Comparison(SeededSettings):
 
     kind: Literal["improvers"]
     games: tuple[str, ...]  # scenarios of one player with exact values and twins, the most important first
-    twin: PositiveCount = 1  # the number of the twin that what was learnt is carried to
+    twin: Count = 1  # the number of the twin that what was learnt is carried to; 0 for none, of a pretrained base alone
     budgets: tuple[PositiveCount, ...]  # tokens, from small to large; the middle one is tuned at
     methods: Mapping[str, Learner]
     players: Mapping[str, Wrapped] = {}
     seeds: PositiveCount = 3
     episodes: PositiveCount = 200  # of an evaluation, in the game and in the twin
     temperature: Positive = 1.0  # of all play, to learn and to be scored
-    base: Mapping[str, Any] = {}  # fields of agents.tiny.Recipe in which the base differs
-    skill: Share = 0.5  # the share of the planner's moves in what the base imitates; the others are random
+    pretrained: str = ""  # an agent that knows how it is asked, the base in place of a small model that is made
+    dtype: str = "auto"  # of a pretrained base in play; it trains as the trainer's "auto" says
+    base: Mapping[str, Any] = {}  # fields of agents.tiny.Recipe in which the made base differs
+    skill: Share = 0.5  # the share of the planner's moves in what that imitates; the others are random
 
     @model_validator(mode="after")
     def _check_together(self) -> "Comparison":
@@ -80,8 +85,29 @@ class Comparison(SeededSettings):
                 )
         for name, learner in self.methods.items():
             self._check_options(name, learner)
-        self.recipe(self.games[0])
+        if self.pretrained:
+            self._check_pretrained()
+        elif not self.twin:
+            raise UsageError("twin = 0 needs a pretrained base: a base that is made reads a twin, too, from 1 on")
+        else:
+            self.recipe(self.games[0])
         return self
+
+    def _check_pretrained(self) -> None:
+        from agents.models.local.loading.card import read_card
+        from agents.models.provider import model_folder
+
+        if given := self.model_fields_set & {"base", "skill"}:
+            raise UsageError(f"pretrained = {self.pretrained!r} makes no base: leave out {', '.join(sorted(given))}")
+        try:
+            card = read_card(model_folder(self.pretrained))
+        except ValueError as error:
+            raise UsageError(f"pretrained: {error}") from None
+        if card is None or card.mode != "direct":
+            raise UsageError(
+                f"pretrained: {self.pretrained!r} is no model that textbench warmup or a training made with "
+                "response_mode = 'direct'; smollm2-lake-start is one"
+            )
 
     def _check_game(self, name: str) -> None:
         scenario = known_scenario(name)
@@ -93,10 +119,22 @@ class Comparison(SeededSettings):
     def _check_options(self, name: str, learner: Learner) -> None:
         from benchmark.improve import checked
 
-        if name in IMPROVERS:
+        if bool(learner.rates) == (name in UNTRAINED):
+            raise UsageError(
+                f"methods.{name}: rates = {list(learner.rates)} can't be used; accepted: "
+                + ("none, as it trains no weights" if name in UNTRAINED else "one learning rate or more, as in [1e-3]")
+            )
+        if name in UNTRAINED:
+            checked(name, learner.options)
+        elif name in IMPROVERS:
             checked(name, {**learner.options, "learning_rate": learner.rates[0]})
         else:
             self.training_settings(0, learner.rates[0])
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where everybody plays: ``game``, and ``twin`` where there is one."""
+        return ("game", "twin") if self.twin else ("game",)
 
     @property
     def tuning_budget(self) -> int:
@@ -107,6 +145,10 @@ class Comparison(SeededSettings):
         found = known_scenario(game)
         assert found is not None  # checked when the recipe was read
         return found.twin(self.twin) if twin else found
+
+    def playing(self, spec: str) -> dict[str, Any]:
+        """A local model as an agent's table, with the options of all play."""
+        return {"spec": spec, "temperature": self.temperature} | ({"dtype": self.dtype} if self.pretrained else {})
 
     def recipe(self, game: str) -> Any:
         """The recipe of a game's base, :class:`agents.tiny.Recipe`.

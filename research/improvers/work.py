@@ -20,7 +20,12 @@ from textgames.scenarios import Scenario
 
 
 def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
-    """A small model that reads the game and its twin equally, and plays both as well as what it imitates."""
+    """A small model that reads the game and its twin equally, and plays both as well as what it imitates.
+
+    Or the pretrained one, with its adapter added to its weights.
+    """
+    if study.pretrained:
+        return _saved(study.pretrained, folder.path / job.name / "model")
     recipe, place = study.recipe(job.game), folder.path / job.name / "model"
     examples = [
         example
@@ -29,6 +34,22 @@ def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, repor
     ]
     made = bases.make(recipe, place, report, "textbench reproduce --config improvers", examples)
     return {"parameters": made.model.num_parameters(), "losses": list(made.losses)}
+
+
+def _saved(pretrained: str, place: Path) -> dict[str, Any]:
+    from agents.models.local.loading.card import card_of
+    from agents.models.local.loading.load import load_model
+    from agents.msgrpo.run.saving.keeper import save_model
+    from agents.prompt import PromptMap
+
+    model, tokenizer = load_model(pretrained, dtype="float32", device="cpu")
+    card = card_of(model)
+    assert card is not None  # checked when the recipe was read
+    if hasattr(model, "peft_config"):
+        model = model.merge_and_unload()
+    place.mkdir(parents=True, exist_ok=True)
+    save_model(model, tokenizer, PromptMap(card.mode, texts=card.texts), place, model.state_dict())
+    return {"parameters": model.num_parameters()}
 
 
 def _demonstrated(scenario: Scenario, skill: float, recipe: Any, part: int) -> list[Any]:
@@ -58,7 +79,7 @@ def learn(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: R
     costs = Costs(played["tokens"], played["tokens"] * played["decisions"])
     out = folder.agent(job.name)
     shutil.rmtree(out, ignore_errors=True)
-    agent = {**folder.base(job.game), "temperature": study.temperature}
+    agent = study.playing(folder.base(job.game))
     task = task_of(agent, job.game, job.seed, out, lambda line: None)
     rate = job.rate or best_rate(job, study, folder)
     learnt = spend(job.method, study, task, job.budget, rate, costs)
@@ -69,16 +90,21 @@ def learn(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: R
 
 
 def best_rate(job: ComparedJob, study: Comparison, folder: ComparedFolder) -> float:
-    """The learning rate that lost least when the method was tuned on the game, on episodes of its own."""
+    """The learning rate that lost least when the method was tuned on the game, on episodes of its own.
+
+    The only one where there is one, and 0 of a method that trains nothing.
+    """
     rates = study.methods[job.method].rates
+    if len(rates) < 2:
+        return rates[0] if rates else 0.0
     lost = {rate: folder.result(f"tune/{job.game}/{job.method}/{rate:g}")["game"]["regret"] for rate in rates}
     return min(lost, key=lambda rate: lost[rate])
 
 
 def play(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
     """Play the base, or a player around it."""
-    base = str(folder.base(job.game)["spec"])
-    agent: dict[str, Any] = {"spec": base, "temperature": study.temperature}
+    base = folder.base(job.game)
+    agent = study.playing(base)
     if job.method != "base":
         player = study.players[job.method]
         trained = folder.trained(job.game, player.trained, study.budgets[-1], job.seed) if player.trained else ""
@@ -92,7 +118,7 @@ def _played(agent: dict[str, Any], job: ComparedJob, study: Comparison, folder: 
     tuning = job.seed == TUNING_SEED
     first = study.scenario(job.game).seed(study.episodes if tuning else 0)
     seeds, found = range(first, first + study.episodes), {}
-    for name in ("game",) if tuning else ("game", "twin"):
+    for name in study.places[:1] if tuning else study.places:
         place: Path = folder.path / job.name / name
         shutil.rmtree(place, ignore_errors=True)
         found[name] = scored(agent, study.scenario(job.game, twin=name == "twin"), seeds, job.seed, place)
