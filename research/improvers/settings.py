@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from agents.load import check_spec
 from benchmark.errors import UsageError, unknown_name
 from benchmark.improve import IMPROVERS
 from benchmark.score.move_losses import MoveLosses
@@ -83,6 +84,10 @@ class Comparison(SeededSettings):
                     f"players.{name}: trained = {player.trained!r} doesn't go with spec = {player.spec!r}; a spec with "
                     f"{{trained}} needs one of {', '.join(self.methods)}, others none"
                 )
+            try:
+                check_spec(player.spec.format(base="tiny", trained="tiny"))
+            except (ValueError, LookupError) as error:
+                raise UsageError(f"players.{name}: {error}") from None
         for name, learner in self.methods.items():
             self._check_options(name, learner)
         if self.pretrained:

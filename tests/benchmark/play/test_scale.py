@@ -30,10 +30,10 @@ def peak_memory(*arguments) -> int:
 @pytest.mark.slow
 def test_memory_grows_by_little_more_than_the_figures_of_an_episode(workplace):
     peaks, shown = {}, {}
-    for episodes in (500, 12_500):
+    for episodes in (500, 4_500):
         command = ("--agent", "random", "--scenario", "frozen-lake", "--scenario", "snake", "--episodes", episodes)
         peaks[episodes] = peak_memory("run", *command, "--out", f"r{episodes}", "--quiet")
         shown[episodes] = peak_memory("leaderboard", f"r{episodes}", "--quiet")
     for figures in (peaks, shown):
-        each = (figures[12_500] - figures[500]) / (2 * 12_000)
+        each = (figures[4_500] - figures[500]) / (2 * 4_000)
         assert each < 3000, f"{each:.0f} bytes per episode; a record is about 1700 on disk"

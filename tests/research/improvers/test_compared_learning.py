@@ -98,24 +98,81 @@ def test_own_play_gets_its_share_and_updates_what_is_left(base: dict[str, Any], 
     assert 0 < 30 * learnt.rows * learnt.passes < learnt.updated < 110 * learnt.rows * learnt.passes
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A miniature that nothing stopped."""
+    pytest.importorskip("torch")
+    out = tmp_path_factory.mktemp("compared") / "out"
+    assert main(["reproduce", "--config", "improvers-miniature", "--jobs", "1", "--out", str(out)]) == 0
+    return out
+
+
 @pytest.mark.slow
 def test_a_miniature_ends_in_a_report_and_goes_on_where_it_was_stopped(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    whole: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("torch")
-    command = ["reproduce", "--config", "improvers-miniature", "--jobs", "1", "--out", str(tmp_path / "out"), "--json"]
-    assert main(command) == 0
-    first = json.loads(capsys.readouterr().out)
+    first = json.loads((whole / "report.json").read_text(encoding="utf-8"))
     assert first["missing"] == []
-    removed = tmp_path / "out/learn/frozen-lake/msgrpo/3000/1/result.json"
-    removed.unlink()
-    assert main(command) == 0
+    (whole / "learn/frozen-lake/msgrpo/3000/1/result.json").unlink()
+    capsys.readouterr()
+    assert main(["reproduce", "--config", "improvers-miniature", "--jobs", "1", "--out", str(whole), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert _without_times(again) == _without_times(first)
     for name in ("report.md", "report.json", "regret.svg"):
-        assert (tmp_path / "out" / name).exists(), name
+        assert (whole / name).exists(), name
     trained = [run for run in first["runs"] if run["who"] == "msgrpo"]
     assert all(run["played"] + run["updated"] >= run["budget"] for run in trained)
+
+
+@pytest.mark.slow
+def test_a_pretrained_base_is_improved_as_it_is(whole: Path, tmp_path: Path) -> None:
+    """Its adapter is added to its weights; MS-GRPO gives it another, gepa asks it for prompts within the budget."""
+    from agents.msgrpo.warmup.start import Teaching, warm_start, warmup_config
+    from research.jobs.bases import load
+
+    base, adapter = whole / "base/frozen-lake/model", tmp_path / "adapter"
+    settings = {"lora_rank": 2, "response_mode": "direct", "out": str(adapter)}
+    warm_start(warmup_config(str(base), [GAME], 40, **settings), Teaching(decisions=40), lambda line: None)
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(
+        f"""
+kind = "improvers"
+games = ["{GAME}"]
+twin = 0
+budgets = [2_000]
+seeds = 1
+episodes = 4
+pretrained = "hf:{adapter}"
+
+[methods.msgrpo]
+rates = [1e-2]
+options = {{ groups = 2, group_size = 16, max_response_tokens = 8, samples_every = 0, lora_rank = 2 }}
+
+[methods.gepa]
+options = {{ seeds = 2, batch = 2, rounds = 2 }}
+
+[players.imagine]
+spec = "imagine({{base}}, agents.wrappers.imagine:TrueWorld)"
+""",
+        encoding="utf-8",
+    )
+    out = tmp_path / "out"
+    assert main(["reproduce", "--config", str(recipe), "--jobs", "1", "--out", str(out)]) == 0
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    assert report["missing"] == []
+    spent = {run["who"]: run.get("played", 0) for run in report["runs"]}
+    assert set(spent) == {"base", "msgrpo", "gepa", "imagine"}
+    assert 0 < spent["gepa"] < 4_000
+    assert {"twin"}.isdisjoint(*report["runs"])
+    assert "the pretrained" in (out / "report.md").read_text(encoding="utf-8")
+
+    name = "model.layers.0.self_attn.q_proj.weight"
+    began, merged = (dict(load(place)[0].named_parameters()) for place in (base, out / "base/frozen-lake/model"))
+    assert merged.keys() == began.keys()
+    assert not merged[name].equal(began[name])
+    learnt = load(out / f"learn/{GAME}/msgrpo/2000/0/agent/model")[0]
+    assert learnt.peft_config["default"].r == 2
+    assert any(weight.any() for key, weight in learnt.named_parameters() if "lora_B" in key)
 
 
 def _without_times(report: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from research.improvers.settings import Comparison
 
 def found(tmp_path: Path, better: dict[str, float], seeds: int = 5) -> Findings:
     """Results of jobs, written by hand: regrets of 0.2 less what a method is better, with noise of 0.01."""
-    study = Comparison.read("improvers-miniature", {"seeds": seeds})
+    study = Comparison.read("improvers-miniature", {"seeds": seeds, "budgets": (3_000, 6_000)})
     folder, rng = ComparedFolder(tmp_path), np.random.default_rng(0)
     for job in jobs_of(study):
         regret = 0.2 - better.get(job.method, 0.0) + 0.01 * rng.standard_normal()

@@ -7,7 +7,7 @@ import pytest
 from benchmark.cli import main
 from benchmark.errors import UsageError
 from research.improvers.jobs import ComparedFolder, jobs_of
-from research.improvers.settings import LEARNERS, Comparison
+from research.improvers.settings import LEARNERS, UNTRAINED, Comparison
 
 MINIATURE = Path("research/improvers/recipes/improvers-miniature.toml")
 
@@ -27,11 +27,21 @@ def written(tmp_path: Path, old: str, new: str) -> Path:
         ('games = ["frozen-lake"]', 'games = ["frozen-lak"]', "no scenario named 'frozen-lak'; did you mean"),
         ('games = ["frozen-lake"]', 'games = ["snake"]', "snake has no exact values for one player, or no twin"),
         ('games = ["frozen-lake"]', 'games = ["tic-tac-toe"]', "tic-tac-toe has no exact values for one player"),
-        ("[3_000, 6_000]", "[6_000, 3_000]", r"budgets must rise, got .*\(6000, 3000\)"),
-        ("[3_000, 6_000]", "[0]", "budgets.* must .* greater than or equal to 1, got 0"),
-        ("[methods.offline]", "[methods.gepa]", "no method with counted tokens named 'gepa'; there are: imitate"),
+        ("[3_000]", "[6_000, 3_000]", r"budgets must rise, got .*\(6000, 3000\)"),
+        ("[3_000]", "[0]", "budgets.* must .* greater than or equal to 1, got 0"),
+        ("[methods.offline]", "[methods.library]", "no method with counted tokens named 'library'; there are: gepa"),
+        ("[methods.offline]", "[methods.gepa]", "methods.gepa: rates = .* accepted: none, as it trains no weights"),
+        ("rates = [1e-3, 3e-3]", "rates = []", "methods.imitate: rates = .* accepted: one learning rate or more"),
+        ("[base]", "twin = 0\n[base]", "twin = 0 needs a pretrained base"),
+        ("[base]", 'pretrained = "tiny-lake"\n[base]', "pretrained = 'tiny-lake' makes no base: leave out base"),
         ("[methods.msgrpo]", "[methods.nobody]", "no method with counted tokens named 'nobody'"),
         ('trained = "msgrpo"', "", "players.router: trained = '' doesn't go with spec"),
+        (
+            '"search({base})"',
+            '"imagine({base})"',
+            r"players.search: 'imagine\(tiny\)' is not of the form imagine\(AGENT",
+        ),
+        ('"search({base})"', '"search({bsae})"', "players.search: 'bsae'"),
         ("group_size = 4", "group_size = 0", "methods.msgrpo.options: group_size"),
         ("attempts = 2", "attemps = 2", "no option of offline named 'attemps'; did you mean 'attempts'"),
         ("layers = 1", "layers = 0", "base: layers is a whole number of at least 1, got 0"),
@@ -44,6 +54,20 @@ def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path: Path, old: str, new: 
     assert "\n" not in str(refused.value)
 
 
+def test_a_pretrained_base_must_know_how_it_is_asked(tmp_path: Path) -> None:
+    file = written(tmp_path, "seeds = 2", 'seeds = 2\npretrained = "tiny-lake"')
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("[base]" + text.split("[base]")[1].split("\n\n")[0], ""), encoding="utf-8")
+    with pytest.raises(UsageError, match="'tiny-lake' is no model that textbench warmup or a training made with"):
+        Comparison.read(file)  # it reasons before it answers
+
+
+def test_a_method_with_one_rate_is_not_tuned() -> None:
+    study = Comparison.read("improvers-miniature")
+    tuned = {job.method for job in jobs_of(study) if job.kind == "tune"}
+    assert tuned == {"imitate"}
+
+
 def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.CaptureFixture[str]) -> None:
     for option in (["--arms", "imitate"], ["--iterations", "3"], ["--ship", "here"]):
         assert main(["reproduce", "--config", "improvers", *option]) == 2
@@ -52,7 +76,7 @@ def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.Capture
     assert "no game in this recipe named 'frozen-lak'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["improvers", "improvers-miniature"])
+@pytest.mark.parametrize("name", ["improvers", "improvers-miniature", "improvers-pretrained"])
 def test_every_job_has_what_it_needs_before_it(name: str) -> None:
     study = Comparison.read(name)
     jobs, done = jobs_of(study), set[str]()
@@ -79,7 +103,7 @@ def test_what_is_cut_short_has_whole_games_and_there_whole_seeds() -> None:
 
 def test_the_published_recipe_has_six_games_three_budgets_seeds_and_every_method() -> None:
     study = Comparison.read("improvers")
-    assert set(study.methods) == set(LEARNERS)
+    assert set(study.methods) == set(LEARNERS) - set(UNTRAINED)
     assert (len(study.budgets), len(study.games)) == (3, 6)
     assert study.seeds >= 3
 
