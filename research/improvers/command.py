@@ -1,6 +1,7 @@
 """The command ``textbench reproduce --config improvers`` behind its options."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from research.improvers.jobs import ComparedFolder, ComparedJob, jobs_of
 from research.improvers.settings import Comparison
@@ -8,10 +9,16 @@ from research.improvers.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
 
-TOKENS_PER_SECOND = 40_000
-"""That a method spends on one core, where the recipe improvers was first run."""
 
-BASE_SECONDS, PLAY_SECONDS = 140.0, 5.0
+class Pace(NamedTuple):
+    """What jobs take on one core, where the recipes were first run."""
+
+    base: float  # seconds
+    play: float  # seconds of an evaluation
+    tokens: float  # that a method spends in a second
+
+
+MADE, PRETRAINED = Pace(140.0, 5.0, 40_000.0), Pace(7.0, 60.0, 1_000.0)
 
 
 def compare_improvers(study: Comparison, options: Options) -> int:
@@ -22,7 +29,7 @@ def compare_improvers(study: Comparison, options: Options) -> int:
         folder,
         jobs,
         WORK,
-        typical_seconds(jobs),
+        typical_seconds(jobs, PRETRAINED if study.pretrained else MADE),
         lambda: _report(study, folder, options),
         ("torch", "transformers", "tokenizers", "peft", "trl", "scipy"),
         threads=1,
@@ -30,11 +37,9 @@ def compare_improvers(study: Comparison, options: Options) -> int:
     return carry_out(undertaking, options)
 
 
-def typical_seconds(jobs: list[ComparedJob]) -> Mapping[str, float]:
+def typical_seconds(jobs: list[ComparedJob], pace: Pace) -> Mapping[str, float]:
     """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
-    return {
-        job.name: BASE_SECONDS if job.kind == "base" else PLAY_SECONDS + job.budget / TOKENS_PER_SECOND for job in jobs
-    }
+    return {job.name: pace.base if job.kind == "base" else pace.play + job.budget / pace.tokens for job in jobs}
 
 
 def _report(study: Comparison, folder: ComparedFolder, options: Options) -> int:
