@@ -71,7 +71,7 @@ def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: flo
     from trl import DPOConfig
 
     from agents.msgrpo.__main__ import load
-    from agents.msgrpo.learner.prepare import prepare_model
+    from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
     from agents.msgrpo.run.saving.keeper import save_model
     from agents.msgrpo.warmup.start import prompts_taught
 
@@ -85,7 +85,8 @@ def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: flo
         output_dir=str(state), beta=beta, learning_rate=config.learning_rate, num_train_epochs=config.update_passes,
         per_device_train_batch_size=BATCH, lr_scheduler_type="linear", warmup_steps=10, seed=config.seed,
         max_length=None, loss_type=["sigmoid", "sft"] if sft else ["sigmoid"], loss_weights=[1.0, sft] if sft else None,
-        use_cpu=not torch.cuda.is_available(), bf16=False, gradient_checkpointing=config.gradient_checkpointing,
+        use_cpu=not torch.cuda.is_available(), bf16=autocast_dtype(config) is not None,
+        gradient_checkpointing=config.gradient_checkpointing,
         save_strategy="steps", save_steps=STEPS_BETWEEN_CHECKPOINTS, save_total_limit=1, report_to="none",
         logging_steps=10**6, disable_tqdm=True,
     )  # fmt: skip
