@@ -50,6 +50,30 @@ def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effe
                     for level, values in levels.items():
                         key = game, figure, name, level, f"{beside} {other}".strip()
                         found[key] = values, next(iter(levels.values()))
+    return _tested(found)
+
+
+def at_best(findings: Findings, factor: str, chosen: str) -> list[Effect]:
+    """What every level of a factor learns at its own best level of another, such as a rate.
+
+    That is the level of the highest mean, over the seeds of the figure itself: all gain by the choice alike.
+    """
+    factors = findings.study.factors
+    found: dict[tuple[str, str, str, str, str], tuple[Array, Array]] = {}
+    for game in findings.study.trained:
+        known, first = _known(findings, game, LEARNING), None
+        for level in factors[factor]:
+            cells = {one: _over_cells(findings, known, {factor: level, chosen: one}) for one in factors[chosen]}
+            cells = {one: values for one, values in cells.items() if len(values)}
+            if cells:
+                best = max(cells, key=lambda one: cells[one].mean())
+                first = cells[best] if first is None else first
+                found[game, LEARNING, factor, level, f"{chosen} {best}"] = cells[best], first
+    return _tested(found)
+
+
+def _tested(found: Mapping[tuple[str, str, str, str, str], tuple[Array, Array]]) -> list[Effect]:
+    """The effects of ``{key: (means by seed, those of the first level)}``."""
     firsts = [key for key, (values, first) in found.items() if values is first]
     tests = student_tests({key: values - first for key, (values, first) in found.items()}, firsts)
     return [

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from research.credit.factors import effects, effects_table
+from research.credit.factors import at_best, effects, effects_table
 from research.credit.findings import Findings, Run
 from research.credit.report import report_data, report_markdown
 from research.credit.settings import Study
@@ -76,6 +76,17 @@ def test_an_effect_within_the_levels_of_another_factor(study: Study) -> None:
     assert rows["drawn m64", "largest"].minus_first.value == pytest.approx(0.2, abs=2e-3)
 
 
+def test_each_level_is_read_at_its_own_best_level_of_another(study: Study) -> None:
+    rows = {row.level: row for row in at_best(findings(study, together=0.3), "draw", "drawn")}
+    assert len(rows) == 6
+    assert {rows["aaw"].within, rows["largest"].within} == {"drawn m64"}
+    assert rows["largest"].minus_first.value == pytest.approx(0.2, abs=2e-3)
+    assert rows["aaw"].is_first
+    by_rate = at_best(findings(study), "draw", "rate")
+    assert {row.within for row in by_rate} <= {"rate 1.5e-3", "rate 4.5e-3"}  # which are worth the same
+    assert at_best(replace(findings(study), runs={}), "draw", "rate") == []
+
+
 def test_where_nothing_differs_nothing_is_told_apart(study: Study) -> None:
     rows = [row for row in effects(findings(study)) if row.figure == "frozen-lake-big"]
     assert {row.p_holm for row in rows} == {1.0}
@@ -87,5 +98,6 @@ def test_the_report_has_the_effects(study: Study) -> None:
     text = report_markdown(found, {})
     assert "## What every factor does" in text
     assert "### Draw within rate" in text
+    assert "### Draw, each at its best rate" in text
     assert "## Tuning" not in text
     assert len(report_data(found, {})["effects"]) == 3 * 15
