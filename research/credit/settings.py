@@ -155,11 +155,17 @@ class Study(OnGames):
         return super().differences(other) | ({} if plain == self.plain else {"plain arm": (self.plain, plain)})
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
-        """The differences that only add work: more seeds, and arms that the other doesn't have."""
-        known = other.get("arms")
-        new = [f"arms.{arm}." for arm in self.arms if isinstance(known, Mapping) and arm not in known]
-        arms = [name for name in self.differences(other) if name.startswith(tuple(new))]
-        return super().additions(other) + arms
+        """The differences that only add work: more seeds, and arms and levels of factors that the other lacks."""
+        tables = {"arms.": (self.arms, other.get("arms"))}
+        for factor, levels in self.factors.items():
+            tables[f"factors.{factor}."] = levels, (other.get("factors") or {}).get(factor)
+        new = tuple(
+            f"{place}{name}."
+            for place, (own, known) in tables.items()
+            for name in own
+            if isinstance(known, Mapping) and name not in known
+        )
+        return super().additions(other) + [name for name in self.differences(other) if name.startswith(new)]
 
 
 def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[dict[str, str], Table]]:

@@ -129,6 +129,18 @@ def test_a_folder_takes_more_seeds_and_arms_and_nothing_else(tmp_path: Path) -> 
         folder.claim(Study.read("credit-miniature", {"seeds": 1}))
 
 
+def test_a_folder_takes_more_levels_of_a_factor(tmp_path: Path) -> None:
+    """Their runs are new; those that are there are of the same settings as before."""
+    folder, text = StudyFolder(tmp_path / "out"), Path(MINIATURE.parent / "credit-istar.toml").read_text("utf-8")
+    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    one.write_text(text.replace('"5e-4" = { learning_rate = 5e-4 }\n', ""), "utf-8")
+    other.write_text(text.replace("5e-4 }", "6e-4 }"), "utf-8")
+    folder.claim(Study.read(one))
+    folder.claim(Study.read("credit-istar"))
+    with pytest.raises(UsageError, match=r"was made with arms\.rloo-5e-4\.learning_rate = 0\.0005, now it is 0\.0006"):
+        folder.claim(Study.read(other))
+
+
 def test_a_folder_whose_stages_came_from_another_arm_is_refused(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "out")
     folder.claim(Study.read("credit-miniature", {"arms": ["rtg"]}))
