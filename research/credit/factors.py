@@ -17,6 +17,8 @@ from research.credit.findings import Findings, Run
 from research.jobs.report import table
 
 LEARNING = "learning"
+RATE = "rate"
+"""The factor that is tuned: levels of others are also read at their own best one of it."""
 
 
 class Effect(NamedTuple):
@@ -30,7 +32,7 @@ class Effect(NamedTuple):
     seeds: int
     mean: Estimate
     minus_first: Estimate  # paired by seed
-    p_holm: float  # over all levels, factors and figures of the report
+    p_holm: float  # over all levels, factors and figures of one table
     is_first: bool  # whether it is what the factor's other levels are beside
 
 
@@ -54,9 +56,10 @@ def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effe
 
 
 def at_best(findings: Findings, factor: str, chosen: str) -> list[Effect]:
-    """What every level of a factor learns at its own best level of another, such as a rate.
+    """What every level of a factor learns at its own best level of another, a rate.
 
-    That is the level of the highest mean, over the seeds of the figure itself: all gain by the choice alike.
+    That is the level of the highest mean, over the seeds of the figure itself: where two are close, the choice
+    flatters, of which no interval knows. Holm's correction is over these rows alone.
     """
     factors = findings.study.factors
     found: dict[tuple[str, str, str, str, str], tuple[Array, Array]] = {}

@@ -9,7 +9,7 @@ from typing import Any
 from agents.common.clock import duration
 from research.credit.advice import recommendation
 from research.credit.dose import curve_table, curves, dose_of, standings, standings_table
-from research.credit.factors import at_best, effects, effects_table
+from research.credit.factors import RATE, at_best, effects, effects_table
 from research.credit.findings import (
     PREDICTORS,
     Findings,
@@ -132,10 +132,8 @@ def report_markdown(
         first, *others = findings.study.factors
         for other in others:
             parts += [f"### {first.capitalize()} within {other}", effects_table(effects(findings, first, other))]
-            parts += [
-                f"### {first.capitalize()}, each at its best {other}",
-                effects_table(at_best(findings, first, other)),
-            ]
+        if RATE in others:
+            parts += [f"### {first.capitalize()}, each at its best rate", effects_table(at_best(findings, first, RATE))]
     if findings.runs:
         parts += ["## Training at equal tokens", _TRAINING_LEGEND]
         parts += [arms_table(findings), pictures.get("curves.svg", "")]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from benchmark.errors import UsageError, unknown_name
 from research.credit.games import Game, OnGames
-from research.jobs.recipes import Positive, PositiveCount, Share, Table, checked_training
+from research.jobs.recipes import Positive, PositiveCount, Share, Table, checked_training, differences_of
 from textgames.scenarios import SCENARIOS
 
 STAGES = ("base", "middle", "end")
@@ -156,16 +156,19 @@ class Study(OnGames):
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
         """The differences that only add work: more seeds, and arms and levels of factors that the other lacks."""
-        tables = {"arms.": (self.arms, other.get("arms"))}
-        for factor, levels in self.factors.items():
-            tables[f"factors.{factor}."] = levels, (other.get("factors") or {}).get(factor)
-        new = tuple(
-            f"{place}{name}."
-            for place, (own, known) in tables.items()
-            for name in own
-            if isinstance(known, Mapping) and name not in known
-        )
-        return super().additions(other) + [name for name in self.differences(other) if name.startswith(new)]
+        known = other.get("factors") or {}
+        there = {
+            "arms": _known(self.arms, other.get("arms")),
+            "factors": {factor: _known(levels, known.get(factor)) for factor, levels in self.factors.items()},
+        }
+        whole = self.as_data()
+        changed = differences_of({**whole, **there}, other)
+        return super().additions(other) + [name for name in differences_of(whole, other) if name not in changed]
+
+
+def _known(own: Mapping[str, Any], other: Any) -> dict[str, Any]:
+    """What the other has, too; all where it has no such table."""
+    return {name: fields for name, fields in own.items() if not isinstance(other, Mapping) or name in other}
 
 
 def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[dict[str, str], Table]]:

@@ -59,7 +59,6 @@ class Point(NamedTuple):
 class RunRecord(NamedTuple):
     """What is kept of a training run."""
 
-    model: Any  # what was trained, with its adapter if it has one
     points: list[Point]
     history: list[dict[str, Any]]  # KEPT_METRICS of every iteration, with the tokens spent until its end
     training_seconds: float  # of the processor, without evaluations
@@ -76,7 +75,7 @@ def train(
     milestones: int,
     evaluate: Callable[[Any, Any, int], float],
     report: Callable[[float], None],
-) -> RunRecord:
+) -> tuple[Any, RunRecord]:
     """Train a model in place until it has spent the budget; the iteration that crosses it is the last one.
 
     Args:
@@ -88,6 +87,9 @@ def train(
         milestones: evaluations after the one at the start, at equal distances in tokens.
         evaluate: ``model, tokenizer, number of the milestone -> value``; costs no tokens.
         report: told the share of the budget that is spent.
+
+    Returns:
+        What was trained, with its adapter if the settings gave it one, and what is kept of the run.
     """
     config = MSGRPOConfig.from_mapping(
         {**settings, "iterations": _ENDLESS, "schedule": "constant", "eval_every": 0, "threads": 1, "out": ""}
@@ -107,4 +109,4 @@ def train(
         while len(points) <= milestones and spent * milestones >= len(points) * budget:
             points.append(Point(spent, trainer.iteration, evaluate(trainer.model, tokenizer, len(points))))
         report(min(1.0, spent / budget))
-    return RunRecord(trainer.model, points, history, seconds, engine.tokens, updated)
+    return trainer.model, RunRecord(points, history, seconds, engine.tokens, updated)

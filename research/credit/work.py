@@ -39,7 +39,7 @@ def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report
     model, tokenizer = load(folder.stage(job.game, "base", job.run))
     settings = study.training_settings(job.game, job.arm, job.run, sorted(study.rates)[len(study.rates) // 2])
     budget = study.games[job.game].tokens
-    record = train(model, tokenizer, study.scenario(job.game), settings, budget, 2, keep, report)
+    _, record = train(model, tokenizer, study.scenario(job.game), settings, budget, 2, keep, report)
     return {"settings": settings, **record._asdict()}
 
 
@@ -72,7 +72,7 @@ def _run(
     start = float(folder.result(f"stages/{job.game}/0")["points"][0][2])
     model, tokenizer = load(folder.stage(job.game, "base"))
     settings = study.training_settings(job.game, job.arm, seed, rate)
-    record = train(
+    _, record = train(
         model,
         tokenizer,
         study.scenario(job.game),

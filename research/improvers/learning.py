@@ -1,7 +1,8 @@
 """Letting a method spend a budget of tokens, and counting what it spent: the same meter for all.
 
 What counts are the tokens that the learner reads and writes to learn: prompts and responses of the episodes that it
-plays, and of the rows that it is updated on, each pass counted, of a preference both answers. Nothing is charged for
+plays, and of the rows that it is updated on, each pass counted, of a preference both answers; and what gepa's writer
+reads and writes. Nothing is charged for
 what a planner answers, for exact values, for forward passes that only score (held-out losses, the reference of DPO),
 and for what is shared by equal prompts. :mod:`research.credit.training` counts MS-GRPO so.
 """
@@ -48,7 +49,8 @@ class Costs(NamedTuple):
 def learn(name: str, study: Comparison, task: ImprovementTask, budget: int, rate: float, costs: Costs) -> Learning:
     """Let a method spend a budget, and write ``task.out/agent.toml``.
 
-    A method overspends by what it can't divide: an iteration of MS-GRPO, or the only pass over what it learns from.
+    A method misses it by what it can't divide: an iteration of MS-GRPO, or a pass over what it learns from; and it
+    spends less where it may not go on, after ``most_passes`` or as many rounds as gepa is given.
     """
     if name == TRAINER:
         return _train(study, task, budget, rate)
@@ -75,11 +77,12 @@ def _train(study: Comparison, task: ImprovementTask, budget: int, rate: float) -
     prompts = card_of(model)
     settings = study.training_settings(task.seed, rate)
     (game,) = task.scenarios
-    record = train(model, tokenizer, study.scenario(game), settings, budget, 1, lambda *_: 0.0, lambda share: None)
+    scenario = study.scenario(game)
+    trained, record = train(model, tokenizer, scenario, settings, budget, 1, lambda *_: 0.0, lambda share: None)
     place = task.out / MODEL
     place.mkdir(parents=True)
     prompt_map = prompts_of(MSGRPOConfig.from_mapping(settings), prompts)
-    save_model(record.model, tokenizer, prompt_map, place, record.model.state_dict())
+    save_model(trained, tokenizer, prompt_map, place, trained.state_dict())
     write_agent_folder(task.out, {**task.agent, "spec": f"hf:{MODEL}"})
     return Learning(record.rollout_tokens, record.update_tokens)
 

@@ -1,6 +1,7 @@
 """The report of a comparison: ``Findings -> Markdown, JSON, a curve``."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from research.improvers.findings import (
     over_seeds,
     spent,
 )
-from research.improvers.settings import TRAINER
+from research.improvers.settings import TOLD, TRAINER
 from research.jobs.pictures import COLOURS, figure_of, save, style, with_intervals
 from research.jobs.report import Facts, said_first, table, whole_report
 
@@ -26,11 +27,11 @@ a model of {parameters:,} parameters that imitates the planner in {skill:.0%} of
 the others, in the game and in its twin alike"""
 
 _INTRODUCTION = """\
-Every method begins at the same base, {base}. It then has the same tokens to learn from the game: what it reads and
-writes in its own play, and the rows of its updates, each pass counted. What a planner answers, exact values, and passes
-that only score cost nothing; of these `imitate`, `preferences` and `gepa` alone are told. Regret is the value that a
-decision loses against the best one, exactly, on {episodes} fresh episodes at temperature {temperature:g}; intervals are
-Student's 95% over up to {seeds} seeds of one base and say nothing of others."""
+Every method begins at the same base, {base}. It then has the same budget of tokens to learn from the game: what it
+reads and writes in its own play, and the rows of its updates, each pass counted. What a planner answers, exact values,
+and passes that only score cost nothing; of these {told} alone are told. Regret is the value that a decision loses
+against the best one, exactly, on {episodes} fresh episodes at temperature {temperature:g}; intervals are Student's 95%
+over up to {seeds} seeds of one base and say nothing of others."""
 
 
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -63,6 +64,7 @@ def report_markdown(
         base = _MADE.format(parameters=findings.parameters, skill=study.skill)
     told = _INTRODUCTION.format(
         base=base,
+        told=" and ".join(f"`{name}`" for name in study.methods if name in TOLD) or "none",
         **{"episodes": study.episodes, "temperature": study.temperature},
         seeds=max(map(len, findings.results.values()), default=0),
     )
@@ -183,13 +185,13 @@ def draw_curve(findings: Findings, folder: Path) -> list[tuple[str, str]]:
 
 
 def _draw_game(axis: Any, findings: Findings, game: str) -> None:
-    colours = iter(COLOURS)
+    colours = cycle(COLOURS)
     for name in findings.study.methods:
         points = [who for who in findings.results if who[:2] == (game, name)]
         means = [over_seeds(findings, who, "regret") for who in points]
         tokens = [spent(findings, who) for who in points]
         with_intervals(axis, tokens, means, marker="o", capsize=2, label=name, color=next(colours))
-    dashes = iter((":", "--", "-.", "-"))
+    dashes = cycle((":", "--", "-.", "-"))
     for name in ("base", *findings.study.players):
         if (game, name, 0) in findings.results:
             level = over_seeds(findings, (game, name, 0), "regret").value

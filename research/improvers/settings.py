@@ -23,6 +23,10 @@ LEARNERS = (TRAINER, "imitate", "offline", "preferences", *UNTRAINED)
 """Methods whose tokens this comparison can count."""
 
 
+TOLD = ("imitate", "preferences", "gepa")
+"""Methods that are told what a planner would answer, or what actions are worth."""
+
+
 class Learner(BaseModel):
     """A method that learns: a table ``[methods.NAME]``, where the name is one of :data:`LEARNERS`."""
 
@@ -63,7 +67,7 @@ class Comparison(SeededSettings):
     episodes: PositiveCount = 200  # of an evaluation, in the game and in the twin
     temperature: Positive = 1.0  # of all play, to learn and to be scored
     pretrained: str = ""  # an agent that knows how it is asked, the base in place of a small model that is made
-    dtype: str = "auto"  # of a pretrained base in play; it trains as the trainer's "auto" says
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # of a pretrained base in play
     base: Mapping[str, Any] = {}  # fields of agents.tiny.Recipe in which the made base differs
     skill: Share = 0.5  # the share of the planner's moves in what that imitates; the others are random
 
@@ -86,12 +90,18 @@ class Comparison(SeededSettings):
                 )
             try:
                 check_spec(player.spec.format(base="tiny", trained="tiny"))
-            except (ValueError, LookupError) as error:
+            except (LookupError, AttributeError):
+                raise UsageError(
+                    f"players.{name}: spec = {player.spec!r} has a name in braces; accepted: {{base}} and {{trained}}"
+                ) from None
+            except ValueError as error:
                 raise UsageError(f"players.{name}: {error}") from None
         for name, learner in self.methods.items():
             self._check_options(name, learner)
         if self.pretrained:
             self._check_pretrained()
+        elif self.dtype != "auto":
+            raise UsageError(f"dtype = {self.dtype!r} is of the play of a pretrained base, and none is named")
         elif not self.twin:
             raise UsageError("twin = 0 needs a pretrained base: a base that is made reads a twin, too, from 1 on")
         else:
@@ -106,7 +116,7 @@ class Comparison(SeededSettings):
             raise UsageError(f"pretrained = {self.pretrained!r} makes no base: leave out {', '.join(sorted(given))}")
         try:
             card = read_card(model_folder(self.pretrained))
-        except ValueError as error:
+        except (ValueError, OSError, ModuleNotFoundError) as error:
             raise UsageError(f"pretrained: {error}") from None
         if card is None or card.mode != "direct":
             raise UsageError(

@@ -7,6 +7,7 @@ with that of the worse ones.
 
 from collections.abc import Sequence
 from copy import deepcopy
+from math import ceil
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,8 +25,11 @@ STATE = "dpo"
 """What the folder of TRL's checkpoints begins with, beside that of the model."""
 
 BATCH = 16  # pairs of an optimiser step
-AT_ONCE = 2  # of them; the logits of 16 pairs of 250 tokens and 50,000 words take 10 GB
+LOGITS = 2**26  # numbers at a time; TRL keeps them of all tokens of a sequence, in several copies
 STEPS_BETWEEN_CHECKPOINTS = 50
+
+
+Rows = dict[str, list[list[int]]]
 
 
 class Pair(NamedTuple):
@@ -82,17 +86,20 @@ def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: flo
     reference = None if config.lora_rank else deepcopy(model)  # of an adapter it is the model without it
     model = prepare_model(model, tokenizer, config)
     set_seed(config.seed)
+    rows = _rows(model, tokenizer, pairs)
+    at_once = _at_once(rows, len(tokenizer))
+    steps = config.update_passes * ceil(len(pairs) / BATCH)
     settings = DPOConfig(
         output_dir=str(state), beta=beta, learning_rate=config.learning_rate, num_train_epochs=config.update_passes,
-        per_device_train_batch_size=AT_ONCE, gradient_accumulation_steps=BATCH // AT_ONCE,
-        lr_scheduler_type="linear", warmup_steps=10, seed=config.seed,
+        per_device_train_batch_size=at_once, gradient_accumulation_steps=BATCH // at_once,
+        lr_scheduler_type="linear", warmup_steps=min(10, steps // 10), seed=config.seed,
         max_length=None, loss_type=["sigmoid", "sft"] if sft else ["sigmoid"], loss_weights=[1.0, sft] if sft else None,
         use_cpu=not torch.cuda.is_available(), bf16=autocast_dtype(config) is not None,
         gradient_checkpointing=config.gradient_checkpointing,
         save_strategy="steps", save_steps=STEPS_BETWEEN_CHECKPOINTS, save_total_limit=1, report_to="none",
         logging_steps=10**6, disable_tqdm=True,
     )  # fmt: skip
-    trainer = _trainer(model, reference, settings, tokenizer, pairs)
+    trainer = _trainer(model, reference, settings, tokenizer, rows)
     state.mkdir(parents=True, exist_ok=True)
     last = get_last_checkpoint(str(state))  # type: ignore[no-untyped-call]
     trainer.train(resume_from_checkpoint=last)
@@ -105,14 +112,37 @@ def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: flo
     rmtree(state)
 
 
-def _trainer(model: Any, reference: Any, settings: Any, tokenizer: Any, pairs: Sequence[Pair]) -> Any:
+def _rows(model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> Rows:
+    """The tokens of all pairs, a column for each part."""
+    from agents.models.local.transformers import TransformersModel
+
+    reader = TransformersModel(model, tokenizer)
+    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
+
+    def said(response: str) -> list[int]:
+        return [*tokenizer(response, add_special_tokens=False)["input_ids"], *end]
+
+    return {
+        "prompt_ids": [list(ids) for ids in reader.encode([pair.prompt for pair in pairs])],
+        "chosen_ids": [said(pair.chosen) for pair in pairs],
+        "rejected_ids": [said(pair.rejected) for pair in pairs],
+    }
+
+
+def _at_once(rows: Rows, words: int) -> int:
+    """How many pairs of a batch are computed at a time, so that their logits fit: a divisor of :data:`BATCH`."""
+    longest = max(len(prompt) + max(map(len, answers)) for prompt, *answers in zip(*rows.values(), strict=True))
+    fitting = [count for count in range(1, BATCH + 1) if BATCH % count == 0 and 2 * count * longest * words <= LOGITS]
+    return max(fitting, default=1)
+
+
+def _trainer(model: Any, reference: Any, settings: Any, tokenizer: Any, rows: Rows) -> Any:
     """TRL's trainer on the tokens that the model meets in play, which its own reading of texts needn't give."""
     from datasets import Dataset
     from transformers import PrinterCallback
     from trl import DPOTrainer
 
     from agents.models.local.loading.adapters import save_pretrained
-    from agents.models.local.transformers import TransformersModel
 
     class OnOurTokens(DPOTrainer):  # type: ignore[misc]
         def _prepare_dataset(self, dataset: Any, *others: Any, **more: Any) -> Any:
@@ -121,17 +151,6 @@ def _trainer(model: Any, reference: Any, settings: Any, tokenizer: Any, pairs: S
         def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
             save_pretrained(self.accelerator.unwrap_model(self.model), output_dir or self.args.output_dir)
 
-    reader = TransformersModel(model, tokenizer)
-    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-
-    def said(response: str) -> list[int]:
-        return [*tokenizer(response, add_special_tokens=False)["input_ids"], *end]
-
-    rows = {
-        "prompt_ids": [list(ids) for ids in reader.encode([pair.prompt for pair in pairs])],
-        "chosen_ids": [said(pair.chosen) for pair in pairs],
-        "rejected_ids": [said(pair.rejected) for pair in pairs],
-    }
     data = Dataset.from_dict(rows)
     trainer = OnOurTokens(model, reference, args=settings, processing_class=tokenizer, train_dataset=data)
     trainer.remove_callback(PrinterCallback)  # standard output is the result's

@@ -54,7 +54,7 @@ def _along_the_plain_run(job: AskJob, questions: Questions, folder: StudyFolder,
     model, tokenizer = load(folder.stage(job.game, "base", job.run))
     settings = questions.training_settings(job.game, job.run)
     budget = questions.games[job.game].tokens
-    record = train(model, tokenizer, questions.scenario(job.game), settings, budget, len(STAGES) - 1, asked, keep)
+    _, record = train(model, tokenizer, questions.scenario(job.game), settings, budget, len(STAGES) - 1, asked, keep)
     return {"stages": stages, "points": record.points, "settings": settings}
 
 
@@ -96,7 +96,7 @@ def _from_a_weak_base(job: AskJob, questions: Questions, report: Report) -> dict
             report((number + share) / len(penalty.penalties))
 
         settings = questions.training_settings(job.game, job.run) | {"format_penalty": size}
-        record = train(
+        _, record = train(
             deepcopy(draft.model), draft.tokenizer, questions.scenario(job.game), settings, penalty.tokens,
             penalty.evaluations, evaluate, tell,
         )  # fmt: skip

@@ -134,7 +134,9 @@ def test_a_folder_takes_more_levels_of_a_factor(tmp_path: Path) -> None:
     folder, text = StudyFolder(tmp_path / "out"), Path(MINIATURE.parent / "credit-istar.toml").read_text("utf-8")
     one, other = tmp_path / "one.toml", tmp_path / "other.toml"
     one.write_text(text.replace('"5e-4" = { learning_rate = 5e-4 }\n', ""), "utf-8")
-    other.write_text(text.replace("5e-4 }", "6e-4 }"), "utf-8")
+    other.write_text(
+        text.replace("5e-4 }", "6e-4 }").replace('"1.5e-3" =', '"1" = { learning_rate = 1 }\n"1.5e-3" ='), "utf-8"
+    )
     folder.claim(Study.read(one))
     folder.claim(Study.read("credit-istar"))
     with pytest.raises(UsageError, match=r"was made with arms\.rloo-5e-4\.learning_rate = 0\.0005, now it is 0\.0006"):

@@ -34,9 +34,10 @@ def run(study: Study, base: Any, arm: dict[str, Any], budget: int = 2_000, miles
 
     model, tokenizer = base()
     settings = study.training_settings(GAME, "msgrpo", 0, 1e-3) | arm
-    return train(
+    _, record = train(
         model, tokenizer, study.scenario(GAME), settings, budget, milestones, lambda *_: 0.5, lambda share: None
     )
+    return record
 
 
 def test_a_run_spends_its_budget_and_ends_with_the_iteration_that_crosses_it(study: Study, base: Any) -> None:
