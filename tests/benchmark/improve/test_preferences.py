@@ -98,3 +98,11 @@ def test_killed_in_its_training_it_goes_on_and_ends_equal_to_the_last_bit(textbe
     weights = "model/adapter_model.safetensors"
     assert Path("o", weights).read_bytes() == Path("whole", weights).read_bytes()
     assert not Path("o/dpo-model").exists()
+
+
+def test_as_many_pairs_are_computed_at_a_time_as_their_logits_fit():
+    """Of 16 pairs of SmolLM2's prompts TRL held 10 GB."""
+    from benchmark.improve.methods.dpo import _at_once
+
+    rows = {"prompt_ids": [[1] * 246, [1] * 9], "chosen_ids": [[1] * 4] * 2, "rejected_ids": [[1] * 5] * 2}
+    assert [_at_once(rows, words) for words in (200, 12_000, 49_152, 2_000_000)] == [16, 8, 2, 1]
