@@ -158,15 +158,15 @@ class Study(OnGames):
         """The differences that only add work: more seeds, and arms and levels of factors that the other lacks."""
         known = other.get("factors") or {}
         there = {
-            "arms": _known(self.arms, other.get("arms")),
-            "factors": {factor: _known(levels, known.get(factor)) for factor, levels in self.factors.items()},
+            "arms": _shared(self.arms, other.get("arms")),
+            "factors": {factor: _shared(levels, known.get(factor)) for factor, levels in self.factors.items()},
         }
         whole = self.as_data()
         changed = differences_of({**whole, **there}, other)
         return super().additions(other) + [name for name in differences_of(whole, other) if name not in changed]
 
 
-def _known(own: Mapping[str, Any], other: Any) -> dict[str, Any]:
+def _shared(own: Mapping[str, Any], other: Any) -> dict[str, Any]:
     """What the other has, too; all where it has no such table."""
     return {name: fields for name, fields in own.items() if not isinstance(other, Mapping) or name in other}
 

@@ -38,11 +38,10 @@ def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, repor
 
 def _saved(pretrained: str, place: Path) -> dict[str, Any]:
     from agents.models.local.loading.card import card_of
-    from agents.models.local.loading.load import load_model
     from agents.msgrpo.run.saving.keeper import save_model
     from agents.prompt import PromptMap
 
-    model, tokenizer = load_model(pretrained, dtype="float32", device="cpu")
+    model, tokenizer = bases.load(pretrained)
     card = card_of(model)
     assert card is not None  # checked when the recipe was read
     if hasattr(model, "peft_config"):

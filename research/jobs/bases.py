@@ -12,11 +12,11 @@ PROMPTS = "without-clock"
 are left, so that equal positions are equal prompts."""
 
 
-def load(place: Path) -> tuple[Any, Any]:
-    """A model and its tokenizer."""
+def load(place: Path | str) -> tuple[Any, Any]:
+    """A model, of a folder or by an agent's name, and its tokenizer."""
     from agents.models.local.loading.load import load_model
 
-    return load_model(str(place), dtype="float32", device="cpu", revision=None, adapter=None, trust_remote_code=False)
+    return load_model(str(place), dtype="float32", device="cpu")
 
 
 def make(recipe: Any, place: Path, report: Report, command: str, examples: Sequence[Any] | None = None) -> Any:
