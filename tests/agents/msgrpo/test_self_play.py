@@ -298,7 +298,20 @@ def test_playing_itself_every_seat_is_reported_and_the_interval_knows_that_seats
     for seat, mean in result.seats.items():
         assert mean == pytest.approx(np.mean([episode.returns[seat] for episode in episodes]))
     assert result.seats["player_0"] == -result.seats["player_1"] != 0
-    assert (result.mean_return, result.low, result.high) == (0, 0, 0)  # of a zero-sum game, whatever was played
+    assert (result.mean_return, result.low, result.high) == (0, None, None)  # of a zero-sum game, whatever was played
+
+
+def test_returns_that_are_all_equal_have_no_interval() -> None:
+    lost = [
+        replace(episode, returns={"player_0": 0.0})
+        for episode in rollout(load_agent("random"), evaluation_tasks("frozen-lake", 4))
+    ]
+    won = replace(lost[0], returns={"player_0": 1.0})
+    for equal in (lost, [won] * 2, [won]):
+        assert (evaluate("frozen-lake", equal).low, evaluate("frozen-lake", equal).high) == (None, None)
+    mixed = evaluate("frozen-lake", [*lost, replace(won, seed=1)])
+    assert mixed.low is not None
+    assert mixed.low < mixed.mean_return
 
 
 def test_against_an_opponent_the_model_has_every_seat_in_turn(make_trainer: Any) -> None:

@@ -1,6 +1,7 @@
 """Scoring the model during training: the fixed episodes of scenarios, played as the benchmark plays them."""
 
 from collections.abc import Collection, Sequence
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from agents.analysis.action_probabilities import NOT_SUMMED
 from agents.analysis.exploitability import measure
 from agents.analysis.regret import DirectAnswers, ExactRegret, Position, exact_regret, random_positions
-from agents.common.intervals import half_interval
+from agents.common.intervals import half_interval, is_rounding
 from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.load import load_agent
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -22,9 +23,12 @@ from textgames import TRAINING_SEEDS, Scenario, game_of, known_scenario, paralle
 
 
 class EvaluationResult(NamedTuple):
-    """One scenario's scores; ``low`` and ``high`` are the 95% interval of the mean return (normal, over episodes).
+    """One scenario's scores.
 
     Attributes:
+        low: of the 95% interval of the mean return, which is normal, over episodes; ``None`` where all returns are
+            equal, which says nothing of the next one.
+        high: of that interval.
         seats: ``{player: mean return of the model in that seat}``; ``None`` in games for one.
         opponent: who had the other seats; empty where the model had all.
         regret: the model's exact mean regret per decision, where it is measured, with its 95% interval.
@@ -43,8 +47,8 @@ class EvaluationResult(NamedTuple):
     scenario: str
     episodes: int
     mean_return: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     success: float
     invalid_rate: float
     length: float
@@ -116,12 +120,13 @@ def evaluate(
     returns = np.array([episode.returns[player] for episode, player in parts])
     steps = [step for episode, player in parts for step in episode.steps_of(player)]
     half = half_interval(returns.tolist(), [episode.seed for episode, _ in parts])
+    varies = isfinite(half) and not is_rounding(half, float(returns.mean()))
     return EvaluationResult(
         scenario=name,
         episodes=len(episodes),
         mean_return=float(returns.mean()),
-        low=float(returns.mean() - half),
-        high=float(returns.mean() + half),
+        low=float(returns.mean() - half) if varies else None,
+        high=float(returns.mean() + half) if varies else None,
         success=float(np.mean([episode.successes[player] for episode, player in parts])),
         invalid_rate=invalid_rate(steps),
         length=len(steps) / len(returns),

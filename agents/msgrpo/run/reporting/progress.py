@@ -16,6 +16,7 @@ from rich.table import Table
 
 from agents.common.clock import duration
 from agents.common.files import replacing
+from agents.common.intervals import Estimate
 from agents.common.locking import FolderLock
 from agents.episode import Episode
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -110,8 +111,8 @@ class RunLog:
             self._write({"iteration": iteration, "evaluation": result._asdict()})
         for result in results:
             self.console.print(
-                f"evaluation after {iteration}: {result.scenario} return {result.mean_return:.3f} "
-                f"[{result.low:.3f}, {result.high:.3f}]{_seats(result)}{_scale(result)}, "
+                f"evaluation after {iteration}: {result.scenario} return "
+                f"{Estimate(result.mean_return, result.low, result.high):.3f}{_seats(result)}{_scale(result)}, "
                 f"success {result.success:.1%}, invalid {result.invalid_rate:.1%}, {result.episodes} episodes, "
                 f"{result.layouts_seen_in_training} of their layouts also met in training{_reads(result)}"
                 f"{_yardsticks(result)}",
@@ -204,8 +205,9 @@ def _scale(result: EvaluationResult) -> str:
 
 def _reads(result: EvaluationResult) -> str:
     """A warning where the return doesn't show that the model reads what it is told."""
-    blind = result.blind is not None and not result.low > result.blind
-    return "; not surely better than blind play, which reads nothing" if blind else ""
+    if result.blind is None or (result.low is not None and result.low > result.blind):
+        return ""
+    return "; not surely better than blind play, which reads nothing"
 
 
 def _yardsticks(result: EvaluationResult) -> str:
