@@ -6,6 +6,7 @@ with its folder. A run that is gone on with has them from a file, which may be a
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ from agents.wrappers import innermost
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, is_object
 from benchmark.play.agents.options import read_sets
-from benchmark.play.options import RunOptions
+from benchmark.play.options import RunOptions, arguments_of
 from benchmark.runs.folder import resume_command
 
 HARMLESS = (
@@ -115,5 +116,6 @@ def check_claims(
     said += [claim for claim in claims if claim.flag == "--import" and claim.value in sys.modules]
     missing = open_claims(folder, claims, said)
     if missing and not ask(f"{folder} names {', '.join(claim.meaning for claim in missing)}. Do you trust it?"):
-        raise UsageError(refusal(folder, missing, resume_command(folder)))
+        command = " ".join([resume_command(folder), *map(shlex.quote, arguments_of(given))])
+        raise UsageError(refusal(folder, missing, command))
     approve(folder, claims)

@@ -261,6 +261,18 @@ def flag_of(name: str) -> str:
     return "--" + (name.removesuffix("s") if takes_many(name) else name).replace("_", "-")
 
 
+def arguments_of(options: RunOptions) -> list[str]:
+    """The words of a command line that say what was given again; an address, which may hold a secret, isn't said."""
+    words = []
+    for name in OPTIONS:
+        if name not in options.given or name == "base_url" or not OPTIONS[name].metadata["metavar"]:
+            continue
+        value = getattr(options, name)
+        for one in value if takes_many(name) else [value]:
+            words += [flag_of(name)] if is_switch(name) else [flag_of(name), str(one)]
+    return words
+
+
 def add_options(parser: argparse.ArgumentParser, names: Sequence[str] = tuple(OPTIONS)) -> None:
     """Add the flags of these options, and ``--config``, to a command."""
     for name in names:

@@ -126,7 +126,7 @@ def test_resume_runs_no_code_that_only_the_folder_names(textbench, small_run, st
     spec = name.removeprefix("mine=")
     assert (done.code, done.out) == (2, "")
     assert f"the code {spec}" in done.err
-    assert said_by(done.err) == [str(small_run), "--allow", spec]
+    assert said_by(done.err) == [str(small_run), "--episodes", "4", "--allow", spec]  # what was given isn't lost
     assert untouched()
     assert (small_run / "episodes.jsonl").read_bytes() == before
     assert json.loads((small_run / "manifest.json").read_text()) == manifest
@@ -150,7 +150,7 @@ def test_an_own_runs_code_is_run_again_and_a_moved_ones_is_asked_for_once(textbe
     moved = own.rename("moved")
     refused = textbench("resume", moved, "--quiet", "--episodes", 4)
     assert (refused.code, untouched()) == (2, True)
-    allowed = textbench("resume", *said_by(refused.err), "--quiet", "--episodes", 4)
+    allowed = textbench("resume", *said_by(refused.err), "--quiet")
     assert allowed.code == 0, allowed.err
     assert textbench("resume", moved, "--quiet", "--episodes", 5).code == 0, "an approval is asked for once"
 
@@ -225,8 +225,9 @@ def test_resume_asks_no_server_and_sends_no_variable_that_only_the_folder_names(
         refused = textbench("resume", theirs, "--quiet", "--episodes", 3)
         assert (refused.code, server.served.total()) == (2, asked)
         assert "planted" not in refused.err
-        assert said_by(refused.err) == [str(theirs), *(text.format(url=server.base_url) for text in advised)]
-        resumed = textbench("resume", *said_by(refused.err), "--quiet", "--episodes", 3)
+        given = [str(theirs), "--episodes", "3"]
+        assert said_by(refused.err) == [*given, *(text.format(url=server.base_url) for text in advised)]
+        resumed = textbench("resume", *said_by(refused.err), "--quiet")
         assert resumed.code == 0, resumed.err
         assert server.served.total() > asked
 
@@ -254,7 +255,7 @@ def test_code_of_a_models_own_repository_has_to_be_allowed(textbench, small_run,
     strange(settings={"agents": ["m=hf:./theirs", "greedy"], "agent_options": {"m": {"trust_remote_code": True}}})
     done = textbench("resume", small_run, "--quiet", "--episodes", 4)
     assert done.code == 2
-    assert said_by(done.err) == [str(small_run), "--set", "m.trust_remote_code=true"]
+    assert said_by(done.err) == [str(small_run), "--episodes", "4", "--set", "m.trust_remote_code=true"]
 
 
 def test_prompts_of_a_folder_lie_in_it(textbench, small_run, strange):
