@@ -323,6 +323,12 @@ _LIKE_A_MODEL = re.compile(r"[\w./~-]*(\d|/|gpt|claude|gemini|llama|mistral|qwen
 
 def _as_a_model(spec: str) -> str:
     """What was meant by a name that stands alone and looks like a model's: ``gpt-4o-mini``, ``Qwen/Qwen3-0.6B``."""
+    if Path(spec).is_dir():
+        return (
+            f" (a folder without agent.toml, which textbench improve writes; did you mean hf:{spec}, the model in it?)"
+        )
+    if spec.startswith(("/", "./", "../")):
+        return " (there is no such folder)"
     if not _LIKE_A_MODEL.fullmatch(spec):
         return ""
     if "/" in spec:
@@ -338,6 +344,8 @@ def _import_attribute(module: str, attribute: str, spec: str) -> Any:
     for part in attribute.split("."):
         if not hasattr(found, part):
             near = did_you_mean(part, tuple(name for name in vars(found) if not name.startswith("_")))
+            if module in BASELINES:
+                near = f"; the player {module} that ships stands alone: write {module}"
             raise ValueError(f"{spec!r}: {module} has no {part!r}{near}")
         found = getattr(found, part)
     return found

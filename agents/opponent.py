@@ -1,6 +1,6 @@
 """Any player inside a Gymnasium environment: ``gym.make(id, opponents=agents.opponent("planner"))``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.load import load_agent
@@ -21,12 +21,21 @@ def opponent(player: str | Policy, **options: Any) -> Together:
     Raises:
         ValueError, TypeError, ModuleNotFoundError: as :func:`agents.load_agent` raises them.
     """
-    policy = load_agent(player, **options) if isinstance(player, str) else player
+    return Together(_Answers(player, options))
 
-    def answer(turns: Sequence[OpponentTurn]) -> list[str]:
-        return [turn.response for turn in ask(policy, [_request(turn) for turn in turns])]
 
-    return Together(answer)
+class _Answers:
+    """What a player answers; pickled as its spec, since players hold caches and models."""
+
+    def __init__(self, player: str | Policy, options: Mapping[str, Any]) -> None:
+        self._made_of = player, options
+        self._policy = load_agent(player, **options) if isinstance(player, str) else player
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Answers, self._made_of
+
+    def __call__(self, turns: Sequence[OpponentTurn]) -> list[str]:
+        return [turn.response for turn in ask(self._policy, [_request(turn) for turn in turns])]
 
 
 def _request(turn: OpponentTurn) -> TurnRequest:

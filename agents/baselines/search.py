@@ -184,7 +184,9 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
     raise ValueError(
         f"greedy and planner can't play {name}: they (and inspect) need a player that reads {name}'s observations and "
         f"searches it. Add one with agents.baselines.search.register_search_player({name}, YourSearch), where "
-        "YourSearch is a SearchPlayer; random, human and language models play any game as it is"
+        "YourSearch is a SearchPlayer; or, for a small game for one player, register a yardstick "
+        "(textgames.register_yardstick) and write its read_observation. random, human and language models play any "
+        "game as it is"
     )
 
 

@@ -38,6 +38,8 @@ def run(args: Namespace) -> int:
             raise UsageError(f"comparing takes different agents, got {name!r} twice")
     folders = [name for name in args.agents if (Path(name) / MANIFEST_NAME).exists()]
     names = [name for name in args.agents if name not in folders]
+    if not args.sources:  # with --in it may be an agent that has a folder's name
+        folders += [name for name in names if Path(name).is_dir() and "/" in name]  # which reading refuses by its name
     output = Output(args.json)
     results = read_results(*given_or_newest([*folders, *(args.sources or ())], output))
     # a folder among the names stands for all its agents

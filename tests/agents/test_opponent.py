@@ -1,5 +1,7 @@
 """Any player inside a Gymnasium environment."""
 
+import pickle
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -18,6 +20,11 @@ def test_any_player_plays_inside(name: str) -> None:
         legal = info["legal_actions"]
         _, _, terminated, truncated, info = env.step(str(legal[0]) if legal else "<action>wait</action>")
         over = terminated or truncated
+
+
+def test_an_environment_with_a_player_inside_is_pickled_between_episodes() -> None:
+    env = gym.make("TextNim-v0", seat="player_1", opponents=agents.opponent("planner"))
+    assert pickle.loads(pickle.dumps(env)).reset(seed=3) == env.reset(seed=3)
 
 
 def test_a_planner_inside_wins_what_can_be_won() -> None:

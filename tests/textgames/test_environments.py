@@ -130,7 +130,7 @@ def test_what_is_not_text_is_refused() -> None:
     env = make()
     env.reset(seed=0)
     assert 2 not in env.action_space
-    with pytest.raises(TypeError, match="a response is a string such as 'right', got int: 2"):
+    with pytest.raises(TypeError, match="a response is a string, as a model writes it, got int: 2"):
         env.step(2)
 
 

@@ -61,7 +61,7 @@ class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pett
             self._was_dead_step(action)
             return
         if not isinstance(action, str):
-            raise TypeError(f"a response is a string such as 'right', got {type(action).__name__}: {action!r}")
+            raise TypeError(f"a response is a string, as a model writes it, got {type(action).__name__}: {action!r}")
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
         self._responses[agent] = action

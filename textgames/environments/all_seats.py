@@ -3,6 +3,7 @@
 ``parallel`` and ``aec`` add PettingZoo's two forms of asking.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -77,14 +78,17 @@ class AllSeats:
         """What an agent reads now; ``ResetNeeded`` is raised before the first reset."""
         if self._table.state is None:
             raise ResetNeeded("observe() was called before reset(); call reset() first")
+        if agent not in self.possible_agents:
+            raise KeyError(f"there is no agent {agent!r}; there are {', '.join(self.possible_agents)}")
         return self.game.observe(self._table.state, agent)
 
     def _deal(self, seed: int | None, options: dict[str, Any] | None) -> None:
         """Draw the first state; ``seed`` and ``options`` as in the Gymnasium environment."""
         if seed is not None or self._rng is None:
             self._rng = seeded(seed)
-        # PettingZoo's own API tests reset with {"options": 1}, so that name is let through; it means nothing
-        layout_seed = checked_options(options, "layout_seed", "options").get("layout_seed")
+        if isinstance(options, Mapping):  # PettingZoo's own API tests reset with {"options": 1}, which means nothing
+            options = {name: value for name, value in options.items() if name != "options"}
+        layout_seed = checked_options(options, "layout_seed").get("layout_seed")
         self._table.start(self.game.initial_state(layout_generator(layout_seed, self._rng)))
 
     def _require_agents(self) -> None:

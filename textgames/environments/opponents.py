@@ -164,7 +164,9 @@ class OneSeat:
         game, player = self._game, self._player
         if rounds_left <= 0 or player not in game.to_move(state):  # the episode ended before its first turn
             if not isinstance(response, str):
-                raise TypeError(f"a response is a string such as 'right', got {type(response).__name__}: {response!r}")
+                raise TypeError(
+                    f"a response is a string, as a model writes it, got {type(response).__name__}: {response!r}"
+                )
             moving = game.to_move(state)
             if rounds_left > 0 and moving and game.is_playing(state, player) and self._giving_up_loses:
                 return state, 0.0, GIVEN_UP, "", None, 0

@@ -98,7 +98,9 @@ class EpisodeRules(NamedTuple):
             TypeError: the response is not a string.
         """
         if not isinstance(response, str):
-            raise TypeError(f"a response is a string such as 'right', got {type(response).__name__}: {response!r}")
+            raise TypeError(
+                f"a response is a string, as a model writes it, got {type(response).__name__}: {response!r}"
+            )
         action = game.interpret(response, state, player)
         if action is not None:
             return action, None
