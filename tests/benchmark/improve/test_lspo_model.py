@@ -16,7 +16,6 @@ from tests.benchmark.improve.talking_model import make_talking_model
 from textgames.social.werewolf.rules import SEER
 
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +47,7 @@ def told_in(err: str) -> list[str]:
     ]
 
 
+@pytest.mark.nightly  # minutes of a core; what the seers prefer, in test_lspo, takes seconds
 def test_killed_in_its_training_it_goes_on_with_the_same_pairs_and_more_seers_tell(
     base, workplace, textbench, monkeypatch
 ):
@@ -80,6 +80,7 @@ def test_killed_in_its_training_it_goes_on_with_the_same_pairs_and_more_seers_te
     assert share_told(textbench, "after", "hf:moved/model-1", "--mode", "direct") > before + 0.05
 
 
+@pytest.mark.slow
 def test_where_all_speeches_are_alike_there_is_nothing_to_prefer(base, workplace, textbench):
     done = textbench(*command(base, "--set", "clusters=1", "--set", "episodes=5", "--set", "traversals=20"))
     assert done.code == 0, done.err

@@ -119,11 +119,11 @@ def test_a_model_does_not_play_better_by_all_of_its_own_play(textbench):
 @pytest.mark.slow
 def test_a_model_plays_better_by_a_planner_and_not_by_a_random_player(textbench):
     pytest.importorskip("torch")
-    direct = ("--mode", "direct", "--set", "rank=0", "--set", "examples=4000", "--set", "explore=0.5")
-    _, after = improved(textbench, "imitate", *direct)
+    direct = ("--mode", "direct", "--set", "rank=0", "--set", "explore=0.5")
+    _, after = improved(textbench, "imitate", *direct, "--set", "examples=4000")
     assert after > 0.35
     Path("o").rename("planner")
-    _, after = improved(textbench, "imitate", *direct, "--set", "teacher=random")
+    _, after = improved(textbench, "imitate", *direct, "--set", "examples=1000", "--set", "teacher=random")
     assert after < 0.25
 
 
