@@ -106,3 +106,36 @@ def test_as_many_pairs_are_computed_at_a_time_as_their_logits_fit():
 
     rows = {"prompt_ids": [[1] * 246, [1] * 9], "chosen_ids": [[1] * 4] * 2, "rejected_ids": [[1] * 5] * 2}
     assert [_at_once(rows, words) for words in (200, 12_000, 49_152, 2_000_000)] == [16, 8, 2, 1]
+
+
+@pytest.mark.slow
+def test_a_step_of_parts_is_that_of_the_whole_batch(tmp_path, monkeypatch):
+    """With DPO alone: its loss is a mean over pairs, and that of the likelihood one over the tokens of a part."""
+    pytest.importorskip("trl")
+    from safetensors.torch import load_file
+
+    from agents.msgrpo.configuration.config import MSGRPOConfig
+    from agents.turn import Message
+    from benchmark.improve.methods import dpo
+
+    words = ("up", "down", "left", "right")
+    pairs = [
+        dpo.Pair(
+            (Message("user", f"You are at {k}."),),
+            f"<action>{words[k % 4]}</action>",
+            f"<action>{words[k // 4]}</action>",
+        )
+        for k in range(16)
+    ]
+
+    def weights(logits: int, sft: float) -> dict:
+        out = tmp_path / f"{logits}-{sft}"
+        monkeypatch.setattr(dpo, "LOGITS", logits)
+        config = MSGRPOConfig(model="tiny", response_mode="direct", out=str(out), lora_rank=0, learning_rate=1e-4)
+        dpo.prefer(config, pairs, beta=0.1, sft=sft)
+        return load_file(out / "model.safetensors")
+
+    whole, parts, other = weights(2**26, 0.0), weights(1, 0.0), weights(2**26, 1.0)
+    moved = max(float((other[name] - whole[name]).abs().max()) for name in whole)
+    apart = max(float((parts[name] - whole[name]).abs().max()) for name in whole)
+    assert apart < 0.05 * moved
