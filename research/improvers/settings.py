@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from agents.load import check_spec
+from agents.load import check_spec, options_taken
 from benchmark.errors import UsageError, unknown_name
 from benchmark.improve import IMPROVERS
 from benchmark.score.move_losses import MoveLosses
@@ -89,13 +89,18 @@ class Comparison(SeededSettings):
                     f"{{trained}} needs one of {', '.join(self.methods)}, others none"
                 )
             try:
-                check_spec(player.spec.format(base="tiny", trained="tiny"))
+                spec = player.spec.format(base="tiny", trained="tiny")
+                check_spec(spec)
+                taken, _ = options_taken(spec)
             except (LookupError, AttributeError):
                 raise UsageError(
                     f"players.{name}: spec = {player.spec!r} has a name in braces; accepted: {{base}} and {{trained}}"
                 ) from None
             except ValueError as error:
                 raise UsageError(f"players.{name}: {error}") from None
+            for option in player.options:
+                if option not in taken:
+                    raise unknown_name(f"option of players.{name}", option, taken)
         for name, learner in self.methods.items():
             self._check_options(name, learner)
         if self.pretrained:
@@ -141,6 +146,10 @@ class Comparison(SeededSettings):
             )
         if name in UNTRAINED:
             checked(name, learner.options)
+            try:
+                check_spec(str(learner.options.get("writer", "tiny")))
+            except ValueError as error:
+                raise UsageError(f"methods.{name}: writer: {error}") from None
         elif name in IMPROVERS:
             checked(name, {**learner.options, "learning_rate": learner.rates[0]})
         else:

@@ -45,6 +45,12 @@ def written(tmp_path: Path, old: str, new: str) -> Path:
         ("[base]", 'dtype = "bfloat16"\n[base]', "dtype = 'bfloat16' is of the play of a pretrained base"),
         ("[base]", 'dtype = "bfloat"\n[base]', "dtype must be 'auto', 'float32' or 'bfloat16'"),
         ("group_size = 4", "group_size = 0", "methods.msgrpo.options: group_size"),
+        ("proposals = 2", "propsals = 2", "no option of players.search named 'propsals'; did you mean 'proposals'"),
+        (
+            "[methods.offline]",
+            "[methods.gepa]\noptions = { writer = 'smolm2' }\n\n[methods.offline]",
+            r"methods.gepa: writer: unknown agent 'smolm2' \(did you mean 'smollm2'\?\)",
+        ),
         ("attempts = 2", "attemps = 2", "no option of offline named 'attemps'; did you mean 'attempts'"),
         ("layers = 1", "layers = 0", "base: layers is a whole number of at least 1, got 0"),
         ("seeds = 2", "sedes = 2", "no setting of a comparison of improvers .* named 'sedes'; did you mean 'seeds'"),
