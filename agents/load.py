@@ -7,6 +7,7 @@ at all is a mistake and is refused.
 
 import importlib.util
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -323,7 +324,7 @@ _LIKE_A_MODEL = re.compile(r"[\w./~-]*(\d|/|gpt|claude|gemini|llama|mistral|qwen
 
 def _as_a_model(spec: str) -> str:
     """What was meant by a name that stands alone and looks like a model's: ``gpt-4o-mini``, ``Qwen/Qwen3-0.6B``."""
-    if Path(spec).is_dir():
+    if os.path.isdir(spec):  # a Path raises for a name that is too long for a file
         return (
             f" (a folder without agent.toml, which textbench improve writes; did you mean hf:{spec}, the model in it?)"
         )

@@ -34,6 +34,9 @@ class _Answers:
     def __reduce__(self) -> tuple[Any, ...]:
         return _Answers, self._made_of
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Answers":
+        return self  # Gymnasium copies its specs deeply, and nobody wants a second model by that
+
     def __call__(self, turns: Sequence[OpponentTurn]) -> list[str]:
         return [turn.response for turn in ask(self._policy, [_request(turn) for turn in turns])]
 

@@ -118,6 +118,7 @@ def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
         ("random:x", "random has no 'x'; the player random that ships stands alone: write random"),
         ("./nothing-here", r"unknown agent './nothing-here' \(there is no such folder\)"),
         ("tests", "unknown agent 'tests' \\(a folder without agent.toml.*did you mean hf:tests"),
+        ("o" * 300, "unknown agent 'ooo"),
         ("opnai:gpt", "unknown agent 'opnai:gpt'.*no module 'opnai' can be imported"),
         ("nowhere.py:Mine", "there is no file 'nowhere.py'"),
         ("agents.turn:", "names no agent in agents.turn"),

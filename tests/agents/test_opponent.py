@@ -1,5 +1,6 @@
 """Any player inside a Gymnasium environment."""
 
+import copy
 import pickle
 
 import gymnasium as gym
@@ -25,6 +26,8 @@ def test_any_player_plays_inside(name: str) -> None:
 def test_an_environment_with_a_player_inside_is_pickled_between_episodes() -> None:
     env = gym.make("TextNim-v0", seat="player_1", opponents=agents.opponent("planner"))
     assert pickle.loads(pickle.dumps(env)).reset(seed=3) == env.reset(seed=3)
+    inside = agents.opponent("planner")
+    assert copy.deepcopy(inside)._answer is inside._answer  # specs are copied deeply, and models are large
 
 
 def test_a_planner_inside_wins_what_can_be_won() -> None:
