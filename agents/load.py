@@ -311,7 +311,7 @@ def _unknown(spec: str) -> str:
     several = [part.strip() for part in re.split(r"[,\s]+", spec) if part.strip()]
     if len(several) > 1:
         return f"unknown agent {spec!r}: repeat --agent for each, as in --agent {' --agent '.join(several)}"
-    near = did_you_mean(spec, names) or _as_a_model(spec)
+    near = did_you_mean(spec, names) or _as_a_folder(spec) or _as_a_model(spec)
     head, bracket, inside = spec.partition("(")
     if bracket:  # of a player around others: a misspelt name, or a bracket that isn't closed
         near = did_you_mean(head, WRAPPERS) if inside.endswith(")") else " (its bracket isn't closed)"
@@ -322,14 +322,19 @@ def _unknown(spec: str) -> str:
 _LIKE_A_MODEL = re.compile(r"[\w./~-]*(\d|/|gpt|claude|gemini|llama|mistral|qwen)[\w./~-]*", re.IGNORECASE)
 
 
-def _as_a_model(spec: str) -> str:
-    """What was meant by a name that stands alone and looks like a model's: ``gpt-4o-mini``, ``Qwen/Qwen3-0.6B``."""
+def _as_a_folder(spec: str) -> str:
+    """What is wrong with a path: an agent's folder that is no agent's, or isn't there."""
     if os.path.isdir(spec):  # a Path raises for a name that is too long for a file
         return (
             f" (a folder without agent.toml, which textbench improve writes; did you mean hf:{spec}, the model in it?)"
         )
     if spec.startswith(("/", "./", "../")):
         return " (there is no such folder)"
+    return ""
+
+
+def _as_a_model(spec: str) -> str:
+    """What was meant by a name that stands alone and looks like a model's: ``gpt-4o-mini``, ``Qwen/Qwen3-0.6B``."""
     if not _LIKE_A_MODEL.fullmatch(spec):
         return ""
     if "/" in spec:

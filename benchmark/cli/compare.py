@@ -37,9 +37,9 @@ def run(args: Namespace) -> int:
         if args.agents.count(name) > 1:
             raise UsageError(f"comparing takes different agents, got {name!r} twice")
     folders = [name for name in args.agents if (Path(name) / MANIFEST_NAME).exists()]
+    if not args.sources:  # with --in a path may be an agent's name; without, reading refuses it by its own
+        folders += [name for name in args.agents if name not in folders and "/" in name and Path(name).is_dir()]
     names = [name for name in args.agents if name not in folders]
-    if not args.sources:  # with --in it may be an agent that has a folder's name
-        folders += [name for name in names if Path(name).is_dir() and "/" in name]  # which reading refuses by its name
     output = Output(args.json)
     results = read_results(*given_or_newest([*folders, *(args.sources or ())], output))
     # a folder among the names stands for all its agents

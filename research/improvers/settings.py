@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from agents.load import check_spec, options_taken
 from benchmark.errors import UsageError, unknown_name
 from benchmark.improve import IMPROVERS
+from benchmark.play.agents.agent_folder import is_agent_folder
 from benchmark.score.move_losses import MoveLosses
 from research.jobs.bases import PROMPTS
 from research.jobs.recipes import Count, Positive, PositiveCount, SeededSettings, Share, Table, checked_training
@@ -89,9 +90,10 @@ class Comparison(SeededSettings):
                     f"{{trained}} needs one of {', '.join(self.methods)}, others none"
                 )
             try:
-                spec = player.spec.format(base="tiny", trained="tiny")
+                base = self.pretrained or "tiny"
+                spec = player.spec.format(base=base, trained=base)
                 check_spec(spec)
-                taken, _ = options_taken(spec)
+                taken, takes_others = options_taken(spec)
             except (LookupError, AttributeError):
                 raise UsageError(
                     f"players.{name}: spec = {player.spec!r} has a name in braces; accepted: {{base}} and {{trained}}"
@@ -99,7 +101,7 @@ class Comparison(SeededSettings):
             except ValueError as error:
                 raise UsageError(f"players.{name}: {error}") from None
             for option in player.options:
-                if option not in taken:
+                if option not in taken and not takes_others:
                     raise unknown_name(f"option of players.{name}", option, taken)
         for name, learner in self.methods.items():
             self._check_options(name, learner)
@@ -146,10 +148,12 @@ class Comparison(SeededSettings):
             )
         if name in UNTRAINED:
             checked(name, learner.options)
-            try:
-                check_spec(str(learner.options.get("writer", "tiny")))
-            except ValueError as error:
-                raise UsageError(f"methods.{name}: writer: {error}") from None
+            writer = learner.options.get("writer")
+            if writer is not None and not is_agent_folder(writer):
+                try:
+                    check_spec(writer)
+                except ValueError as error:
+                    raise UsageError(f"methods.{name}: writer: {error}") from None
         elif name in IMPROVERS:
             checked(name, {**learner.options, "learning_rate": learner.rates[0]})
         else:

@@ -10,6 +10,7 @@ from pettingzoo import AECEnv
 
 from textgames.environments.all_seats import AllSeats
 from textgames.environments.render import RENDER_MODES
+from textgames.environments.rules import checked_response
 from textgames.tsmg import TSMG
 
 
@@ -60,11 +61,10 @@ class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pett
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        if not isinstance(action, str):
-            raise TypeError(f"a response is a string, as a model writes it, got {type(action).__name__}: {action!r}")
+        response = checked_response(action)
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
-        self._responses[agent] = action
+        self._responses[agent] = response
         waiting = [player for player in self._table.asked if player not in self._responses]
         if waiting:
             self.agent_selection = waiting[0]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from textgames.environments.rules import EpisodeRules
+from textgames.environments.rules import EpisodeRules, checked_response
 from textgames.tsmg import TSMG, Player
 
 T = TypeVar("T")
@@ -163,10 +163,7 @@ class OneSeat:
         """See :meth:`play`; this stops whenever opponents are asked who answer for a whole batch."""
         game, player = self._game, self._player
         if rounds_left <= 0 or player not in game.to_move(state):  # the episode ended before its first turn
-            if not isinstance(response, str):
-                raise TypeError(
-                    f"a response is a string, as a model writes it, got {type(response).__name__}: {response!r}"
-                )
+            checked_response(response)
             moving = game.to_move(state)
             if rounds_left > 0 and moving and game.is_playing(state, player) and self._giving_up_loses:
                 return state, 0.0, GIVEN_UP, "", None, 0

@@ -97,10 +97,7 @@ class EpisodeRules(NamedTuple):
         Raises:
             TypeError: the response is not a string.
         """
-        if not isinstance(response, str):
-            raise TypeError(
-                f"a response is a string, as a model writes it, got {type(response).__name__}: {response!r}"
-            )
+        checked_response(response)
         action = game.interpret(response, state, player)
         if action is not None:
             return action, None
@@ -254,6 +251,13 @@ def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
 def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
     """The names of the settings whose defaults are true or false."""
     return frozenset(name for name, one in taken_by(cls).named.items() if isinstance(one.default, bool))
+
+
+def checked_response(response: Any) -> str:
+    """The response; a TypeError where it isn't text."""
+    if not isinstance(response, str):
+        raise TypeError(f"a response is a string, as a model writes it, got {type(response).__name__}: {response!r}")
+    return response
 
 
 def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mapping[str, Any]:

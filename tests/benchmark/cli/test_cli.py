@@ -163,6 +163,14 @@ def test_mistakes_about_a_run(textbench, small_run):
         assert sentence in done.err
 
 
+def test_a_folder_that_is_no_run_is_named_when_it_is_compared(textbench, workplace):
+    Path("elsewhere").mkdir()
+    done = textbench("compare", "./elsewhere")
+    assert done.code == 2
+    assert "elsewhere" in done.err
+    assert "there is no run in runs/" not in done.err
+
+
 def test_a_configuration_file_gives_the_options_and_the_command_line_goes_before_it(textbench):
     Path("run.toml").write_text(
         'agents = ["random", "g=greedy"]\nscenarios = ["frozen-lake"]\nepisodes = 2\nmax-concurrency = 4\nout = "r"\n'

@@ -62,6 +62,13 @@ def test_a_wrong_recipe_is_refused_in_a_sentence(tmp_path: Path, old: str, new: 
     assert "\n" not in str(refused.value)
 
 
+def test_an_agents_folder_may_write(tmp_path: Path) -> None:
+    (tmp_path / "agent.toml").write_text('spec = "smollm2"')
+    gepa = f"[methods.gepa]\noptions = {{ writer = '{tmp_path}' }}\n\n[methods.offline]"
+    study = Comparison.read(written(tmp_path, "[methods.offline]", gepa))
+    assert study.methods["gepa"].options["writer"] == str(tmp_path)
+
+
 def test_a_pretrained_base_must_know_how_it_is_asked(tmp_path: Path) -> None:
     file = written(tmp_path, "seeds = 2", 'seeds = 2\npretrained = "tiny-lake"')
     text = file.read_text(encoding="utf-8")
