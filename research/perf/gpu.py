@@ -8,7 +8,7 @@ Models have random weights of the recipes' shapes, so nothing is downloaded. doc
 
 * machine: rates of matrix products and of copies, which the shares below refer to.
 * attention: FlexAttention on token trees beside a dense mask.
-* sampling: device synchronisations per token; memory of an adapter.
+* sampling: device synchronisations per token; steps recorded and launched; memory of an adapter.
 * recipes: one iteration of each file of configs/: peak memory, tokens per second, the update's share of the rate of
   products, the sampler's log-probabilities beside the learner's.
 * vllm: vLLM beside our own generation, where it is installed.
@@ -53,6 +53,7 @@ def checks(options: argparse.Namespace, device: torch.device, rates: dict[str, f
     runs: dict[str, Callable[[], Any]] = {
         "attention": lambda: attention.compare(large, 2, length, half, device),
         "sampling: waits": lambda: sampling.waits(middle, half, device, tokens),
+        "sampling: recorded": lambda: sampling.recorded(middle, half, device, tokens),
         "sampling: adapter": lambda: sampling.adapter_memory(middle, 16, half, device),
     }
     for path in RECIPES:

@@ -96,6 +96,12 @@ def _sampling(result: dict[str, Any]) -> list[str]:
             f"- The host waits for the device {waits['per_token']:.3f} times a token of the batch, and "
             f"{waits['of_a_batch_besides']:.0f} times a batch besides."
         )
+    if (one := result.get("sampling: recorded")) is not None:
+        lines.append(
+            f"- A token of {one['rows']:.0f} rows takes {one['recorded_seconds_per_token'] * 1e3:.2f} ms where steps are "
+            f"recorded, {one['launched_seconds_per_token'] * 1e3:.2f} where they are launched kernel by kernel; "
+            f"{one['rows_alike']:.0%} of the rows are alike, their log-probabilities to {one['largest_difference']:.1e}."
+        )
     if (one := result.get("sampling: adapter")) is not None:
         lines.append(
             f"- An adapter of rank {one['rank']} costs {one['bytes_factors'] / 2**20:,.2f} MiB beside the model's "

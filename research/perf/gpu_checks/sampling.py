@@ -51,6 +51,32 @@ def waits(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -
     return {"per_token": (many - few) / (tokens - 16), "of_a_batch_besides": few - 16 * (many - few) / (tokens - 16)}
 
 
+def recorded(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, float]:
+    """Seconds a token of a batch with and without recorded steps, and how far the log-probabilities are apart."""
+    prompts = frozen_lake_prompts(ROWS)
+    player = TransformersModel(random_model(shape, dtype, device), word_tokenizer(prompts))
+    decoding, ids, seeds = Decoding(1.0, max_tokens=tokens), player.encode(prompts), [(row,) for row in range(ROWS)]
+    check = player._reader.check(())
+    check.is_eos[:] = False  # all rows make all tokens
+    found: dict[str, float] = {"rows": ROWS}
+    scores, graphs = {}, player.decoder.graphs
+    for name, memory in (("launched", None), ("recorded", graphs)):
+        player.decoder.graphs = memory
+        with torch.inference_mode():
+            for _ in range(2):  # the first sets libraries up
+                started = clock(device)
+                rows = sample(player.decoder, ids, decoding, seeds, check, [tokens] * ROWS)
+                found[f"{name}_seconds_per_token"] = (clock(device) - started) / tokens
+        scores[name] = rows
+    pairs = [*zip(scores["launched"], scores["recorded"], strict=True)]
+    same = [pair for pair in pairs if pair[0].ids == pair[1].ids]
+    found["rows_alike"] = len(same) / len(pairs)  # rounding may move a token across a boundary
+    found["largest_difference"] = max(
+        (abs(one - other) for a, b in same for one, other in zip(a.logprobs, b.logprobs, strict=True)), default=0.0
+    )
+    return found
+
+
 def adapter_memory(shape: Shape, rank: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
     """What sampling holds beside the model's weights: adapters merged, and as factors; how far both are from peft."""
     import peft

@@ -30,6 +30,7 @@ def test_all_gpu_checks_run_on_a_cpu(tmp_path: Path) -> None:
         assert recipe["mismatch_mean"] < (5e-3 if half else 1e-5)
         assert path.stem in done.stdout
     assert result["sampling: waits"]["per_token"] == pytest.approx(1 / 8)
+    assert result["sampling: recorded"]["rows_alike"] == 1.0  # nothing is recorded on a CPU
     adapter = result["sampling: adapter"]
     assert adapter["bytes_factors"] < 0.5 * adapter["bytes_merged"]
     assert adapter["largest_difference_factors"] < 1e-4
@@ -53,7 +54,7 @@ def test_what_was_measured_is_kept_when_it_is_stopped(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "research/perf/gpu.py"), "--small", "--device", "cpu", "--out", str(tmp_path)]
     with subprocess.Popen([*command, "--only", "sampling"], stdout=-1, stderr=-1, text=True) as running:
         assert running.stderr is not None
-        while "sampling: adapter" not in running.stderr.readline():  # the second part begins
+        while "sampling: recorded" not in running.stderr.readline():  # the second part begins
             assert running.poll() is None
         running.terminate()
         printed, errors = running.communicate(timeout=60)

@@ -101,6 +101,7 @@ class GenericBatch:
     def __init__(
         self, forward: Callable[[Tensor, Tensor, Tensor, Any], tuple[Tensor, Any]], mask: Tensor, lengths: Tensor
     ) -> None:
+        self.compact_at = 0.75
         self._forward, self._mask, self._positions = forward, mask, lengths
         self._cache: Any = None
 

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from agents.models.local.decoding.captured_step import CapturedStep, GraphMemory
 from agents.models.local.decoding.kept_prompts import KeptPrompts, Slots
 from agents.models.local.decoding.sampler import TokenIds
 from agents.models.local.forward import llama_forward
@@ -24,6 +25,7 @@ _BLOCK = {"cpu": 32}
 _BLOCK_ELSEWHERE = 64
 _PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
 _PREFILL_TOKENS_ELSEWHERE = 32768
+_CAPTURE_FROM = 8  # tokens of a response from which a GPU's steps are recorded: an action's name is over before
 _KEEP_FROM = 5_000_000  # parameters from which computing a token costs more than finding it again
 
 Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
@@ -48,6 +50,7 @@ class LeanDecoder:
 
     Attributes:
         prefill_tokens: prompt tokens computed so far: what sharing saves can be seen here.
+        graphs: where a GPU's steps are recorded; ``None``: they are launched kernel by kernel.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -55,7 +58,9 @@ class LeanDecoder:
         self.prefill_tokens = 0
         self._prefix: _Prefix | None = None
         self._kept: tuple[tuple[object, ...], KeptPrompts] | None = None  # with the fingerprint of its weights
-        on_cpu = next(model.parameters()).device.type == "cpu"
+        device = next(model.parameters()).device.type
+        on_cpu = device == "cpu"
+        self.graphs = GraphMemory() if device == "cuda" else None
         self._keeps = on_cpu and sum(weight.numel() for weight in model.parameters()) >= _KEEP_FROM
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["LeanBatch", Tensor]:
@@ -65,7 +70,7 @@ class LeanDecoder:
         shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
         prefix = self._read_prefix(weights, prompts[0][:shared])
         suffixes = [prompt[shared:] for prompt in prompts]
-        batch = LeanBatch(weights, prefix, suffixes)  # a row per prompt first
+        batch = LeanBatch(weights, prefix, suffixes, self.graphs)  # a row per prompt first
         hidden = batch.read(suffixes)
         self.prefill_tokens += sum(map(len, suffixes))
         if list(rows) != list(range(len(prompts))):
@@ -140,24 +145,38 @@ class LeanBatch:
         weights: of the model.
         prefix: keys and values ``(K, P, D)`` of the ``P`` tokens that all rows begin with.
         suffixes: what each row's prompt has after them, none empty.
+        graphs: where steps are recorded; ``None``: they are not.
 
     Attributes:
         caches: per layer, ``(K, rows, columns, D)``.
         filled: columns in use.
+        column: ``(1,)`` the next of them, on the device.
         positions: ``(rows,)`` of the next token.
         bias: ``(rows, columns)``, minus infinity at empty columns; ``None`` where there are none.
         whole: whether products take all columns, those that aren't filled yet too.
     """
 
-    def __init__(self, weights: LlamaWeights, prefix: Caches, suffixes: Sequence[TokenIds]) -> None:
+    def __init__(
+        self,
+        weights: LlamaWeights,
+        prefix: Caches,
+        suffixes: Sequence[TokenIds],
+        graphs: GraphMemory | None = None,
+    ) -> None:
         device = weights.embedding.device
         self.weights, self.prefix = weights, prefix
         self.shared = prefix[0][0].shape[1]
         self.block = _BLOCK.get(device.type, _BLOCK_ELSEWHERE)
-        # a CPU's products in half precision copy tables of which a part is taken: there the empty columns are hidden
-        self.whole = device.type == "cpu" and weights.embedding.dtype.itemsize < 4
+        self._graphs, self._made = graphs, 0
+        self._captured: CapturedStep | None = None
+        # a CPU's products in half precision copy tables of which a part is taken, and a recording's have one size:
+        # there the empty columns are hidden
+        self.whole = graphs is not None or (device.type == "cpu" and weights.embedding.dtype.itemsize < 4)
+        # while a recording is as quick for rows that have ended, making another for those that go on is dearer
+        self.compact_at = 0.5 if graphs is not None else 0.75
         sizes = [len(suffix) for suffix in suffixes]
         self.filled = max(sizes)
+        self.column = torch.tensor([self.filled], device=device)
         lengths = torch.tensor(sizes, device=device)
         self.positions = lengths + self.shared
         self.caches = [(self._empty(len(suffixes)), self._empty(len(suffixes))) for _ in weights.layers]
@@ -199,14 +218,21 @@ class LeanBatch:
                 self.caches[index] = (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block)))
             if self.bias is not None:
                 self.bias = F.pad(self.bias, (0, self.block), value=float("-inf") if self.whole else 0.0)
+            self._captured = None
         if self.whole and self.bias is not None:
             self.bias[:, self.filled] = 0.0
-        hidden = llama_forward.hidden_states(self.weights, tokens, self.positions, self._attend_to_past)
+        if self._captured is None and self._graphs is not None and self._made >= _CAPTURE_FROM:
+            self._captured = CapturedStep(self._logits, tokens, self._graphs)
+        logits = self._logits(tokens) if self._captured is None else self._captured(tokens)
         self.filled += 1
-        self.positions = self.positions + 1
-        return llama_forward.logits(self.weights, hidden)
+        self._made += 1
+        # in place: a recording reads them where they are
+        self.column += 1
+        self.positions += 1
+        return logits
 
     def keep(self, rows: Tensor) -> None:
+        self._captured = None
         for index, (keys, values) in enumerate(self.caches):
             kept = []
             for cache in (keys, values):
@@ -220,6 +246,10 @@ class LeanBatch:
         self.positions = self.positions.index_select(0, rows)
         if self.bias is not None:
             self.bias = self.bias.index_select(0, rows)
+
+    def _logits(self, tokens: Tensor) -> Tensor:
+        hidden = llama_forward.hidden_states(self.weights, tokens, self.positions, self._attend_to_past)
+        return llama_forward.logits(self.weights, hidden)
 
     def _empty(self, rows: int) -> Tensor:
         """A cache of one layer with room to grow. Zeros where empty columns may be: masked junk still counts if NaN."""
@@ -252,8 +282,12 @@ class LeanBatch:
     def _attend_to_past(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """One new token per row: scores against the shared tokens (one product for all rows) and against its own."""
         keys, values = self.caches[layer]
-        keys[:, :, self.filled] = k.transpose(0, 1)
-        values[:, :, self.filled] = v.transpose(0, 1)
+        if self._graphs is None:
+            keys[:, :, self.filled] = k.transpose(0, 1)
+            values[:, :, self.filled] = v.transpose(0, 1)
+        else:
+            keys.index_copy_(2, self.column, k.transpose(0, 1)[:, :, None])
+            values.index_copy_(2, self.column, v.transpose(0, 1)[:, :, None])
         kv_heads, n, _, dim = keys.shape
         groups = q.shape[1] // kv_heads
         seen = keys.shape[2] if self.whole else self.filled + 1

@@ -24,13 +24,18 @@ from agents.turn import Allowed
 
 TokenIds = tuple[int, ...]
 
-_COMPACT_AT = 0.75  # rows that finished are dropped from the caches once they are a quarter; copying costs about a step
 _BLOCK = 128  # tokens of the vocabulary that are summed up together to find a drawn one
 _LOOK_EVERY = 8  # tokens that a GPU makes between two looks at them
 
 
 class Batch(Protocol):
-    """Rows that are being continued, with what their tokens so far have left in caches."""
+    """Rows that are being continued, with what their tokens so far have left in caches.
+
+    Attributes:
+        compact_at: the share of rows that go on at which dropping the others pays: copying costs about a step.
+    """
+
+    compact_at: float
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append one token ``(rows,)`` to every row; the logits ``(rows, vocabulary)`` of the next."""
@@ -275,7 +280,7 @@ def sample(
             unseen.clear()
             if not record.live.any():
                 break
-            if (going := record.compact()) is not None:
+            if (going := record.compact(batch.compact_at)) is not None:
                 keep = torch.from_numpy(going).to(device, non_blocking=True)
                 batch.keep(keep)
                 tokens, draws = tokens.index_select(0, keep), draws.index_select(0, keep)
@@ -335,10 +340,10 @@ class _Record:
             self._lengths[going], self._stopped[going] = self._written, done
             self.live[self.live] = ~(done | (self._limit[going] <= self._written))
 
-    def compact(self) -> NDArray[np.intp] | None:
-        """Drop the rows that have ended where that pays or must be; which of the decoder's rows then go on."""
+    def compact(self, at: float) -> NDArray[np.intp] | None:
+        """Drop the rows that have ended where only a share ``at`` goes on or it must be; which of the rows go on."""
         must = (self._limit[self.rows] <= self._written).any()  # its next token may be beyond the model's context
-        if not must and self.live.sum() > _COMPACT_AT * len(self.rows):
+        if not must and self.live.sum() > at * len(self.rows):
             return None
         going = np.flatnonzero(self.live)
         self.rows, self.live = self.rows[going], np.ones(len(going), bool)

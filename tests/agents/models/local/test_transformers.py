@@ -90,12 +90,13 @@ def prompts_of(*texts: str) -> list[Prompt]:
     return [(Message("user", text),) for text in texts]
 
 
+ON_A_GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 PROMPTS = prompts_of(TEXT[0], TEXT[1], "You are", "x" * 40, TEXT[1], TEXT[7] + TEXT[9])
 
 
 def next_logits(model: Any, ids: Sequence[int]) -> torch.Tensor:
     with torch.no_grad():
-        return model(input_ids=torch.tensor([list(ids)])).logits[0, -1]
+        return model(input_ids=torch.tensor([list(ids)], device=model.device)).logits[0, -1]
 
 
 # ------------------------------------------------------------------ the lean forward pass
@@ -204,7 +205,7 @@ def check_decoder(kind: str, tokenizer: Any) -> None:
                 tokens = rng.integers(len(tokenizer), size=len(grown))
                 for ids, token in zip(grown, tokens.tolist(), strict=True):
                     ids.append(token)
-                logits = batch.step(torch.from_numpy(tokens))
+                logits = batch.step(torch.from_numpy(tokens).to(device))
 
 
 def test_shared_tokens_and_equal_prompts_are_computed_once(tokenizer: Any) -> None:
@@ -280,9 +281,13 @@ def test_drawing_by_blocks_equals_summing_up_the_whole_vocabulary(size: int) -> 
     assert (weights.gather(1, got[:, None]) > 0).all()
 
 
-def test_half_precision_decodes_as_the_model_does(tokenizer: Any) -> None:
-    """Its products take empty columns too, which have to stay hidden as rows grow, leave and are of unequal length."""
-    model = make_model("llama", tokenizer).bfloat16()
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_A_GPU)])
+def test_half_precision_decodes_as_the_model_does(device: str, tokenizer: Any) -> None:
+    """Its products take empty columns too, which have to stay hidden as rows grow, leave and are of unequal length.
+
+    On a GPU the steps are recorded, anew whenever rows grow or leave.
+    """
+    model = make_model("llama", tokenizer).bfloat16().to(device)
     decoder = LeanDecoder(model)
     rng = np.random.default_rng(0)
     prompts = [tuple(rng.integers(len(tokenizer), size=n).tolist()) for n in (5, 30, 17)]
@@ -295,7 +300,7 @@ def test_half_precision_decodes_as_the_model_does(tokenizer: Any) -> None:
                 exact = torch.stack([next_logits(model, ids) for ids in grown])
                 assert (logits - exact).abs().max() < 0.05 * exact.abs().max()
             if step == 35:
-                batch.keep(torch.tensor([3, 0]))
+                batch.keep(torch.tensor([3, 0], device=device))
                 grown = [grown[3], grown[0]]
             tokens = rng.integers(len(tokenizer), size=len(grown))
             for ids, token in zip(grown, tokens.tolist(), strict=True):
@@ -585,9 +590,7 @@ def test_an_encoder_is_not_a_causal_language_model(tmp_path: Path, tokenizer: An
         TransformersModel.from_pretrained(tmp_path)
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+@pytest.mark.parametrize("kind", [pytest.param("llama", marks=ON_A_GPU), pytest.param("gpt2", marks=ON_A_GPU)])
 def test_a_gpu_gives_the_same_log_probabilities(kind: str, tokenizer: Any) -> None:
     model = make_model(kind, tokenizer)
     decoding, seeds = Decoding(temperature=1.0, max_tokens=20), [(k,) for k in range(len(PROMPTS))]
