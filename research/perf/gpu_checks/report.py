@@ -97,10 +97,11 @@ def _sampling(result: dict[str, Any]) -> list[str]:
             f"{waits['of_a_batch_besides']:.0f} times a batch besides."
         )
     if (one := result.get("sampling: recorded")) is not None:
+        recorded, launched = (one[f"{name}_seconds_per_token"] * 1e3 for name in ("recorded", "launched"))
         lines.append(
-            f"- A token of {one['rows']:.0f} rows takes {one['recorded_seconds_per_token'] * 1e3:.2f} ms where steps are "
-            f"recorded, {one['launched_seconds_per_token'] * 1e3:.2f} where they are launched kernel by kernel; "
-            f"{one['rows_alike']:.0%} of the rows are alike, their log-probabilities to {one['largest_difference']:.1e}."
+            f"- A token of {one['rows']:.0f} rows takes {recorded:.2f} ms where steps are recorded, {launched:.2f} "
+            f"where kernels are launched one by one; {one['rows_alike']:.0%} of the rows are alike, their "
+            f"log-probabilities to {one['largest_difference']:.1e}."
         )
     if (one := result.get("sampling: adapter")) is not None:
         lines.append(

@@ -19,7 +19,8 @@ class GraphMemory:
 
     def __init__(self) -> None:
         self.pool = torch.cuda.graph_pool_handle()
-        self.stream = torch.cuda.Stream()  # the same for all: memory is only given on within a stream
+        # the same for all: memory is only given on within a stream
+        self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.last: CapturedStep | None = None
 
 

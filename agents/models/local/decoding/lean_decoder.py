@@ -25,7 +25,7 @@ _BLOCK = {"cpu": 32}
 _BLOCK_ELSEWHERE = 64
 _PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
 _PREFILL_TOKENS_ELSEWHERE = 32768
-_CAPTURE_FROM = 8  # tokens of a response from which a GPU's steps are recorded: an action's name is over before
+_CAPTURE_FROM = 4  # tokens of a response from which a GPU's steps are recorded: an action's name is over before
 _KEEP_FROM = 5_000_000  # parameters from which computing a token costs more than finding it again
 
 Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer

@@ -205,7 +205,7 @@ def check_decoder(kind: str, tokenizer: Any) -> None:
                 tokens = rng.integers(len(tokenizer), size=len(grown))
                 for ids, token in zip(grown, tokens.tolist(), strict=True):
                     ids.append(token)
-                logits = batch.step(torch.from_numpy(tokens).to(device))
+                logits = batch.step(torch.from_numpy(tokens))
 
 
 def test_shared_tokens_and_equal_prompts_are_computed_once(tokenizer: Any) -> None:
@@ -305,7 +305,7 @@ def test_half_precision_decodes_as_the_model_does(device: str, tokenizer: Any) -
             tokens = rng.integers(len(tokenizer), size=len(grown))
             for ids, token in zip(grown, tokens.tolist(), strict=True):
                 ids.append(token)
-            logits = batch.step(torch.from_numpy(tokens))
+            logits = batch.step(torch.from_numpy(tokens).to(device))
 
 
 def test_top_p_keeps_the_fewest_tokens_that_reach_it_and_renormalises() -> None:
