@@ -109,6 +109,7 @@ class Pretrained(ExperimentSettings):
     dtype: Literal["float32", "bfloat16"] = "bfloat16"  # of the matrix products in play; trainings have their own
     episodes: PositiveCount = 400  # fresh ones: seeds ``first_seed + first_episode + k``
     first_episode: Count = 1000  # keeps them apart from those of the evaluations in training
+    speed: Annotated[float, Field(gt=0)] = 1.0  # of its machine, two cores being 1: by this times are foretold
     at_once: PositiveCount = 32  # episodes that are played at the same time; bounds the memory
     temperature: NotNegative = 0.5  # of play
     max_tokens: PositiveCount = 16  # of a response in play, where a player's options say nothing else
@@ -162,7 +163,13 @@ class Pretrained(ExperimentSettings):
             if (arm.trainer == "trl") != bool(arm.like):
                 raise UsageError(f"arms.{name}: trainer = 'trl' and like go together, each needs the other")
             self._check_view(f"arms.{name}", self.scenarios_of(name), arm.view)
-            self.training_settings(name, 0)
+            settings = self.training_settings(name, 0)
+            taught = self.imitation_config(arm.start, 0).response_mode if arm.start in self.starts else ""
+            if taught and settings["response_mode"] != taught:
+                raise UsageError(
+                    f"arms.{name} is trained with response_mode = {settings['response_mode']!r} and its warm start "
+                    f"{arm.start} made for {taught!r}: set arms.{name}.msgrpo.response_mode = {taught!r}"
+                )
         for name, shipped in self.ships.items():
             if not self._is_made(f"ships.{name}.agent", shipped.agent):
                 raise UsageError(f"ships.{name}.agent is {STARTS}NAME or {ARMS}NAME, got {shipped.agent!r}")
@@ -254,8 +261,8 @@ class Pretrained(ExperimentSettings):
             UsageError: the config refuses them.
         """
         own = self.arms[arm]
-        shared = _of_file(own.config) if own.config else self.msgrpo
-        settings = {"response_mode": self.mode, **shared, **own.msgrpo}
+        shared = _of_file(own.config) if own.config else {"response_mode": self.mode, **self.msgrpo}
+        settings = {**shared, **own.msgrpo}
         settings |= {"seed": seed, "threads": 0, "model": "", "out": ""}  # cores are shared by the processes
         settings |= {"scenarios": [] if own.view else list(own.scenarios or settings.get("scenarios", ()))}
         return checked_training(settings, f"the settings of arms.{arm}")
@@ -281,13 +288,14 @@ def seen(scenario: str, view: Table) -> Scenario:
 
 
 def _of_file(name: str) -> dict[str, Any]:
-    """The settings in which a training that ships differs from the defaults."""
+    """The settings in which a training that ships differs from the defaults, and its response mode."""
     from agents.msgrpo import ConfigError, MSGRPOConfig
 
     if not name:
         return {}
     try:
-        return own_settings(MSGRPOConfig.from_toml(name))
+        config = MSGRPOConfig.from_toml(name)
+        return {"response_mode": config.response_mode, **own_settings(config)}  # said, too, where it is the default
     except ConfigError as error:
         raise UsageError(str(error)) from None
 

@@ -174,6 +174,7 @@ device = "cpu"
 scenarios = ["frozen-lake"]
 groups = 2
 group_size = 2
+response_mode = "direct"
 max_response_tokens = 4
 format_penalty = 0.5
 horizon = 2

@@ -86,6 +86,14 @@ def test_settings_come_from_the_recipe_the_file_and_the_arm(experiment: Pretrain
     assert experiment.game_of("plain") == ""
 
 
+def test_a_file_says_whether_its_training_is_in_words() -> None:
+    """Also where it says so by a default: the recipe's own mode is that of trainings without a file."""
+    experiment = Pretrained.read("smollm2")
+    assert experiment.mode == "direct"
+    assert experiment.training_settings("snake", 0)["response_mode"] == "think"
+    assert experiment.training_settings("lake", 0)["response_mode"] == "direct"
+
+
 def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
     changed = Pretrained.read(write_recipe(tmp_path, "m"), {"seeds": 1, "iterations": 7})
     assert changed.arms["plain"].seeds == 1
@@ -102,6 +110,11 @@ def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
         ("[starts.equal]", "[starts.alone]", "alone is a warm start and an arm"),
         ("lora_rank = 2\nmax_response", "lora_rnk = 2\nmax_response", "settings of starts.few: lora_rnk is not"),
         ("horizon = 2", "horizon = -2", "settings of arms.small: horizon = -2"),
+        (
+            "horizon = 2",
+            'horizon = 2\nresponse_mode = "think"',
+            "arms.small is trained with .*'think' and .*near made for",
+        ),
         ("{ history = 1 }", "{ hystory = 1 }", "did you mean 'history'"),
         ('protocol = "retry:1"', 'protocol = "retri"', "protocol must be one of"),
         ('agent = "random"', 'agent = "randm"', "did you mean 'random'"),
