@@ -21,7 +21,7 @@ def reproduce_pretrained(experiment: Pretrained, options: Options) -> int:
     folder, jobs = PretrainedFolder(options.out), jobs_of(experiment)
     if options.ship is not None:
         folder.claim(experiment)
-        for place in ship(experiment, folder, options.ship):
+        for place in ship(experiment, folder, options.ship, options.source):
             print(place)
         return 0
     wanted = chosen(jobs, options.parts or tuple(experiment.parts), experiment)

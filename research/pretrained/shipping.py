@@ -12,8 +12,14 @@ from research.pretrained.jobs import PretrainedFolder, model_needs
 from research.pretrained.settings import ARMS, STARTS, Pretrained
 
 
-def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path) -> list[Path]:
+def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path, source: str) -> list[Path]:
     """Write an adapter for every entry of ``ships`` that is there already; returns their folders in ``place``.
+
+    Args:
+        experiment: the recipe.
+        folder: what there is of it.
+        place: where the adapters go.
+        source: what the recipe is called, for their cards.
 
     Raises:
         UsageError: none of them is there, or a model can't be made smaller as its entry says.
@@ -34,7 +40,7 @@ def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path) -> list[
             )
         except ValueError as error:
             raise UsageError(f"ships.{name}: {error}") from error
-        card = _card(experiment.model, name, shipped.agent, scenarios, made.rank, made.error)
+        card = _card(experiment.model, name, shipped.agent, scenarios, made.rank, made.error, source)
         (made.folder / "README.md").write_text(card, encoding="utf-8")
         written.append(made.folder)
     if not written:
@@ -43,7 +49,7 @@ def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path) -> list[
     return written
 
 
-def _card(model: str, name: str, agent: str, scenarios: Sequence[str], rank: int, error: float) -> str:
+def _card(model: str, name: str, agent: str, scenarios: Sequence[str], rank: int, error: float, source: str) -> str:
     warm = agent.startswith(STARTS)
     within = "which is what a training begins from" if warm else "in which the warm start and MS-GRPO are one"
     which = "It is" if warm else "It is the last iteration of seed 0 of"
@@ -51,7 +57,7 @@ def _card(model: str, name: str, agent: str, scenarios: Sequence[str], rank: int
         f"# {name}\n\n"
         f"What `{model}` learnt on {', '.join(scenarios)}: a LoRA adapter of rank {rank} in half precision, {within}. "
         f"By the norm of the weights' change, {error:.1%} of it is left out.\n\n"
-        f"{which} `{agent}` of `textbench reproduce --config smollm2`; "
+        f"{which} `{agent}` of `textbench reproduce --config {source}`; "
         "docs/reproduction/pretrained.md has what it reaches. It plays by its name and is asked as `textbench.json` "
         "says.\n"
     )
