@@ -27,8 +27,13 @@ def test_what_an_adapter_needs_is_one_extra(monkeypatch: pytest.MonkeyPatch) -> 
         load_agent("smollm2-lake")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "lakes", "least"), [("smollm2-lake", 20, 14), ("smollm2-lake-words", 3, 2)])
+@pytest.mark.parametrize(
+    ("name", "lakes", "least"),
+    [
+        pytest.param("smollm2-lake", 20, 14, marks=pytest.mark.slow),
+        pytest.param("smollm2-lake-words", 3, 2, marks=pytest.mark.nightly),
+    ],
+)
 def test_the_lake_is_crossed(name: str, lakes: int, least: int) -> None:
     """As the documents say: 0.91 and 0.93 of fresh lakes, where blind play gets 0.28. Words take ten times as long."""
     first = SCENARIOS["frozen-lake"].seed(2000)
@@ -40,7 +45,7 @@ def test_the_lake_is_crossed(name: str, lakes: int, least: int) -> None:
 
 @pytest.mark.nightly
 def test_snake_is_played_in_words() -> None:
-    """As the documents say: 1.19 on fresh episodes, where blind play gets -0.37."""
+    """As the documents say: R4 on fresh episodes, where blind play gets -0.37."""
     first = SCENARIOS["snake"].seed(2000)
     tasks = [EpisodeTask.of("snake", first + k) for k in range(8)]
     episodes = list(rollout(load_agent("smollm2-snake"), tasks, max_concurrency=16))

@@ -116,7 +116,7 @@ def test_a_model_does_not_play_better_by_all_of_its_own_play(textbench):
     assert abs(after - before) < 0.15
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # two minutes of a core
 def test_a_model_plays_better_by_a_planner_and_not_by_a_random_player(textbench):
     pytest.importorskip("torch")
     direct = ("--mode", "direct", "--set", "rank=0", "--set", "explore=0.5")
