@@ -163,12 +163,16 @@ class Pretrained(ExperimentSettings):
             if (arm.trainer == "trl") != bool(arm.like):
                 raise UsageError(f"arms.{name}: trainer = 'trl' and like go together, each needs the other")
             self._check_view(f"arms.{name}", self.scenarios_of(name), arm.view)
-            settings = self.training_settings(name, 0)
-            taught = self.imitation_config(arm.start, 0).response_mode if arm.start in self.starts else ""
-            if taught and settings["response_mode"] != taught:
+            mode = self.training_settings(name, 0)["response_mode"]
+            taught = mode
+            if arm.start in self.starts:
+                taught = self.imitation_config(arm.start, 0).response_mode
+            elif arm.start:
+                taught = self.training_settings(arm.start, 0)["response_mode"]
+            if mode != taught:
                 raise UsageError(
-                    f"arms.{name} is trained with response_mode = {settings['response_mode']!r} and its warm start "
-                    f"{arm.start} made for {taught!r}: set arms.{name}.msgrpo.response_mode = {taught!r}"
+                    f"arms.{name} is trained with response_mode = {mode!r} and what it begins from, {arm.start}, with "
+                    f"{taught!r}: set arms.{name}.msgrpo.response_mode = {taught!r}"
                 )
         for name, shipped in self.ships.items():
             if not self._is_made(f"ships.{name}.agent", shipped.agent):

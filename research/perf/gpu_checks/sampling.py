@@ -59,9 +59,9 @@ def recorded(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int
     check = player._reader.check(())
     check.is_eos[:] = False  # all rows make all tokens
     found: dict[str, float] = {"rows": ROWS}
-    scores, graphs = {}, player.decoder.graphs
-    for name, memory in (("launched", None), ("recorded", graphs)):
-        player.decoder.graphs = memory
+    scores, recorder = {}, player.decoder.recorder
+    for name, used in (("launched", None), ("recorded", recorder)):
+        player.decoder.recorder = used
         with torch.inference_mode():
             for _ in range(2):  # the first sets libraries up
                 started = clock(device)

@@ -113,7 +113,7 @@ def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
         (
             "horizon = 2",
             'horizon = 2\nresponse_mode = "think"',
-            "arms.small is trained with .*'think' and .*near made for",
+            "arms.small is trained with .*'think' and .*, near, with 'direct'",
         ),
         ("{ history = 1 }", "{ hystory = 1 }", "did you mean 'history'"),
         ('protocol = "retry:1"', 'protocol = "retri"', "protocol must be one of"),

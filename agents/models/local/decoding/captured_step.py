@@ -1,53 +1,71 @@
 """A batch's step recorded as a CUDA graph, so that a token costs one launch and not several hundred.
 
-The kernels of a model of a hundred million parameters are over before Python has launched the next ones. Recording
-costs about two steps, so it pays where responses are longer than an action's name: where the model thinks in words.
+The kernels of a model of a hundred million parameters are over before Python has launched the next ones. A recording
+is of one shape, and making it costs about as much as a step, so it pays where responses are longer than an action's
+name: where the model thinks in words.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
+Compute = Callable[[Tensor], Tensor]
+"""Tokens ``(rows,)`` to logits ``(rows, vocabulary)``. What else it reads or writes stays where it is in memory."""
 
-class GraphMemory:
-    """The memory of a decoder's recordings, of which the last one alone is replayed.
 
-    A recording keeps what it computes in a pool of its own. All of a decoder's share one, which is theirs as long as
-    one of them is there, so the last is kept until the next is made.
+class Recorder:
+    """Makes the recordings of a decoder, of which the last one alone may be replayed: they share their memory.
+
+    Args:
+        device: of the model.
+
+    Attributes:
+        last: the last recording. Their memory is theirs as long as there is one, so it is kept until the next is made.
     """
 
-    def __init__(self) -> None:
-        self.pool = torch.cuda.graph_pool_handle()
+    def __init__(self, device: torch.device) -> None:
         # the same for all: memory is only given on within a stream
-        self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self.forget()
+
+    def forget(self) -> None:
+        """Give the memory back."""
         self.last: CapturedStep | None = None
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def record(self, compute: Compute, tokens: Tensor) -> "CapturedStep | None":
+        """A recording for tokens of this shape, or ``None`` where memory is short: it can't use what PyTorch keeps.
+
+        Args:
+            compute: has run in this shape before, since libraries are set up at their first call.
+            tokens: of any value.
+        """
+        try:
+            self.last = CapturedStep(compute, tokens, self._stream, self._pool)
+        except torch.cuda.OutOfMemoryError:
+            self.forget()
+            torch.cuda.empty_cache()
+        return self.last
 
 
 class CapturedStep:
-    """``compute`` recorded for one shape; a call replays it.
+    """``compute`` recorded for one shape; a call replays it."""
 
-    Args:
-        compute: tokens ``(rows,)`` to logits ``(rows, vocabulary)``. What else it reads or writes stays where it is in
-            memory for as long as this is called, and it has run before (libraries are set up at their first call).
-        tokens: of any value, in the shape of all that will come.
-        memory: of the decoder.
-    """
-
-    def __init__(self, compute: Callable[[Tensor], Tensor], tokens: Tensor, memory: GraphMemory) -> None:
+    def __init__(self, compute: Compute, tokens: Tensor, stream: torch.cuda.Stream, pool: Any) -> None:
         self._tokens = tokens.clone()
         self._graph = torch.cuda.CUDAGraph()
-        now = torch.cuda.current_stream()
-        memory.stream.wait_stream(now)
+        now = torch.cuda.current_stream(tokens.device)
+        stream.wait_stream(now)
         # torch.cuda.graph would also wait for the device and give its unused memory back, every time
-        with torch.cuda.stream(memory.stream):
-            self._graph.capture_begin(pool=memory.pool, capture_error_mode="thread_local")
+        with torch.cuda.stream(stream):
+            self._graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 self._logits = compute(self._tokens)
             finally:
                 self._graph.capture_end()
-        now.wait_stream(memory.stream)
-        memory.last = self
+        now.wait_stream(stream)
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """The logits after these tokens; the next call overwrites them."""

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from agents.models.local.decoding.sampler import TokenIds
+from agents.models.local.decoding.sampler import COMPACT_AT, TokenIds
 from agents.models.local.forward.llama_forward import unwrap
 
 _TOLERANCE = 5e-3  # nats; rounding is far below it in float32, a cache that is used wrongly far above
@@ -101,7 +101,7 @@ class GenericBatch:
     def __init__(
         self, forward: Callable[[Tensor, Tensor, Tensor, Any], tuple[Tensor, Any]], mask: Tensor, lengths: Tensor
     ) -> None:
-        self.compact_at = 0.75
+        self.compact_at = COMPACT_AT
         self._forward, self._mask, self._positions = forward, mask, lengths
         self._cache: Any = None
 

@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from agents.models.local.decoding.captured_step import CapturedStep, GraphMemory
+from agents.models.local.decoding.captured_step import CapturedStep, Compute, Recorder
 from agents.models.local.decoding.kept_prompts import KeptPrompts, Slots
-from agents.models.local.decoding.sampler import TokenIds
+from agents.models.local.decoding.sampler import COMPACT_AT, TokenIds
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import LlamaWeights, Packing, repeat_heads, unwrap
 
@@ -25,7 +25,7 @@ _BLOCK = {"cpu": 32}
 _BLOCK_ELSEWHERE = 64
 _PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
 _PREFILL_TOKENS_ELSEWHERE = 32768
-_CAPTURE_FROM = 4  # tokens of a response from which a GPU's steps are recorded: an action's name is over before
+_RECORD_AFTER = 4  # steps of a batch from which a GPU's are recorded: an action's name is over before
 _KEEP_FROM = 5_000_000  # parameters from which computing a token costs more than finding it again
 
 Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
@@ -50,7 +50,7 @@ class LeanDecoder:
 
     Attributes:
         prefill_tokens: prompt tokens computed so far: what sharing saves can be seen here.
-        graphs: where a GPU's steps are recorded; ``None``: they are launched kernel by kernel.
+        recorder: records a GPU's steps; ``None``: they are launched kernel by kernel.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -58,9 +58,9 @@ class LeanDecoder:
         self.prefill_tokens = 0
         self._prefix: _Prefix | None = None
         self._kept: tuple[tuple[object, ...], KeptPrompts] | None = None  # with the fingerprint of its weights
-        device = next(model.parameters()).device.type
-        on_cpu = device == "cpu"
-        self.graphs = GraphMemory() if device == "cuda" else None
+        device = next(model.parameters()).device
+        on_cpu = device.type == "cpu"
+        self.recorder = Recorder(device) if device.type == "cuda" else None
         self._keeps = on_cpu and sum(weight.numel() for weight in model.parameters()) >= _KEEP_FROM
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["LeanBatch", Tensor]:
@@ -70,7 +70,7 @@ class LeanDecoder:
         shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
         prefix = self._read_prefix(weights, prompts[0][:shared])
         suffixes = [prompt[shared:] for prompt in prompts]
-        batch = LeanBatch(weights, prefix, suffixes, self.graphs)  # a row per prompt first
+        batch = LeanBatch(weights, prefix, suffixes, self.recorder)  # a row per prompt first
         hidden = batch.read(suffixes)
         self.prefill_tokens += sum(map(len, suffixes))
         if list(rows) != list(range(len(prompts))):
@@ -105,6 +105,8 @@ class LeanDecoder:
 
     def forget(self) -> None:
         self._prefix = self._kept = None
+        if self.recorder is not None:
+            self.recorder.forget()
 
     def _read_prefix(self, weights: LlamaWeights, ids: TokenIds) -> Caches:
         """Keys and values of the shared tokens: the last call's as far as they agree, the rest computed."""
@@ -145,7 +147,7 @@ class LeanBatch:
         weights: of the model.
         prefix: keys and values ``(K, P, D)`` of the ``P`` tokens that all rows begin with.
         suffixes: what each row's prompt has after them, none empty.
-        graphs: where steps are recorded; ``None``: they are not.
+        recorder: records steps; ``None``: they are not. Then one batch is continued at a time, in one thread.
 
     Attributes:
         caches: per layer, ``(K, rows, columns, D)``.
@@ -161,19 +163,17 @@ class LeanBatch:
         weights: LlamaWeights,
         prefix: Caches,
         suffixes: Sequence[TokenIds],
-        graphs: GraphMemory | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         device = weights.embedding.device
         self.weights, self.prefix = weights, prefix
         self.shared = prefix[0][0].shape[1]
         self.block = _BLOCK.get(device.type, _BLOCK_ELSEWHERE)
-        self._graphs, self._made = graphs, 0
-        self._captured: CapturedStep | None = None
+        self._recorder, self._recorded = recorder, cast(CapturedStep | None, None)
+        self._made = self._alike = 0  # steps, and of those the last ones of one shape
         # a CPU's products in half precision copy tables of which a part is taken, and a recording's have one size:
         # there the empty columns are hidden
-        self.whole = graphs is not None or (device.type == "cpu" and weights.embedding.dtype.itemsize < 4)
-        # while a recording is as quick for rows that have ended, making another for those that go on is dearer
-        self.compact_at = 0.5 if graphs is not None else 0.75
+        self.whole = recorder is not None or (device.type == "cpu" and weights.embedding.dtype.itemsize < 4)
         sizes = [len(suffix) for suffix in suffixes]
         self.filled = max(sizes)
         self.column = torch.tensor([self.filled], device=device)
@@ -218,21 +218,20 @@ class LeanBatch:
                 self.caches[index] = (F.pad(keys, (0, 0, 0, self.block)), F.pad(values, (0, 0, 0, self.block)))
             if self.bias is not None:
                 self.bias = F.pad(self.bias, (0, self.block), value=float("-inf") if self.whole else 0.0)
-            self._captured = None
+            self._recorded, self._alike = None, 0
         if self.whole and self.bias is not None:
             self.bias[:, self.filled] = 0.0
-        if self._captured is None and self._graphs is not None and self._made >= _CAPTURE_FROM:
-            self._captured = CapturedStep(self._logits, tokens, self._graphs)
-        logits = self._logits(tokens) if self._captured is None else self._captured(tokens)
+        logits = self._way(tokens)(tokens)
         self.filled += 1
         self._made += 1
+        self._alike += 1
         # in place: a recording reads them where they are
         self.column += 1
         self.positions += 1
         return logits
 
     def keep(self, rows: Tensor) -> None:
-        self._captured = None
+        self._recorded, self._alike = None, 0
         for index, (keys, values) in enumerate(self.caches):
             kept = []
             for cache in (keys, values):
@@ -246,6 +245,22 @@ class LeanBatch:
         self.positions = self.positions.index_select(0, rows)
         if self.bias is not None:
             self.bias = self.bias.index_select(0, rows)
+
+    @property
+    def compact_at(self) -> float:
+        """Less where steps are recorded, in which rows that have ended cost little, and another recording a step."""
+        return COMPACT_AT if self._recorded is None else 0.5
+
+    def _way(self, tokens: Tensor) -> Compute:
+        """How to make this step: recorded, where that pays and there is memory for it."""
+        if self._recorder is None or self._made < _RECORD_AFTER or not self._alike:
+            return self._logits
+        if self._recorded is None or self._recorded is not self._recorder.last:
+            self._recorded = self._recorder.record(self._logits, tokens)
+        if self._recorded is None:
+            self._recorder = None  # for the rest of this batch
+            return self._logits
+        return self._recorded
 
     def _logits(self, tokens: Tensor) -> Tensor:
         hidden = llama_forward.hidden_states(self.weights, tokens, self.positions, self._attend_to_past)
@@ -282,7 +297,7 @@ class LeanBatch:
     def _attend_to_past(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """One new token per row: scores against the shared tokens (one product for all rows) and against its own."""
         keys, values = self.caches[layer]
-        if self._graphs is None:
+        if self._recorder is None:
             keys[:, :, self.filled] = k.transpose(0, 1)
             values[:, :, self.filled] = v.transpose(0, 1)
         else:

@@ -24,18 +24,19 @@ from agents.turn import Allowed
 
 TokenIds = tuple[int, ...]
 
+COMPACT_AT = (
+    0.75  # rows that have ended are dropped from the caches once they are a quarter; copying costs about a step
+)
 _BLOCK = 128  # tokens of the vocabulary that are summed up together to find a drawn one
 _LOOK_EVERY = 8  # tokens that a GPU makes between two looks at them
 
 
 class Batch(Protocol):
-    """Rows that are being continued, with what their tokens so far have left in caches.
+    """Rows that are being continued, with what their tokens so far have left in caches."""
 
-    Attributes:
-        compact_at: the share of rows that go on at which dropping the others pays: copying costs about a step.
-    """
-
-    compact_at: float
+    @property
+    def compact_at(self) -> float:
+        """The share of rows that go on from which on it pays to drop the others."""
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append one token ``(rows,)`` to every row; the logits ``(rows, vocabulary)`` of the next."""

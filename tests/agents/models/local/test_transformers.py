@@ -285,7 +285,7 @@ def test_drawing_by_blocks_equals_summing_up_the_whole_vocabulary(size: int) -> 
 def test_half_precision_decodes_as_the_model_does(device: str, tokenizer: Any) -> None:
     """Its products take empty columns too, which have to stay hidden as rows grow, leave and are of unequal length.
 
-    On a GPU the steps are recorded, anew whenever rows grow or leave.
+    On a GPU the steps are recorded.
     """
     model = make_model("llama", tokenizer).bfloat16().to(device)
     decoder = LeanDecoder(model)
@@ -295,6 +295,7 @@ def test_half_precision_decodes_as_the_model_does(device: str, tokenizer: Any) -
     with torch.no_grad():
         batch, logits = decoder.start(prompts, [0, 1, 2, 1])
         assert batch.whole
+        recordings = set()
         for step in range(70):
             if step % 10 == 0:
                 exact = torch.stack([next_logits(model, ids) for ids in grown])
@@ -306,6 +307,66 @@ def test_half_precision_decodes_as_the_model_does(device: str, tokenizer: Any) -
             for ids, token in zip(grown, tokens.tolist(), strict=True):
                 ids.append(token)
             logits = batch.step(torch.from_numpy(tokens).to(device))
+            recordings.add(batch._recorded)
+    assert len(recordings - {None}) == (0 if device == "cpu" else 3)  # anew when rows have grown or left
+
+
+class WatchedRecorder:
+    """In place of a GPU's: a replay reads and writes the very memory that the recording did, or it is wrong."""
+
+    def __init__(self) -> None:
+        self.last: Any = None
+        self.made = 0
+
+    def record(self, compute: Any, tokens: torch.Tensor) -> Any:
+        batch, places = compute.__self__, self.places(compute.__self__)
+        self.made += 1
+
+        def replay(tokens: torch.Tensor) -> torch.Tensor:
+            assert self.places(batch) == places
+            return compute(tokens)
+
+        self.last = replay
+        return replay
+
+    @staticmethod
+    def places(batch: Any) -> list[int]:
+        kept = [batch.bias, batch.positions, batch.column, *sum([*batch.caches, *batch.prefix], ())]
+        return [tensor.data_ptr() for tensor in kept]
+
+
+def test_what_a_recorded_step_reads_stays_where_it_is(tokenizer: Any) -> None:
+    model = make_model("llama", tokenizer)
+    plain, recorded = LeanDecoder(model), LeanDecoder(model)
+    recorded.recorder = recorder = WatchedRecorder()
+    rng = np.random.default_rng(0)
+    prompts = [(7, 8, 9, *rng.integers(len(tokenizer), size=n).tolist()) for n in (5, 30, 17)]
+    with torch.no_grad():
+        (batch, logits), (other, wanted) = recorded.start(prompts, [0, 1, 2, 1]), plain.start(prompts, [0, 1, 2, 1])
+        made = []
+        for step in range(60):
+            torch.testing.assert_close(logits, wanted, atol=1e-4, rtol=1e-4)
+            if step == 20:
+                for each in (batch, other):
+                    each.keep(torch.tensor([3, 0]))
+            tokens = torch.from_numpy(rng.integers(len(tokenizer), size=4 if step < 20 else 2))
+            logits, wanted = batch.step(tokens), other.step(tokens)
+            made.append(recorder.made)
+    assert made[:4] == [0] * 4  # an action's name is over by then
+    assert made[4:19] == [1] * 15
+    assert made[-1] == 3  # when rows had left, and when they had grown
+
+
+def test_a_step_is_recorded_anew_where_another_batch_came_between(tokenizer: Any) -> None:
+    """All recordings share their memory, so that only the last one is sound."""
+    decoder = LeanDecoder(make_model("llama", tokenizer))
+    decoder.recorder = recorder = WatchedRecorder()
+    with torch.no_grad():
+        batches = [decoder.start([(1, 2, 3)], [0])[0] for _ in range(2)]
+        for step in range(8):
+            for batch in batches:
+                batch.step(torch.tensor([step]))
+    assert recorder.made == 2 * 4
 
 
 def test_top_p_keeps_the_fewest_tokens_that_reach_it_and_renormalises() -> None:
