@@ -45,11 +45,11 @@ def test_the_lake_is_crossed(name: str, lakes: int, least: int) -> None:
 
 @pytest.mark.nightly
 def test_snake_is_played_in_words() -> None:
-    """As the documents say: R4 on fresh episodes, where blind play gets -0.37."""
+    """As the documents say: 1.75 on fresh episodes, where blind play gets -0.37."""
     first = SCENARIOS["snake"].seed(2000)
     tasks = [EpisodeTask.of("snake", first + k) for k in range(8)]
     episodes = list(rollout(load_agent("smollm2-snake"), tasks, max_concurrency=16))
     steps = [step for episode in episodes for step in episode.steps]
     assert all(step.valid for step in steps)
     assert all("<think>head (" in turn.response for step in steps for turn in step.turns)
-    assert sum(episode.returns["player_0"] for episode in episodes) / len(episodes) > 0.4
+    assert sum(episode.returns["player_0"] for episode in episodes) / len(episodes) > 0.8
