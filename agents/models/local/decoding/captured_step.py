@@ -6,6 +6,7 @@ name: where the model thinks in words.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -63,8 +64,11 @@ class CapturedStep:
             self._graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 self._logits = compute(self._tokens)
-            finally:
-                self._graph.capture_end()
+            except BaseException:
+                with suppress(RuntimeError):  # it may say again, and less well, that something went wrong
+                    self._graph.capture_end()
+                raise
+            self._graph.capture_end()
         now.wait_stream(stream)
 
     def __call__(self, tokens: Tensor) -> Tensor:
