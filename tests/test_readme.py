@@ -10,9 +10,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from tests.agents.openai_server import OpenAIServer
 
@@ -113,6 +115,21 @@ def test_installing_is_what_ci_does() -> None:
     assert any('pip install -c constraints.txt -e ".[dev]"' in line for line in INSTALLS)
     assert 'pip install --quiet -c constraints.txt -e ".[dev]"' in ci
     assert re.search(r"^pytest", ci, re.MULTILINE)
+
+
+def test_the_versions_that_are_installed_run_on_the_oldest_python() -> None:
+    """Debian 12 has 3.11.2, for which a release of soupsieve was too new, so that nothing could be installed."""
+    oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+    assert oldest is not None
+    pinned = [line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
+    wanted = {}
+    for name in pinned:
+        try:
+            wanted[name] = metadata(name).get("Requires-Python", "")
+        except PackageNotFoundError:  # of an extra that isn't installed here
+            continue
+    assert len(wanted) > 100
+    assert [name for name in wanted if not SpecifierSet(wanted[name]).contains(f"{oldest[1]}.0")] == []
 
 
 def test_advice_on_installing_works_from_a_clone() -> None:
