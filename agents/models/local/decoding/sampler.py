@@ -24,9 +24,8 @@ from agents.turn import Allowed
 
 TokenIds = tuple[int, ...]
 
-COMPACT_AT = (
-    0.75  # rows that have ended are dropped from the caches once they are a quarter; copying costs about a step
-)
+COMPACT_AT = 0.75
+"""Rows that have ended are dropped from the caches once they are a quarter; copying costs about a step."""
 _BLOCK = 128  # tokens of the vocabulary that are summed up together to find a drawn one
 _LOOK_EVERY = 8  # tokens that a GPU makes between two looks at them
 
