@@ -118,7 +118,7 @@ def test_installing_is_what_ci_does() -> None:
 
 
 def test_the_versions_that_are_installed_run_on_the_oldest_python() -> None:
-    """Debian 12 has 3.11.2, for which a release of soupsieve was too new, so that nothing could be installed."""
+    """Debian 12 has 3.11.2, for which a release of soupsieve was too new, so that `.[dev]` wasn't installed."""
     oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
     assert oldest is not None
     pinned = [line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]

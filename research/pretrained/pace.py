@@ -32,10 +32,10 @@ _FORM = 0.4  # thousands of characters that the prompt adds to what the game say
 def typical_seconds(experiment: Pretrained, jobs: Sequence[PretrainedJob]) -> Mapping[str, float]:
     """``{job: seconds}`` of wall time to begin with, on a machine of the recipe's speed."""
     work = {"start": _start, "train": _train, "play": _play}
-    seconds: dict[str, float] = {}
+    seconds: dict[str, float] = {}  # on two cores
     for job in jobs:  # those that are needed come before
-        seconds[job.name] = LOAD + work[job.kind](experiment, job, seconds) / experiment.speed
-    return seconds
+        seconds[job.name] = LOAD + work[job.kind](experiment, job, seconds)
+    return {name: LOAD + (each - LOAD) / experiment.speed for name, each in seconds.items()}
 
 
 def _start(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, float]) -> float:
@@ -49,7 +49,7 @@ def _train(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, float
     arm = experiment.arms[job.about]
     if arm.trainer == "trl":
         like = known[next(need for need in job.needs if need.startswith(f"train/{arm.like}/"))]
-        return like * experiment.speed * (TRL if arm.equal == "episodes" else 1.0)
+        return like * (TRL if arm.equal == "episodes" else 1.0)
     config = MSGRPOConfig.from_mapping(experiment.training_settings(job.about, job.seed))
     names = experiment.scenarios_of(job.about)
     decisions = [_DECISIONS * (config.horizon or SCENARIOS[name].horizon) for name in names]

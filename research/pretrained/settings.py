@@ -163,12 +163,7 @@ class Pretrained(ExperimentSettings):
             if (arm.trainer == "trl") != bool(arm.like):
                 raise UsageError(f"arms.{name}: trainer = 'trl' and like go together, each needs the other")
             self._check_view(f"arms.{name}", self.scenarios_of(name), arm.view)
-            mode = self.training_settings(name, 0)["response_mode"]
-            taught = mode
-            if arm.start in self.starts:
-                taught = self.imitation_config(arm.start, 0).response_mode
-            elif arm.start:
-                taught = self.training_settings(arm.start, 0)["response_mode"]
+            mode, taught = self._mode_of(name), self._mode_of(arm.start or name)
             if mode != taught:
                 raise UsageError(
                     f"arms.{name} is trained with response_mode = {mode!r} and what it begins from, {arm.start}, with "
@@ -185,6 +180,13 @@ class Pretrained(ExperimentSettings):
                 for one in pair:
                     self._one_of(f"parts.{name}.compare", one, self.everyone)
         return self
+
+    def _mode_of(self, made: str) -> str:
+        """The response mode in which a warm start or an arm is made; its settings are checked."""
+        if made in self.starts:
+            return self.imitation_config(made, 0).response_mode
+        mode: str = self.training_settings(made, 0)["response_mode"]
+        return mode
 
     def _check_order(self) -> None:
         for name in self.starts.keys() & self.arms.keys():

@@ -3,6 +3,7 @@
 import gc
 import os
 import tempfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
@@ -11,7 +12,7 @@ from generation import frozen_lake_prompts
 from recipe_cost import Shape
 
 from agents.models.base import Decoding
-from agents.models.local.decoding.sampler import sample
+from agents.models.local.decoding.sampler import Sampled, sample
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.transformers import TransformersModel
@@ -33,17 +34,11 @@ _VLLM_ON_CPU = {
 
 def waits(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, float]:
     """Synchronisations of the host with the device for every token of a batch, the start of it counted apart."""
-    prompts = frozen_lake_prompts(ROWS)
-    tokenizer = word_tokenizer(prompts)
-    player = TransformersModel(random_model(shape, dtype, device), tokenizer)
-    decoding, ids = Decoding(1.0, max_tokens=tokens), player.encode(prompts)
-    check, seeds = player._reader.check(()), [(row,) for row in range(ROWS)]
-    check.is_eos[:] = False  # all rows make all tokens
+    _, made = _decoding(shape, dtype, device, tokens)
 
     def count(length: int) -> int:
-        with torch.inference_mode(), count_synchronisations(device) as counts:
-            # as on a GPU wherever this runs
-            sample(player.decoder, ids, decoding, seeds, check, [length] * ROWS, look_every=8)
+        with count_synchronisations(device) as counts:
+            made(length, look_every=8)  # as on a GPU wherever this runs
         return sum(counts.values())
 
     count(8)
@@ -53,21 +48,15 @@ def waits(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -
 
 def recorded(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, float]:
     """Seconds a token of a batch with and without recorded steps, and how far the log-probabilities are apart."""
-    prompts = frozen_lake_prompts(ROWS)
-    player = TransformersModel(random_model(shape, dtype, device), word_tokenizer(prompts))
-    decoding, ids, seeds = Decoding(1.0, max_tokens=tokens), player.encode(prompts), [(row,) for row in range(ROWS)]
-    check = player._reader.check(())
-    check.is_eos[:] = False  # all rows make all tokens
+    decoder, made = _decoding(shape, dtype, device, tokens)
     found: dict[str, float] = {"rows": ROWS}
-    scores, recorder = {}, player.decoder.recorder
+    scores, recorder = {}, decoder.recorder
     for name, used in (("launched", None), ("recorded", recorder)):
-        player.decoder.recorder = used
-        with torch.inference_mode():
-            for _ in range(2):  # the first sets libraries up
-                started = clock(device)
-                rows = sample(player.decoder, ids, decoding, seeds, check, [tokens] * ROWS)
-                found[f"{name}_seconds_per_token"] = (clock(device) - started) / tokens
-        scores[name] = rows
+        decoder.recorder = used
+        for _ in range(2):  # the first sets libraries up
+            started = clock(device)
+            scores[name] = made(tokens)
+            found[f"{name}_seconds_per_token"] = (clock(device) - started) / tokens
     pairs = [*zip(scores["launched"], scores["recorded"], strict=True)]
     same = [pair for pair in pairs if pair[0].ids == pair[1].ids]
     found["rows_alike"] = len(same) / len(pairs)  # rounding may move a token across a boundary
@@ -75,6 +64,23 @@ def recorded(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int
         (abs(one - other) for a, b in same for one, other in zip(a.logprobs, b.logprobs, strict=True)), default=0.0
     )
     return found
+
+
+def _decoding(
+    shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int
+) -> tuple[Any, Callable[..., list[Sampled]]]:
+    """A decoder, and a function of a length that has it answer all prompts with so many tokens, at most ``tokens``."""
+    prompts = frozen_lake_prompts(ROWS)
+    player = TransformersModel(random_model(shape, dtype, device), word_tokenizer(prompts))
+    decoding, ids = Decoding(1.0, max_tokens=tokens), player.encode(prompts)
+    check, seeds = player._reader.check(()), [(row,) for row in range(ROWS)]
+    check.is_eos[:] = False  # all rows make all tokens
+
+    def made(length: int, **options: Any) -> list[Sampled]:
+        with torch.inference_mode():
+            return sample(player.decoder, ids, decoding, seeds, check, [length] * ROWS, **options)
+
+    return player.decoder, made
 
 
 def adapter_memory(shape: Shape, rank: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:

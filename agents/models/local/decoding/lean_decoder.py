@@ -152,7 +152,7 @@ class LeanBatch:
     Attributes:
         caches: per layer, ``(K, rows, columns, D)``.
         filled: columns in use.
-        column: ``(1,)`` the next of them, on the device.
+        column: ``(1,)`` the next of them, on the device, where steps are recorded.
         positions: ``(rows,)`` of the next token.
         bias: ``(rows, columns)``, minus infinity at empty columns; ``None`` where there are none.
         whole: whether products take all columns, those that aren't filled yet too.
@@ -226,8 +226,9 @@ class LeanBatch:
         self._made += 1
         self._alike += 1
         # in place: a recording reads them where they are
-        self.column += 1
         self.positions += 1
+        if self._recorder is not None:
+            self.column += 1
         return logits
 
     def keep(self, rows: Tensor) -> None:
