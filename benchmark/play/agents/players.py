@@ -17,7 +17,7 @@ from benchmark.errors import UsageError
 from benchmark.play.agents.agent_folder import with_agent_folders
 from benchmark.play.agents.objects import AgentSpec, AgentTable, code_of, is_object
 from benchmark.play.agents.options import with_agent_options
-from benchmark.play.options import RunOptions, without_spec
+from benchmark.play.options import RunOptions, flag_of, without_spec
 from benchmark.runs.plan import Plan
 from benchmark.runs.provenance import data_digest
 from textgames.extras import CPU_TORCH
@@ -202,6 +202,16 @@ def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
 def not_read(specs: Iterable[AgentSpec], plan: Plan) -> list[str]:
     """A sentence for every agent that can't read some of its games, with what to play them with instead."""
     return [told for spec in specs for told in _not_read_by(spec, plan.scenarios_of(spec.name))]
+
+
+def not_taken(specs: Iterable[AgentSpec], options: RunOptions) -> list[str]:
+    """A sentence about what was given for agents and none of them has, such as the mode of a scripted player."""
+    from agents.load import known_options, options_taken
+
+    names = [name for name in known_options() if name in options.given]
+    taken = [({}, True) if is_object(spec.spec) else options_taken(spec.spec) for spec in specs]
+    unused = [flag_of(name) for name in names if not any(others or name in own for own, others in taken)]
+    return [f"no agent of this run takes {', '.join(unused)}, so nothing changes by it"] if unused else []
 
 
 def _not_read_by(spec: AgentSpec, scenarios: Iterable[Scenario]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A very small model on a game that it has never read: said before the first episode, with what to take instead."""
+"""What a run says before its first episode: games that a very small model has never read, options that nobody has."""
 
 import json
 from typing import Any
@@ -8,7 +8,8 @@ import pytest
 from agents.models.embedded import READS, embedded_agents
 from benchmark.play.agents.catalogue import agent_kinds
 from benchmark.play.agents.objects import AgentSpec
-from benchmark.play.agents.players import not_read
+from benchmark.play.agents.players import not_read, not_taken
+from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan, find_scenarios
 
 pytest.importorskip("torch")
@@ -28,6 +29,19 @@ def test_only_what_a_model_has_learnt_goes_without_a_word() -> None:
     assert "tiny-legal" in sentence
     (aliased,) = not_read([AgentSpec("mine", "tiny-msgrpo")], plan_of("blackjack", agents=("mine",)))
     assert aliased.startswith("mine can't read blackjack")
+
+
+def test_an_option_is_named_that_no_agent_has() -> None:
+    options = RunOptions(
+        mode="dirct", temperature=1.0, episodes=3, given=frozenset({"mode", "temperature", "episodes"})
+    )
+    scripted, model = AgentSpec("random", "random"), AgentSpec("tiny", "tiny")
+    assert not_taken([scripted], options) == [
+        "no agent of this run takes --temperature, --mode, so nothing changes by it"
+    ]
+    assert not_taken([scripted, model], options) == []
+    assert not_taken([scripted], RunOptions(mode=None, episodes=3, given=frozenset({"episodes"}))) == []
+    assert not_taken([AgentSpec("mine", "python:Mine")], options) == []
 
 
 @pytest.mark.slow
