@@ -28,6 +28,8 @@ class _Answers:
     """What a player answers; pickled as its spec, since players hold caches and models."""
 
     def __init__(self, player: str | Policy, options: Mapping[str, Any]) -> None:
+        if not isinstance(player, str | Policy):
+            raise TypeError(f"an opponent is a spec such as 'planner', or has a name and act(requests), got {player!r}")
         self._made_of = player, options
         self._policy = load_agent(player, **options) if isinstance(player, str) else player
 

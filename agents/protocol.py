@@ -77,6 +77,13 @@ def read_protocols(names: str) -> str:
         ValueError: there are fewer than two different ones, or one that isn't known.
     """
     asked = SIDE_BY_SIDE if names == "all" else [name.strip() for name in names.split(",")]
+    known = (*PROTOCOLS, UNLISTED)
+    for name in asked:
+        if name.partition(":")[0] not in known:
+            raise ValueError(
+                f"protocols are all, or several of {', '.join(known)} and retry:K with commas, got {name!r}"
+                f"{_near(name, known)}"
+            )
     found = list(dict.fromkeys(name if name == UNLISTED else same_protocol(name) for name in asked))
     if len(found) < 2:
         raise ValueError(f"several protocols stand side by side: all, or such as random,retry,forfeit; got {names!r}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 
 class BenchmarkError(Exception):
@@ -36,7 +37,9 @@ def storing(file: str | Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror}") from None
+        folder = Path(file).parent
+        why = error.strerror if folder.is_dir() else f"there is no folder {folder}; mkdir -p {quote(str(folder))}"
+        raise StorageError(f"can't write {file}: {why}") from None
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -23,8 +23,8 @@ from textgames.scenarios import Scenario, known_scenario
 def evaluate(
     agents: Agents = (),
     *,
-    suite: str | Sequence[str] = (),
-    scenarios: str | Sequence[str] = (),
+    suite: str | Sequence[str] | None = None,
+    scenarios: str | Sequence[str] | None = None,
     episodes: int | None = None,
     out: str | Path | None = None,
     quiet: bool = False,
@@ -68,6 +68,10 @@ def evaluate(
     if not isinstance(own, Mapping):
         raise UsageError(f"agent_options are {{agent: {{option: value}}}}, got {own!r}")
     own = {**own, **given.options} or None
+    if isinstance(scenarios, Sequence) and not scenarios:  # a list that somebody filtered
+        raise UsageError("scenarios is empty; leave it out to play the paper's four, or name some")
+    if suite is not None and options.get("suites") is not None:
+        raise UsageError("suite and suites are one option, and both are given: put all suites into one of them")
     named = {"agents": given.specs, "suites": suite, "scenarios": scenarios, "episodes": episodes, "out": out}
     checked = _checked({**named, "agent_options": own, **options})
 

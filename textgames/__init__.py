@@ -16,7 +16,7 @@ from textgames.ladders import register_ladder
 from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
 from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario, known_scenario, why_unknown
 from textgames.texts.actions import Unreadable, UnreadableReason, parse_action
-from textgames.tsmg import TSMG
+from textgames.tsmg import TSMG, GameError
 from textgames.twins import has_twins, register_vocabulary, twin_of
 from textgames.yardsticks import Yardstick, find_yardstick, register_yardstick
 
@@ -28,6 +28,7 @@ __all__ = [
     "SUITES",
     "TRAINING_SEEDS",
     "TSMG",
+    "GameError",
     "Scenario",
     "Unreadable",
     "UnreadableReason",

@@ -24,7 +24,15 @@ class ByGame(Generic[Entry]):
         self.entries = dict(entries or {})
 
     def register(self, game: type[TSMG[Any]] | str, entry: Entry | str) -> None:
-        """Give a game its entry, instead of the one that it has."""
+        """Give a game its entry, instead of the one that it has.
+
+        Raises:
+            TypeError: the game isn't a class or ``"module:Class"``, or the entry nothing that can be called.
+        """
+        if not (":" in game if isinstance(game, str) else isinstance(game, type)):
+            raise TypeError(f"a game is given by its class, or as 'module:Class', got {game!r}")
+        if not (":" in entry if isinstance(entry, str) else callable(entry) or isinstance(entry, Path)):
+            raise TypeError(f"what {game!r} is to have is a class or function, or 'module:name' of one, got {entry!r}")
         self.entries[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = entry
 
     def of(self, game: TSMG[Any]) -> Entry | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import pettingzoo
 
-from textgames.environments.rules import ENVIRONMENT_SETTINGS, ONE_SEAT_SETTINGS, game_settings, make_game
+from textgames.environments.rules import ENVIRONMENT_SETTINGS, ONE_SEAT_SETTINGS, game_settings, load_game, make_game
 from textgames.importing import from_here
 from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
@@ -34,9 +34,14 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
     that the id had.
 
     Raises:
-        ValueError: the id is taken by another game, or isn't an id that Gymnasium accepts; or the game has a setting
-            that is called like one of its environments'.
+        ValueError: the id is taken by another game, or isn't an id that Gymnasium accepts; the game is no game; or it
+            has a setting that is called like one of its environments'.
     """
+    if not isinstance(id, str):
+        raise ValueError(f"an id is a text such as 'MyGame-v0', got {id!r}")
+    named = isinstance(game, str) and ":" in game
+    if not (named or isinstance(game, TSMG) or (isinstance(game, type) and issubclass(game, TSMG))):
+        raise ValueError(f"a game is a class of textgames.TSMG, or 'module:Class' of one, got {game!r}")
     kwargs = {"game": game, **settings}
     if isinstance(game, type):
         game_settings(game)
@@ -69,10 +74,16 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
 
 
 def _defined_again(game: str | type[TSMG[Any]], before: str | type[TSMG[Any]]) -> bool:
-    """Whether two classes have the same name in the same module."""
+    """Whether two classes have the same name in the same module, or there was no class of the name before."""
+    if isinstance(before, str):
+        try:
+            load_game(before)
+        except (ImportError, AttributeError):
+            return True
     if isinstance(game, str) or isinstance(before, str):
         return False
-    return (game.__module__, game.__qualname__) == (before.__module__, before.__qualname__)
+    one, other = (each if isinstance(each, type) else type(each) for each in (game, before))
+    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 
 def registered_ids() -> tuple[str, ...]:

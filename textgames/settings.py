@@ -33,7 +33,9 @@ def check_number(name: str, value: object, least: float, most: float, *, open_en
 
     An end that is infinite is no bound, and the number has to be finite all the same.
     """
-    real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if isinstance(value, np.number):  # a short one would overflow where it is compared
+        value = value.item()
+    real = isinstance(value, int | float) and not isinstance(value, bool)
     finite = real and abs(value) <= sys.float_info.max  # type: ignore[arg-type]  # of the largest integers, too
     if not finite or not (least < value < most if open_ends else least <= value <= most):  # type: ignore[operator]
         low, high = ("above", "below") if open_ends else ("of at least", "of at most")

@@ -33,6 +33,7 @@ Overriding the method is all that it takes. Who wants to know whether a game has
 :attr:`TSMG.reads_observations` or :attr:`TSMG.has_board`, and in no other way.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
@@ -55,6 +56,27 @@ Outcome = tuple[float, StateT, dict[Player, float], bool]
 """What may come of a round: its probability, the next state, everybody's reward, and whether the game is over."""
 
 _NO_TAG = Unreadable(UnreadableReason.NO_TAG)
+
+
+class GameError(RuntimeError):
+    """A game did what no game may do, such as paying nothing; the message names the game and what it did."""
+
+
+def paid_to(game: "TSMG[Any]", player: Player, rewards: Mapping[Player, Any]) -> float:
+    """What a transition pays a player.
+
+    Raises:
+        GameError: nothing, or what isn't a finite number.
+    """
+    try:
+        if math.isfinite(reward := rewards[player]):
+            return float(reward)
+    except (KeyError, TypeError, OverflowError):
+        pass
+    raise GameError(
+        f"{type(game).__name__}.transition has to pay every player a finite number, {player} too; its rewards were "
+        f"{rewards!r}"
+    )
 
 
 class TSMG(ABC, Generic[StateT]):

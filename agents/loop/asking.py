@@ -20,11 +20,21 @@ def ask(policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Turn]:
     if isinstance(turns, str) or not isinstance(turns, Sequence):
         raise TypeError(
             f"{policy.name}.act returned a {type(turns).__name__}; accepted: a list, an agents.Turn(response) for each "
-            "request; who answers asynchronously has async def act_async(request), which returns one"
+            "request; who answers asynchronously has async def act_async(request) beside act, which returns one"
         )
     if len(turns) != len(requests):
         raise RuntimeError(f"{policy.name} returned {len(turns)} turns for {len(requests)} requests")
-    if strange := [turn for turn in turns if not isinstance(turn, Turn)]:
-        name = type(strange[0]).__name__
-        raise TypeError(f"{policy.name} returned a {name}; accepted: agents.Turn(response) for every request")
+    for turn in turns:
+        check_turn(policy, turn)
     return turns
+
+
+def check_turn(policy: Policy, turn: Any) -> None:
+    """Refuse what isn't a turn with a response.
+
+    Raises:
+        TypeError: it isn't; the message names the player and says what is accepted.
+    """
+    if not isinstance(turn, Turn) or not isinstance(turn.response, str):
+        got = f"Turn({turn.response!r})" if isinstance(turn, Turn) else f"a {type(turn).__name__}"
+        raise TypeError(f"{policy.name} returned {got}; accepted: agents.Turn(response) for every request, with a text")

@@ -9,13 +9,15 @@ import gc
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from functools import partial
+from inspect import isawaitable
 from queue import Empty, SimpleQueue
 from time import monotonic
 from types import TracebackType
 from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.asking import ask
+from agents.loop.asking import ask, check_turn
 from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
@@ -61,7 +63,7 @@ class _LoopThread:
         self._policies, self._pool = policies, pool
         self._players = {id(policy): policy for policy in all_policies(policies)}
         self._ask: dict[int, Ask] = {
-            key: policy.act_async if is_served(policy) else _Batcher(policy).ask
+            key: partial(_ask, policy) if is_served(policy) else _Batcher(policy).ask
             for key, policy in self._players.items()
         }
         self._ready: Future[None] = Future()
@@ -115,6 +117,14 @@ class _LoopThread:
         asks = [self._ask[id(live.policies[player])](request) for player, request in requests.items()]
         turns = [await asks[0]] if len(asks) == 1 else await asyncio.gather(*asks)
         return dict(zip(requests, turns, strict=True))
+
+
+async def _ask(policy: Policy, request: TurnRequest) -> Turn:
+    """What a player behind a server answers, which may be anybody's own class."""
+    answer: Any = policy.act_async(request)  # type: ignore[attr-defined]
+    turn = await answer if isawaitable(answer) else answer
+    check_turn(policy, turn)
+    return turn  # type: ignore[no-any-return]
 
 
 class _Batcher:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Refused, Turn, TurnRequest, own_action_help
 from textgames.environments.rules import metrics_of
-from textgames.tsmg import TSMG
+from textgames.tsmg import TSMG, GameError
 
 if TYPE_CHECKING:
     from textgames.environments.parallel import TextParallelEnv
@@ -102,13 +102,29 @@ class LiveEpisode:
         self._accepted: dict[str, Turn] = {}  # of this round; the others are still asked
         self._refused: dict[str, tuple[Refused, ...]] = {}
         self._started = perf_counter()
+        self._reads: dict[str, str] = {}  # what they read who are asked
+        try:
+            self._begin()
+        except Exception as error:
+            raise self._fault(error) from error
+
+    def _begin(self) -> None:
+        task, env = self.task, self._env
         if task.start is not None:
             self._infos = env.start_at(task.start.state, task.start.elapsed_steps, seed=task.seed)
-            self._reads = {player: env.observe(player) for player in env.to_move}  # what they read who are asked
+            self._reads = {player: env.observe(player) for player in env.to_move}
         else:
             options = None if task.layout_seed is None else {"layout_seed": task.layout_seed}
             observations, self._infos = env.reset(seed=task.seed, options=options)
             self._reads = {player: observations[player] for player in env.to_move}
+
+    def _fault(self, error: Exception) -> GameError:
+        """What a game's own code raised, as a fault of the game, which is named."""
+        what = str(error) if isinstance(error, GameError) else f"{type(error).__name__}: {error}"
+        return GameError(
+            f"the game {self.task.scenario} failed: {what}; textgames.conformance.check({self.task.env_id!r}) says "
+            "what a game has to do"
+        )
 
     @property
     def returns(self) -> Mapping[str, float]:
@@ -194,7 +210,11 @@ class LiveEpisode:
         env = self._env
         state, limit = env.state(), env.rules.max_steps
         steps_left = None if limit is None else limit - env.elapsed_steps
-        rewards, _, truncations, infos = env.play({player: turn.response for player, turn in turns.items()})
+        try:
+            rewards, _, truncations, infos = env.play({player: turn.response for player, turn in turns.items()})
+            reads = {player: env.observe(player) for player in env.to_move}
+        except Exception as error:
+            raise self._fault(error) from error
         steps = []
         for player, turn in turns.items():
             info, read = infos[player], self._reads[player]
@@ -222,7 +242,7 @@ class LiveEpisode:
         self._steps += steps
         self._truncated = any(truncations.values())
         self._infos = infos
-        self._reads = {player: env.observe(player) for player in env.to_move}
+        self._reads = reads
         self._round += 1
         self._truncated = self._truncated or (self._left and bool(env.agents))
         return tuple(steps)

@@ -1,8 +1,8 @@
 """``python -m agents.msgrpo --config NAME [--set key=value ...] [--resume DIR]``.
 
-Exit codes: 0 done, 1 stopped by divergence, by a failing engine or as nothing was learnt any more, 2 a setting, model,
-folder or disk that can't be used, 130 interrupted (by Ctrl-C, SIGTERM or SIGHUP). However a run ends early, its last
-valid state is written, and the command that goes on is printed.
+Exit codes: 0 done, 1 stopped by divergence, by a failing engine or game or as nothing was learnt any more, 2 a setting,
+model, folder or disk that can't be used, 130 interrupted (by Ctrl-C, SIGTERM or SIGHUP). However a run ends early, its
+last valid state is written, and the command that goes on is printed.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from agents.models.provider import find_model
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, TrainingDivergedError, UnusableModelError
 from textgames.extras import Packages, missing_packages
+from textgames.tsmg import GameError
 
 if TYPE_CHECKING:
     from agents.tiny import Recipe
@@ -183,7 +184,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
             trainer.train()
     except UnusableModelError as error:
         return _failed(error, str(error), 2)
-    except (TrainingDivergedError, DeadRunError, RolloutError) as error:
+    except (TrainingDivergedError, DeadRunError, RolloutError, GameError) as error:
         return _failed(error, str(error), 1)
     if trainer.out is not None and trainer.processes.rank == 0:
         best = f"hf:{trainer.out / 'best'}"

@@ -71,6 +71,7 @@ class Registry(Generic[T]):
 
     def __init__(self, point: str, built_in: Mapping[str, str | Variant], setting: str = "") -> None:
         self.point, self.setting = point, setting or point
+        self._built_in = built_in
         self._methods: dict[str, type[T] | str | Variant] = dict(built_in)
 
     @property
@@ -79,9 +80,19 @@ class Registry(Generic[T]):
         return tuple(self._methods)
 
     def register(self, name: str) -> Callable[[C], C]:
-        """Register a class under a name; a decorator. The latest registration of a name counts."""
+        """Register a class under a name; a decorator. The latest registration of a name counts.
+
+        Raises:
+            ConfigError: the name is no text, or that of a method that ships; or what is decorated is no class.
+        """
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"a method is registered under a name, such as register('mine'), got {name!r}")
+        if name in self._built_in:
+            raise ConfigError(f"{self.setting} = {name!r} is a method that ships; register yours under another name")
 
         def decorate(cls: C) -> C:
+            if not isinstance(cls, type):
+                raise ConfigError(f"{self.setting} = {name!r} is to be a class, got {cls!r}")
             self._methods[name] = cls
             return cls
 

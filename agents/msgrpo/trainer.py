@@ -38,6 +38,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch, Credit
+from agents.msgrpo.credit.batch import checked_credit
 from agents.msgrpo.critic.making import first_prompt_values, lessons, make_beside
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
@@ -108,6 +109,11 @@ class MSGRPOTrainer:
         quiet: bool = False,
     ) -> None:
         self.config = config = MSGRPOConfig() if config is None else config
+        if not isinstance(config, MSGRPOConfig) or not isinstance(game, Game):
+            raise ConfigError(
+                "MSGRPOTrainer(model, tokenizer, game, config) takes a scenario's name, an id or a Scenario, and an "
+                f"MSGRPOConfig, got {type(game).__name__} and {type(config).__name__}"
+            )
         if prompt_map is not None and config.prompt_file:
             raise ConfigError(f"prompt_file = {config.prompt_file!r} and a prompt_map: accepted is one of them")
         if evaluate is not None and config.around:
@@ -205,7 +211,9 @@ class MSGRPOTrainer:
         played = self.rollout()
         kept = methods.filter.keep(played)
         batch = played.only(kept.indices)
-        credit = methods.credit.assign(batch, self._stream(3)) if len(batch) else Credit(np.zeros(0), [])
+        credit = Credit(np.zeros(0), [])
+        if len(batch):
+            credit = checked_credit(config.credit, methods.credit.assign(batch, self._stream(3)), batch)
         drawn = methods.draw.draw(batch, credit, config.draws_of(len(played)), rng)
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
         rows = [] if self.critic_alone else rows

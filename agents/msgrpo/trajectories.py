@@ -69,12 +69,17 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
             settings_of(EpisodeTask.of(one, 0).env_id)  # which imports the module of "my_module:MyGame-v0"
         except (ValueError, ModuleNotFoundError) as error:
             raise ConfigError(f"scenarios: {error}") from None
-    for one in games:
+    for one, horizon in [*((one, config.horizon) for one in games), *((one, None) for one in config.eval_scenarios)]:
         task = EpisodeTask.of(one, 0, invalid_action=config.invalid_action)
         try:
-            parallel_env(task.env_id, **task.kwargs)
+            env = parallel_env(task.env_id, **task.kwargs)
         except ValueError as error:  # not every game has an action that does nothing
             raise ConfigError(f"{one}: {error}") from None
+        if env.rules.max_steps is None and not horizon:
+            raise ConfigError(
+                f"{one} has no step limit, so an episode may never end: register it with one, "
+                "textgames.register(..., max_steps=20), or train it with a horizon"
+            )
     if config.episodes > len(TRAINING_SEEDS):
         raise ConfigError(
             f"groups = {config.groups} of group_size = {config.group_size} make {config.episodes} episodes per "

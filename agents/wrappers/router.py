@@ -76,6 +76,8 @@ class RouterPolicy(Around):
                 f"route_by = {route_by!r} with {2 if chooser is None else 3} players: 'player' is the rule of "
                 "router(FIRST, SECOND, CHOOSER), and its only one"
             )
+        if least is not None and route_by in ("share", "player"):
+            raise ValueError(f"least = {least!r} decides nothing where route_by = {route_by!r}: leave it out")
         if proposals < 1:
             raise ValueError(f"proposals is a whole number of at least 1, got {proposals!r}")
         if not 0 <= share <= 1:

@@ -127,8 +127,11 @@ def _check(season: "Season", args: Namespace) -> int:
     from benchmark.runs.manifest import MANIFEST_NAME
 
     told = f"registered: {', '.join(one['card']['name'] for one in season.agents.values()) or 'nobody yet'}"
-    state = "not revealed yet" if season.revealed is None else f"first episode {season.seed_offset:,}"
-    print(f"{season.path}: the lock, the registrations and the seeds fit ({state}; {told})", file=sys.stderr)
+    if season.revealed is None:
+        state = "the registrations fit; lock and seeds can be checked when the secret is revealed"
+    else:
+        state = f"the lock, the registrations and the seeds fit, from episode {season.seed_offset:,} on"
+    print(f"{season.path}: {state} ({told})", file=sys.stderr)
     entries = sorted(file.parent for file in (season.path / "entries").glob(f"*/{MANIFEST_NAME}"))
     if not entries:
         return 0

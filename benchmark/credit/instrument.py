@@ -16,7 +16,7 @@ import numpy as np
 from agents.analysis.action_probabilities import has_local_model
 from agents.common.intervals import Estimate, mean, over_rows
 from agents.msgrpo.credit import METHODS, CreditMethod
-from agents.msgrpo.credit.batch import Batch, Credit, Trajectory
+from agents.msgrpo.credit.batch import Batch, Credit, Trajectory, checked_credit
 from agents.msgrpo.draws import DRAWS
 from agents.msgrpo.filters.spread import spreads
 from agents.turn import Policy
@@ -184,7 +184,7 @@ class Instrument:
                 ready = replace(ready, rollouts=drawn)
             before = 0 if ready.rollouts is None else ready.rollouts.tokens
             started = perf_counter()
-            credits.append(method.assign(ready, np.random.default_rng(seed)))
+            credits.append(checked_credit(name, method.assign(ready, np.random.default_rng(seed)), ready))
             seconds += perf_counter() - started
             extra += 0 if ready.rollouts is None else ready.rollouts.tokens - before
         return Credited(credits, extra / len(self.batches), seconds / len(self.batches))

@@ -73,7 +73,7 @@ def check_entry(path: Path, terms: Terms | None = None) -> Verdict:
     """
     folder = RunFolder.open(path)
     if folder.manifest["kind"] != ENTRY_KIND:
-        raise UsageError(f"{path} is a run, not an entry; make one: textbench submit {path}")
+        raise UsageError(f"{path} is a run, not an entry; make one: textbench submit {path} --agent NAME")
     plan = Plan.from_manifest(folder.manifest)
     # The episodes are looked at only if the manifest is sound: without trusted definitions there is nothing to replay
     # against.

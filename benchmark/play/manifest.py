@@ -10,6 +10,7 @@ from typing import Any
 
 from agents.common.redaction import public_url
 from benchmark.errors import UsageError
+from benchmark.play.agents.objects import is_object
 from benchmark.play.agents.options import stored
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions
 from benchmark.runs.folder import resume_command
@@ -58,13 +59,17 @@ def new_manifest(
     }
 
 
-def take_over(path: Path, old: Manifest, new: Manifest) -> None:
+def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = False) -> None:
     """Let the manifest of a folder go on as the one that would be made now: more episodes, new prices, nothing else.
+
+    Where nothing was played yet, ``unplayed``, the agents may have become other ones too: who mends a player that
+    raised at once has nothing to lose.
 
     Raises:
         UsageError: anything else that decides results differs; names the first such setting with its old and new value.
     """
-    again = f"go on with the old settings: {resume_command(path)}"
+    of_a_program = any(is_object(card["spec"]) for card in old["agents"])
+    again = "call it with the old settings" if of_a_program else f"go on with the old settings: {resume_command(path)}"
     restore = "put back what it was made with, and go on"
     names = [*new["settings"], *(name for name in ADDED if name in old["settings"] and name not in new["settings"])]
     settings = [(name, old["settings"].get(name), new["settings"].get(name), again) for name in names]
@@ -72,7 +77,7 @@ def take_over(path: Path, old: Manifest, new: Manifest) -> None:
     cards = {card["name"]: _without_size(card) for card in old["agents"]}
     agents = [
         (f"{name} of agent {card['name']}", cards.get(card["name"], {}).get(name), value)
-        for card in new["agents"]
+        for card in ([] if unplayed else new["agents"])
         for name, value in _without_size(card).items()
     ]
     for title, before, after, advice in (
@@ -82,10 +87,17 @@ def take_over(path: Path, old: Manifest, new: Manifest) -> None:
     ):
         if before != after:
             title, before, after = innermost(title, before, after)
+            if ", code, " in title:
+                whose = title.removeprefix("settings of ").replace(", code,", ", whose class")
+                raise UsageError(
+                    f"{path} has episodes of the {whose} has another source now; play it into another folder, or put "
+                    "the old source back"
+                )
             raise UsageError(
                 f"{path} was made with {title} = {before!r}, now it is {after!r}; choose another --out, or {advice}"
             )
     _extend(path, old, new)
+    old["agents"] = [dict(card) for card in new["agents"]] if unplayed else old["agents"]
     old["prices"] = {**old.get("prices", {}), **new["prices"]}
 
 
@@ -103,7 +115,7 @@ def _extend(path: Path, old: Manifest, new: Manifest) -> None:
     if after < before:
         raise UsageError(
             f"{path} has {before} episodes of every scenario, and {after} would drop some of them; "
-            f"ask for more, choose another --out, or go on: {resume_command(path)}"
+            f"ask for more, or choose another --out"
         )
     if "season" in old:
         name = old["season"]["name"]

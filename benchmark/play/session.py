@@ -36,6 +36,7 @@ from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
 from benchmark.runs.plan import Plan, import_registration, told_otherwise
 from benchmark.runs.record import Key, key_of, paid_tokens
+from textgames import GameError
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,9 @@ class Session:
             _finish(folder, "failed", [*strange, *notices], meter)
             raise
         except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
-            stopped, error = f"a player failed: {type(failure).__name__}: {failure}", failure
+            fault = isinstance(failure, GameError)
+            stopped = str(failure) if fault else f"a player failed: {type(failure).__name__}: {failure}"
+            error = failure
         if stopped is not None:
             stopped = self.redactor.scrub(stopped)
             _finish(folder, stopped, [*strange, *notices], meter)
@@ -166,7 +169,8 @@ def open_session(planned: PlannedRun) -> Session:
         return session
     folder = RunFolder.open_for_writing(path, redactor)
     try:
-        take_over(path, folder.manifest, as_stored(manifest, redactor))
+        unplayed = not folder.episodes_path.stat().st_size
+        take_over(path, folder.manifest, as_stored(manifest, redactor), unplayed=unplayed)
     except UsageError:
         folder.close()
         raise

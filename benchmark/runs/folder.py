@@ -91,7 +91,7 @@ class RunFolder:
         except OSError as error:
             folder.close()
             kind = UsageError if isinstance(error, FileExistsError | NotADirectoryError) else StorageError
-            raise kind(f"can't make the run folder {path}: {error.strerror}; choose another") from None
+            raise kind(f"can't make the run folder {path}: {error.strerror}; choose another: --out DIR") from None
         except BaseException:
             folder.close()
             raise

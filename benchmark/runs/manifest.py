@@ -12,6 +12,7 @@ from agents.common.redaction import Redactor
 from agents.common.refusals import problem_of, shown
 from benchmark.errors import UsageError
 from benchmark.runs.record import MAX_SEED, STRICT
+from textgames.names import did_you_mean
 
 MANIFEST_NAME = "manifest.json"
 RUN_KIND, ENTRY_KIND = "textbench-run", "textbench-entry"
@@ -162,7 +163,8 @@ def read_manifest(path: Path) -> Manifest:
     """
     file = path / MANIFEST_NAME
     if not path.exists():
-        raise UsageError(f"there is no {path}")
+        beside = [folder.parent.name for folder in path.parent.glob(f"*/{MANIFEST_NAME}")]
+        raise UsageError(f"there is no {path}{did_you_mean(path.name, beside)}")
     if not path.is_dir():
         raise UsageError(f"{path} is a file; a run or an entry is a folder with a {MANIFEST_NAME}")
     try:
@@ -177,6 +179,8 @@ def read_manifest(path: Path) -> Manifest:
         # A lock without a manifest is what a run leaves that was killed before it had written its manifest.
         advice = "; if a run was killed here before its first episode, start it again: textbench run ... --out "
         advice = f"{advice}{path}" if (path / ".lock").exists() else ""
+        if inside := sorted(str(file.parent) for file in path.glob(f"*/{MANIFEST_NAME}")):  # as --protocols makes it
+            advice = f"; there are runs in it, name one: {', '.join(inside[:8])}"
         raise UsageError(f"{path} isn't a textbench run: it has no {MANIFEST_NAME}{advice}") from None
     except OSError as error:
         raise UsageError(f"can't read {file}: {error.strerror}") from None

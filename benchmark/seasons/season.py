@@ -34,6 +34,7 @@ from benchmark.runs.manifest import CardShape, strict_json
 from benchmark.runs.plan import find_scenarios, num_players
 from benchmark.runs.provenance import code_version, now
 from benchmark.runs.record import STRICT
+from textgames.names import did_you_mean
 
 SEASON_NAME, SECRET_NAME = "season.json", "secret.json"
 _LEAST_OFFSET, _OFFSETS = 2**32, 2**51
@@ -98,7 +99,9 @@ class Season:
         Raises:
             UsageError: it isn't a season, a file hasn't its form, or what was published doesn't fit together.
         """
-        about = _read(path / SEASON_NAME, SeasonShape, "a season has one; make one: textbench season new DIR")
+        seasons = [file.parent.name for file in path.parent.glob(f"*/{SEASON_NAME}")]
+        how = "which a season has; textbench season new --help says how to make one"
+        about = _read(path / SEASON_NAME, SeasonShape, f"{how}{did_you_mean(path.name, seasons)}")
         agents = {file.stem: _read(file, RegistrationShape) for file in sorted((path / "agents").glob("*.json"))}
         _check_scenarios(about["scenarios"])
         digest = _digest(path / SEASON_NAME)
@@ -289,7 +292,7 @@ def _read(file: Path, shape: Any, advice: str = "") -> dict[str, Any]:
         data: dict[str, Any] = TypeAdapter(shape).validate_python(strict_json(file.read_bytes()))
         return data
     except FileNotFoundError:
-        raise UsageError(f"there is no {file}; {advice}") from None
+        raise UsageError(f"there is no {file}, {advice}") from None
     except OSError as error:
         raise UsageError(f"can't read {file}: {error.strerror}") from None
     except ValidationError as error:

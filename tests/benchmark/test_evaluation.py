@@ -2,8 +2,11 @@
 
 import asyncio
 import gc
+import importlib
 import json
+import linecache
 import math
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +37,12 @@ class Always:
         if self.fails_at is not None and self.asked > self.fails_at:
             raise self.error or RuntimeError("my own mistake")
         return [Turn(response=self.settings["action"]) for _ in requests]
+
+
+def without_settings() -> Always:
+    agent = Always("down")
+    agent.settings = None
+    return agent
 
 
 def test_a_run_is_that_of_the_command_line(textbench, capsys):
@@ -75,7 +84,10 @@ def test_the_same_call_goes_on_where_it_was_stopped(workplace):
         ({"agents": "random", "suite": "plannin"}, "no suite named 'plannin'; did you mean 'planning'"),
         ({"agents": "random", "episodes": 0}, "episodes must be a whole number from 1 to 10,000,000, got 0"),
         ({"agents": "random", "temprature": 1}, "no option of a run named 'temprature'; did you mean 'temperature'"),
-        ({"agents": ["random", "random"]}, "two agents are named 'random'"),
+        ({"agents": ["random", "random"]}, "two agents are named 'random'.* --agent OTHER=random"),
+        ({"agents": "random", "scenarios": []}, "scenarios is empty; leave it out to play the paper's four"),
+        ({"agents": "random", "suite": "strategy", "suites": "paper"}, "suite and suites are one option"),
+        ({"agents": [without_settings()]}, "settings are plain data by name, a dictionary, got None"),
         ({"agents": {"a/b": "random"}}, "an agent's name is made of letters, digits and any of"),
         ({"agents": []}, "the agents are an empty list, with which nobody would play"),
         ({"agents": 7}, "an agent is a spec .* got 7"),
@@ -152,6 +164,29 @@ def test_an_error_of_the_players_own_is_raised_and_the_rest_is_kept(workplace):
     assert 0 < len(list(RunFolder.open(Path("r")).records())) < 9
     broken.fails_at = None
     assert benchmark.evaluate({"mine": broken}, episodes=9, out="r", max_concurrency=1, **LAKE).complete
+
+
+def test_who_mends_a_player_goes_on_unless_another_version_of_it_has_played(workplace, monkeypatch):
+    monkeypatch.syspath_prepend(str(workplace))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # or the file of a moment ago would be imported again
+
+    def version(body):
+        Path("mine.py").write_text(
+            "from agents import Turn\n\n\nclass Mine:\n    name = 'mine'\n\n"
+            f"    def act(self, requests):\n        {body}\n"
+        )
+        monkeypatch.delitem(sys.modules, "mine", raising=False)
+        linecache.clearcache()
+        return importlib.import_module("mine").Mine()
+
+    with pytest.raises(ZeroDivisionError):
+        benchmark.evaluate(version("return 1 / 0"), episodes=2, out="r", **LAKE)
+    mended = version("return [Turn('down') for _ in requests]")
+    assert benchmark.evaluate(mended, episodes=2, out="r", **LAKE).complete
+    said = "r has episodes of the agent mine, whose class Mine has another source now; play it into another folder"
+    with pytest.raises(benchmark.UsageError, match=said):
+        benchmark.evaluate(version("return [Turn('up') for _ in requests]"), episodes=2, out="r", **LAKE)
+    monkeypatch.delitem(sys.modules, "mine")
 
 
 def test_ctrl_c_keeps_what_was_played(workplace):

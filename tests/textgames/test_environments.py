@@ -307,6 +307,27 @@ def test_there_is_nothing_to_save_before_the_first_reset() -> None:
             env.save_state()
 
 
+def test_what_is_no_snapshot_changes_nothing() -> None:
+    lake, snake = make(), gym.make("TextSnake-v0")
+    lake.reset(seed=1)
+    snake.reset(seed=1)
+    foreign, before = lake.unwrapped.save_state(), snake.unwrapped.save_state()
+    for given in ("x", None, (1, 2)):
+        with pytest.raises(TypeError, match=r"a snapshot is what save_state\(\) returned, got"):
+            snake.unwrapped.restore_state(given)
+        with pytest.raises(TypeError, match=r"a snapshot is what save_state\(\) returned, got"):
+            textgames.parallel_env("TextSnake-v0").restore_state(given)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):  # of another game
+        snake.unwrapped.restore_state(foreign)
+    assert snake.unwrapped.save_state() == before
+
+
+def test_short_numbers_of_numpy_are_numbers() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gym.make("TextFrozenLake-v0", format_penalty=np.float32(1), frozen_probability=np.float16(0.75))
+
+
 def test_the_spec_is_plain_data() -> None:
     env = gym.make("TextFrozenLake-v0", size=5)
     assert env.spec is not None
@@ -474,6 +495,12 @@ def test_batches_refuse_wrong_calls() -> None:
     # the word has as many letters as there are games
     with pytest.raises(TypeError, match=r"got one string: 'up'; to give it to every game, write step\(\['up'\] \* 2\)"):
         env.step("up")
+    before = env.states
+    with pytest.raises(TypeError, match="game 1: a response is a string, as a model writes it, got NoneType: None"):
+        env.step(["right", None])
+    assert env.states == before, "no game has moved before all responses were looked at"
+    with pytest.raises(ValueError, match="seed must be one whole number or 2 of them, got 'x'"):
+        env.reset(seed="x")
     for unordered in ({"left": 1, "up": 2}, {"left", "up"}, iter(["left", "up"])):
         with pytest.raises(TypeError, match="expected 2 responses, one a game, got"):
             env.step(unordered)

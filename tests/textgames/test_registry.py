@@ -1,6 +1,7 @@
 """Registering a game of one's own: again, with a setting that is taken, with a table that isn't there."""
 
 import importlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -140,3 +141,48 @@ def test_an_entry_that_cant_be_imported_names_its_game() -> None:
 def test_an_id_that_gymnasium_refuses_is_a_value_error() -> None:
     with pytest.raises(ValueError, match=r"an id is a text such as 'MyGame-v0', got 'My game v0'"):
         textgames.register("My game v0", FrozenLake)
+
+
+@pytest.mark.parametrize(
+    ("id", "game", "message"),
+    [
+        (None, FrozenLake, "an id is a text such as 'MyGame-v0', got None"),
+        ("NoGame-v0", 5, "a game is a class of textgames.TSMG, or 'module:Class' of one, got 5"),
+        ("NoGame-v0", dict, "a game is a class of textgames.TSMG, or 'module:Class' of one, got <class 'dict'>"),
+        ("NoGame-v0", "FrozenLake", "a game is a class of textgames.TSMG, or 'module:Class' of one, got 'FrozenLake'"),
+    ],
+)
+def test_what_is_no_game_isnt_registered(id: Any, game: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        textgames.register(id, game)
+    assert "NoGame-v0" not in textgames.registered_ids()
+
+
+def test_a_misspelt_class_can_be_corrected_under_its_id() -> None:
+    textgames.register("Misspelt-v0", "textgames.frozen_lake:FrozenLak")
+    textgames.register("Misspelt-v0", "textgames.frozen_lake:FrozenLake", max_steps=5)
+    assert isinstance(textgames.game_of("Misspelt-v0"), FrozenLake)
+    with pytest.raises(ValueError, match="already registered"):
+        textgames.register("Misspelt-v0", "textgames.snake:Snake")
+
+
+def test_a_built_game_is_registered_again_by_the_same_line() -> None:
+    for _ in range(2):
+        textgames.register("Built-v0", FrozenLake())
+    assert isinstance(textgames.game_of("Built-v0"), FrozenLake)
+
+
+@pytest.mark.parametrize(
+    ("game", "entry"), [("TextFrozenLake-v0", "a:b"), (5, "a:b"), (FrozenLake, 5), (FrozenLake, "x")]
+)
+def test_what_is_no_yardstick_isnt_registered(game: Any, entry: Any) -> None:
+    with pytest.raises(TypeError, match=r"'module:Class'|'module:name' of one"):
+        textgames.register_yardstick(game, entry)
+
+
+def test_actions_that_nobody_can_write_are_refused() -> None:
+    class Numbered(FrozenLake):
+        actions = (0, 1)  # type: ignore[assignment]
+
+    with pytest.raises(ValueError, match="action names are texts that a player can write, such as 'left', got 0"):
+        _ = Numbered().action_names

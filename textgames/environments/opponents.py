@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from textgames.environments.rules import EpisodeRules, checked_response
-from textgames.tsmg import TSMG, Player
+from textgames.tsmg import TSMG, Player, paid_to
 
 T = TypeVar("T")
 
@@ -134,6 +134,8 @@ class OneSeat:
                     "that takes a textgames.environments.opponents.OpponentTurn and returns a response, got "
                     f"{given.get(other)!r}"
                 )
+        if strangers := [name for name in given if name not in others]:
+            raise ValueError(f"opponents names {strangers[0]!r}, and who plays inside is {', '.join(others)}")
         self._game, self._rules, self._player = game, rules, player
         self._opponents: dict[Player, Opponent | str] = {other: given[other] for other in others}
         self._giving_up_loses = game.zero_sum and rules.invalid_action == "forfeit"
@@ -212,7 +214,7 @@ class OneSeat:
                 return state, self._rules.forfeited(self._game, state, other, rounds_left)[self._player], GIVEN_UP
             joint[other] = self._game.default_action(state, other) if move is None else move
         state, rewards, over = self._game.transition(state, joint, rng)
-        return state, rewards[self._player], over
+        return state, paid_to(self._game, self._player, rewards), over
 
     def _turn(self, state: Any, player: Player, rng: np.random.Generator, rounds_left: float) -> OpponentTurn:
         game = self._game

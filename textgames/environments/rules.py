@@ -15,7 +15,7 @@ import numpy as np
 from textgames.ladders.ladder import Level, ladder_of
 from textgames.names import did_you_mean
 from textgames.settings import check_number, check_switch, check_whole, taken_by
-from textgames.tsmg import TSMG, Player
+from textgames.tsmg import TSMG, Player, paid_to
 from textgames.twins.twin import twin_of
 
 ENVIRONMENT_SETTINGS = (
@@ -136,8 +136,8 @@ class EpisodeRules(NamedTuple):
             lost = self.forfeited(game, state, player, rounds_left).get(player, 0.0)
             return state, lost - self.format_penalty, True, "", unreadable, 1
         state, rewards, terminated = game.transition(state, {player: action}, rng)
-        reward = rewards[player] if unreadable is None else rewards[player] - self.format_penalty
-        return state, reward, terminated, action, unreadable, 1
+        reward = paid_to(game, player, rewards)
+        return state, reward if unreadable is None else reward - self.format_penalty, terminated, action, unreadable, 1
 
 
 def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
@@ -256,8 +256,13 @@ def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
 def checked_response(response: Any) -> str:
     """The response; a TypeError where it isn't text."""
     if not isinstance(response, str):
-        raise TypeError(f"a response is a string, as a model writes it, got {type(response).__name__}: {response!r}")
+        raise TypeError(not_a_response(response))
     return response
+
+
+def not_a_response(response: Any) -> str:
+    """What is said of something that isn't text."""
+    return f"a response is a string, as a model writes it, got {type(response).__name__}: {response!r}"
 
 
 def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mapping[str, Any]:
@@ -299,6 +304,12 @@ class Snapshot(NamedTuple):
     sent_away: tuple[str, ...] = ()
     pending: float = 0.0
     steps: int = 0
+
+
+def check_snapshot(snapshot: Any) -> None:
+    """Refuse what isn't a snapshot, with a TypeError that says where to have one from."""
+    if not isinstance(snapshot, Snapshot):
+        raise TypeError(f"a snapshot is what save_state() returned, got {type(snapshot).__name__}: {snapshot!r}")
 
 
 def metrics_of(game: TSMG[Any], state: Any, player: Player) -> dict[str, float]:

@@ -23,6 +23,7 @@ from textgames.environments.rules import (
     EpisodeRules,
     Metrics,
     Snapshot,
+    check_snapshot,
     checked_options,
     layout_generator,
     make_game,
@@ -277,11 +278,17 @@ class TextGameEnv(gym.Env[str, str]):
         )
 
     def restore_state(self, snapshot: Snapshot) -> str:
-        """Go back to a snapshot, of this environment or of another one with the same settings, and observe it."""
+        """Go back to a snapshot, of this environment or of another one with the same settings, and observe it.
+
+        Raises:
+            TypeError: it is no snapshot.
+        """
+        check_snapshot(snapshot)
+        observation = self.game.observe(snapshot.state, self._player)  # what fails here has changed nothing
         self._state, self._elapsed, self._over = snapshot.state, snapshot.elapsed_steps, not snapshot.agents
         self._pending, self._steps = snapshot.pending, snapshot.steps
         self.np_random.bit_generator.state = snapshot.rng_state
-        return self.game.observe(self._state, self._player)
+        return observation
 
     def render(self) -> str | NDArray[np.uint8] | None:
         if self._state is None:

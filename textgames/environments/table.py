@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from textgames.environments.rules import EpisodeRules, Metrics, Snapshot
-from textgames.tsmg import TSMG, Player
+from textgames.environments.rules import EpisodeRules, Metrics, Snapshot, check_snapshot
+from textgames.tsmg import TSMG, Player, paid_to
 
 _NOT_ASKED = ("", None)
 
@@ -125,7 +125,8 @@ class Table:
                     actions[player] = game.default_action(before, player)
         self.state, paid, over = game.transition(before, actions, rng)
         self.elapsed += 1
-        for player, reward in paid.items():
+        for player in game.players:
+            reward = paid_to(game, player, paid)
             if reward and player not in sent_away:  # who has left already, but wasn't sent away, is paid late
                 rewards[player] = rewards.get(player, 0.0) + reward
         return over
@@ -185,6 +186,7 @@ class Table:
         )
 
     def restore(self, snapshot: Snapshot) -> None:
+        check_snapshot(snapshot)
         self.state, self.elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
         self._sent_away = frozenset(snapshot.sent_away)
         self.asked = self._to_move()

@@ -24,6 +24,7 @@ from textgames.environments.rules import (
     checked_options,
     layout_generator,
     make_game,
+    not_a_response,
     rounds_of,
 )
 from textgames.environments.seeds import seeded
@@ -171,6 +172,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             raise TypeError(f"expected {self.num_envs} responses, one a game, got {actions!r}")
         if len(actions) != self.num_envs:
             raise ValueError(f"expected {self.num_envs} responses, one a game, got {len(actions)}")
+        given: Sequence[Any] = actions
+        for i, response in enumerate(given):  # all before the first is played
+            if not isinstance(response, str) and not self._over[i]:
+                raise TypeError(f"game {i}: {not_a_response(response)}")
         restarted = self._restart() if True in self._over else ()
         game, player, limit, play = self.game, self._player, self._limit, self._play
         states, observations, rngs = self._states, self._observations, self._rngs
@@ -337,7 +342,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             return [value + i if spread else value for i in range(self.num_envs)]
         values = list(value) if isinstance(value, Collection) else []
         if len(values) != self.num_envs:
-            got = len(values) if values else repr(value)
+            got = len(values) if values and not isinstance(value, str) else repr(value)
             raise ValueError(f"{name} must be one whole number or {self.num_envs} of them, got {got}")
         return values
 

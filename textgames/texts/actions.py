@@ -58,6 +58,8 @@ class ActionNames(dict[str, str]):
         if len(self) != len(names):
             raise ValueError(f"a game has no action's name twice, got actions={names!r}")
         for name in names:
+            if not isinstance(name, str):
+                raise ValueError(f"action names are texts that a player can write, such as 'left', got {name!r}")
             if not name.isprintable() or name != name.strip().casefold() or not name or set("<>") & set(name):
                 raise ValueError(f"action names are lower case, without surrounding space, '<' or '>', got {name!r}")
 

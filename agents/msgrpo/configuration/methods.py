@@ -50,6 +50,12 @@ class Methods:
                 make(POINTS[point], name)
         in_order = ("tasks", "filter", "credit", "draw", "surrogate", "normalizer")
         methods = cls(*[make(POINTS[point]) for point in in_order])
+        for part in ("needs", "assign"):
+            if not hasattr(methods.credit, part):
+                raise ConfigError(
+                    f"credit = {config.credit!r}: {type(methods.credit).__name__} has no {part}; a method of credit "
+                    "has needs, frozenset() where states and rewards are enough, and assign(batch, rng)"
+                )
         if unknown := set(methods.credit.needs) - set(NEEDS):
             words = ", ".join(map(repr, sorted(unknown)))
             raise ConfigError(f"credit = {config.credit!r} needs {words}; accepted are {', '.join(NEEDS)}")

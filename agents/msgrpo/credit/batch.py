@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agents.episode import EpisodeTask
+from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Allowed, Policy
 
@@ -269,6 +270,29 @@ class Credit(NamedTuple):
         """Credit that gives all steps of an episode the same advantage, from (N,) advantages."""
         spread = [np.full(len(t), a) for t, a in zip(batch.trajectories, advantages.tolist(), strict=True)]
         return cls(np.abs(advantages), spread)
+
+
+def checked_credit(name: str, credit: Any, batch: Batch) -> Credit:
+    """What a method, which may be anybody's own, has assigned to a batch.
+
+    Raises:
+        ConfigError: it has another form than the batch; the message names the method.
+    """
+
+    def refuse(what: str) -> ConfigError:
+        return ConfigError(f"credit = {name!r}: assign returned {what}; see agents.msgrpo.credit.Credit")
+
+    if not isinstance(credit, Credit):
+        raise refuse(f"a {type(credit).__name__}, and a Credit is accepted, such as Credit.of(advantages)")
+    advantages, weights = len(credit.advantages), len(credit.draw_weight)
+    if not advantages == weights == len(batch):
+        raise refuse(f"{advantages} advantages and {weights} draw weights for {len(batch)} episodes")
+    for number, (own, trajectory) in enumerate(zip(credit.advantages, batch.trajectories, strict=True)):
+        if len(own) != len(trajectory):
+            raise refuse(f"{len(own)} advantages for the {len(trajectory)} steps of episode {number}")
+        if not isinstance(own, np.ndarray) and not all(isinstance(step, np.ndarray) for step in own):
+            raise refuse(f"{own!r} for episode {number}, and NumPy arrays are accepted")
+    return credit
 
 
 def episode_return(rewards: Sequence[float], discount: float = 1.0) -> float:

@@ -50,8 +50,10 @@ class Players:
         self.specs = {spec.name: spec for spec in specs}
         self.policies = dict(policies or {})
         if len(self.specs) < len(specs):
-            twice = next(spec.name for spec in specs if sum(s.name == spec.name for s in specs) > 1)
-            raise UsageError(f"two agents are named {twice!r}; name one of them differently: --agent NAME={twice}")
+            names = [spec.name for spec in specs]
+            twice = next(spec for place, spec in enumerate(specs) if spec.name in names[:place])
+            how = "in a mapping, {name: agent}" if is_object(twice.spec) else f"--agent OTHER={twice.spec}"
+            raise UsageError(f"two agents are named {twice.name!r}; name one of them differently: {how}")
         self.options = options
         self.served: set[str] = set()
         self._kept: dict[str, Policy] = {}
@@ -235,6 +237,8 @@ def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
     model = getattr(policy, "model", None)
     if model is None:
         settings = _plain(getattr(policy, "settings", {}))
+        if not isinstance(settings, dict):
+            raise UsageError(f"agent {spec.name!r}: settings are plain data by name, a dictionary, got {settings!r}")
     else:
         settings = {"model": getattr(model, "name", type(model).__name__)}
         settings |= {f"model_{key}": value for key, value in _plain(getattr(model, "settings", {})).items()}

@@ -345,6 +345,22 @@ def test_a_broken_local_player_among_served_ones_is_raised_too(monkeypatch):
         list(rollout(Lazy(), [EpisodeTask.of("snake", 1)]))
 
 
+@pytest.mark.parametrize("answer", ["up", None, Turn(None)])
+def test_what_a_player_of_servers_answers_is_looked_at_too(answer):
+    class Served:
+        name = "served"
+
+        def act(self, requests):
+            return [answer for _ in requests]
+
+        async def act_async(self, request):
+            return answer
+
+    said = r"served returned .*; accepted: agents\.Turn\(response\) for every request, with a text"
+    with pytest.raises(TypeError, match=said):
+        list(rollout(Served(), [EpisodeTask.of("snake", 1)]))
+
+
 def test_closing_cancels_what_is_in_flight_and_leaves_nothing_running():
     server = Server(delay=lambda seed: 0.0 if seed[0] == 500 else 60.0)
     thresholds = gc.get_threshold()

@@ -11,6 +11,7 @@ from agents.msgrpo.configuration.config import training_config_schema
 from agents.msgrpo.configuration.fields import POINTS
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import METHODS, Batch, Credit, register
+from agents.msgrpo.credit.batch import checked_credit
 from agents.msgrpo.credit.compared import Compared
 from agents.msgrpo.plugins import Registry, configured
 from agents.msgrpo.surrogates.tokens import PPO
@@ -65,6 +66,46 @@ def test_a_registered_method_is_used_with_its_own_settings() -> None:
     credit = methods.credit.assign(batch(trajectory([1.0, -2.0])), np.random.default_rng(0))
     assert credit.advantages[0].tolist() == [3.0, -6.0]
     assert credit.draw_weight.tolist() == [4.5]
+
+
+def test_a_method_that_ships_keeps_its_name_and_a_method_is_a_class() -> None:
+    with pytest.raises(ConfigError, match="credit = 'msgrpo' is a method that ships; register yours under another"):
+        register("msgrpo")(Remembering)
+    with pytest.raises(ConfigError, match=r"registered under a name, such as register\('mine'\), got 5"):
+        register(5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="credit = 'three' is to be a class, got 3"):
+        register("three")(3)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("part", ["needs", "assign"])
+def test_a_method_of_credit_without_a_part_is_refused_before_anything_is_played(part: str) -> None:
+    parts = {"needs": frozenset(), "assign": lambda self, batch, rng: None}
+    register("half")(type("Half", (), {name: value for name, value in parts.items() if name != part}))
+    with pytest.raises(ConfigError, match=f"credit = 'half': Half has no {part}; a method of credit has needs"):
+        Methods.of(MSGRPOConfig(credit="half"))
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (lambda batch: None, "a NoneType, and a Credit is accepted"),
+        (
+            lambda batch: Credit.of([each.rewards for each in batch.trajectories][:-1]),
+            "1 advantages and 1 draw weights",
+        ),
+        (
+            lambda batch: Credit.of([np.zeros(9) for _ in batch.trajectories]),
+            "9 advantages for the 2 steps of episode 0",
+        ),
+        (lambda batch: Credit(np.zeros(2), [[0.0, 0.0], [0.0]]), "and NumPy arrays are accepted"),
+    ],
+)
+def test_credit_of_another_form_than_the_batch_is_refused(returned: Any, said: str) -> None:
+    played = batch(trajectory([1.0, -2.0]), trajectory([1.0]))
+    with pytest.raises(ConfigError, match=f"credit = 'mine': assign returned .*{said}"):
+        checked_credit("mine", returned(played), played)
+    fits = Credit.of([each.rewards for each in played.trajectories])
+    assert checked_credit("mine", fits, played) is fits
 
 
 def test_a_method_may_be_named_by_its_place_without_being_registered() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+import textgames
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
@@ -482,6 +483,18 @@ def test_unusable_models_and_games_are_refused_with_a_reason(
         make_trainer(SHORT, "frozen-lakes")
     with pytest.raises(ConfigError, match="scenarios is empty"):
         make_trainer(SHORT, "")
+    textgames.register("TestEndless-v0", textgames.settings_of("TestCorridor-v0")["game"])
+    with pytest.raises(
+        ConfigError, match=r"TestEndless-v0 has no step limit, .* textgames\.register\(..., max_steps=20\)"
+    ):
+        make_trainer(SHORT, "TestEndless-v0")
+    with pytest.raises(ConfigError, match="TestEndless-v0 has no step limit"):
+        make_trainer(replace(SHORT, eval_scenarios=("TestEndless-v0",)))
+    assert make_trainer(replace(SHORT, horizon=5), "TestEndless-v0").games == ["TestEndless-v0"]
+    with pytest.raises(
+        ConfigError, match=r"takes a scenario's name, an id or a Scenario, .* got MSGRPOConfig and MSGRPO"
+    ):
+        MSGRPOTrainer(small, tokenizer, SHORT, quiet=True)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="frozen-lake: invalid_action='noop' needs a game with an action that does"):
         make_trainer(replace(SHORT, invalid_action="noop"), "frozen-lake")
     with pytest.raises(ConfigError, match="prompt_file"):

@@ -62,6 +62,10 @@ def test_the_same_command_goes_on_and_plays_more(textbench):
     after = (Path("beside") / "forfeit" / "episodes.jsonl").read_bytes()
     assert after.startswith(before)
     assert after.count(b"\n") == 6 > before.count(b"\n")
+    whole = textbench("resume", "beside")
+    assert whole.code == 2
+    assert "there are runs in it, name one: beside/forfeit, beside/random" in whole.err
+    assert "there is no beside/forfit (did you mean 'forfeit'?)" in textbench("resume", "beside/forfit").err
 
 
 def test_from_python_too():
@@ -119,7 +123,7 @@ def test_one_time_is_for_all_of_them(textbench):
     [
         (("--protocols", "random"), "several protocols stand side by side"),
         (("--protocols", "retry,retry:2"), "several protocols stand side by side"),
-        (("--protocols", "random,foo"), "protocol must be one of random"),
+        (("--protocols", "random,unlistd"), "got 'unlistd' (did you mean 'unlisted'?)"),
         (("--protocols", "all", "--protocol", "retry"), "--protocol can't be given with --protocols"),
         (("--protocols", "all", "--moves", "unlisted"), "--moves can't be given with --protocols"),
     ],

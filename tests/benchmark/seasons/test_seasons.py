@@ -108,6 +108,8 @@ def test_nobody_knows_the_seeds_before_the_reveal(tmp_path, capsys):
     assert main(["season", "commit", str(folder), "--agent", "planner"]) == 0
     assert main(["run", "--season", str(folder), "--agent", "planner"]) == 2
     assert "a secret that isn't revealed yet" in capsys.readouterr().err
+    assert main(["season", "check", str(folder)]) == 0
+    assert "the registrations fit; lock and seeds can be checked when the secret is revealed" in capsys.readouterr().err
     published = "".join(file.read_text() for file in folder.rglob("*.json"))
     secret = (tmp_path / "secret").read_text().strip()
     assert secret not in published
@@ -281,15 +283,19 @@ def test_a_season_of_foreign_agents_says_that_they_are_to_be_named(tmp_path, cap
         (["new", "{new}", "--scenario", "gathering-duel"], "is for several players"),
         (["new", "{new}", "--scenario", "frozen-lake", "--secret", "{new}/s"], "which is published"),
         (["new", "{new}", "--scenario", "frozen-lake", "--protocol", "luck"], "luck"),
-        (["commit", "{new}", "--agent", "planner"], "make one: textbench season new DIR"),
+        (
+            ["commit", "{new}", "--agent", "planner"],
+            "which a season has; textbench season new --help says how to make one",
+        ),
+        (["check", "{season}s"], "(did you mean '{name}'?)"),
         (["reveal", "{season}"], "secret can't be read: No such file or directory"),
         (["reveal", "{season}", "--secret", "{season}/season.json"], "revealed already"),
     ],
 )
 def test_wrong_use_is_one_sentence(season, tmp_path, capsys, arguments, sentence):
-    places = {"season": str(season), "new": str(tmp_path / "new")}
+    places = {"season": str(season), "new": str(tmp_path / "new"), "name": season.name}
     assert main(["season", *(word.format(**places) for word in arguments)]) == 2
-    assert sentence in capsys.readouterr().err
+    assert sentence.format(**places) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["season.json", "secret.json", "agents/planner.json"])
