@@ -53,7 +53,8 @@ class TrainingSettings:
     lora_targets: Names = setting("model", ("all-linear",))
     """Names of the modules that get an adapter, or all-linear."""
     device: str = setting("model", "auto")
-    """Torch device: cpu, cuda, cuda:1, or auto."""
+    """Torch device that the model is loaded onto: cpu, cuda, cuda:1, or auto. A model that MSGRPOTrainer is given stays
+    where it is."""
 
     scenarios: Names = setting("rollout", ())
     """Scenario names or environment ids to train on; groups are dealt to them in turn. Empty: the one given to the
