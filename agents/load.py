@@ -315,6 +315,8 @@ def _unknown(spec: str) -> str:
     head, bracket, inside = spec.partition("(")
     if bracket:  # of a player around others: a misspelt name, or a bracket that isn't closed
         near = did_you_mean(head, WRAPPERS) if inside.endswith(")") else " (its bracket isn't closed)"
+    if near:
+        return f"unknown agent {spec!r}{near}; textbench list has all of them"
     others = ", ".join([*forms, "my_module:MyAgent", *map(form_of, WRAPPERS)])
     return f"unknown agent {spec!r}{near}; there are {', '.join(names)}, and {others}"
 

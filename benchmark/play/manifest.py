@@ -93,10 +93,11 @@ def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = Fals
                     f"{path} has episodes of the {whose} has another source now; play it into another folder, or put "
                     "the old source back"
                 )
+            before, after = ("not given" if value is None else repr(value) for value in (before, after))
             raise UsageError(
-                f"{path} was made with {title} = {before!r}, now it is {after!r}; choose another --out, or {advice}"
+                f"{path} was made with {title} = {before}, now it is {after}; choose another --out, or {advice}"
             )
-    _extend(path, old, new)
+    _extend(path, old, new, again)
     old["agents"] = [dict(card) for card in new["agents"]] if unplayed else old["agents"]
     old["prices"] = {**old.get("prices", {}), **new["prices"]}
 
@@ -107,7 +108,7 @@ def _without_size(card: Mapping[str, Any]) -> dict[str, Any]:
     return {**card, "settings": settings}
 
 
-def _extend(path: Path, old: Manifest, new: Manifest) -> None:
+def _extend(path: Path, old: Manifest, new: Manifest, again: str) -> None:
     """Take over a larger number of episodes; every seed of before stays."""
     before, after = old["settings"].get("episodes", 0), new["settings"]["episodes"]
     if after == before:
@@ -115,7 +116,7 @@ def _extend(path: Path, old: Manifest, new: Manifest) -> None:
     if after < before:
         raise UsageError(
             f"{path} has {before} episodes of every scenario, and {after} would drop some of them; "
-            f"ask for more, or choose another --out"
+            f"ask for more, choose another --out, or {again}"
         )
     if "season" in old:
         name = old["season"]["name"]

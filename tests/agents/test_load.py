@@ -109,10 +109,8 @@ def test_missing_keys_and_packages_are_said_at_once(monkeypatch):
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        (
-            "plannner",
-            r"unknown agent 'plannner' \(did you mean 'planner'\?\); there are random, blind, greedy, planner, human",
-        ),
+        ("plannner", r"unknown agent 'plannner' \(did you mean 'planner'\?\); textbench list has all of them"),
+        ("zzz", "unknown agent 'zzz'; there are random, blind, greedy, planner, human"),
         ("", "unknown agent ''"),
         ("openai:", "'openai:' names no model; write openai:gpt-4o-mini"),
         ("random:x", "random has no 'x'; the player random that ships stands alone: write random"),

@@ -154,7 +154,8 @@ def _with_options(take: Callable[..., T], spec: str, options: RunOptions, name: 
         return take(spec, **{option: value for option, value in values.items() if value is not None})
     except (ValueError, TypeError, ImportError, OSError, AttributeError) as error:
         sentence = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(sentence if repr(spec) in sentence else f"agent {spec!r}: {sentence}") from None
+        who = repr(spec) if name in (None, spec) else f"{name!r} ({spec})"
+        raise UsageError(sentence if repr(spec) in sentence else f"agent {who}: {sentence}") from None
 
 
 def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Policy, RunOptions]:

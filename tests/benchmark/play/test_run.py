@@ -80,8 +80,8 @@ def test_the_same_command_into_the_same_folder_goes_on(textbench):
         (("--seed-offset", 7), "seed_offset", "0", "7"),
         (("--agent", "greedy"), "agents", "['random']", "['random', 'greedy']"),
         (("--scenario", "snake"), "scenarios", "['frozen-lake']", "['frozen-lake', 'snake']"),
-        (("--temperature", 0.2), "temperature", "None", "0.2"),
-        (("--mode", "direct"), "mode", "None", "'direct'"),
+        (("--temperature", 0.2), "temperature", "not given", "0.2"),
+        (("--mode", "direct"), "mode", "not given", "'direct'"),
     ],
 )
 def test_a_changed_setting_doesnt_go_into_the_old_folder(textbench, change, name, old, new):
@@ -137,7 +137,7 @@ def test_a_run_isnt_cut_down(textbench, fewer):
     done = textbench(*fewer, "--episodes", 2)
     assert done.code == 2
     assert "here has 3 episodes of every scenario, and 2 would drop some of them" in done.err
-    assert done.err.rstrip().endswith("or go on: textbench resume here")
+    assert done.err.rstrip().endswith("or go on with the old settings: textbench resume here")
     assert Path("here/manifest.json").read_bytes() == before
 
 
@@ -205,7 +205,9 @@ def test_a_resume_with_another_model_names_what_differs_alone(textbench, small_r
     (small_run / "manifest.json").write_text(json.dumps(manifest))
     done = textbench("resume", small_run)
     assert done.code == 2
-    assert "settings of agent random, model_weights = '0123456789abcdef', now it is None; choose another" in done.err
+    assert (
+        "settings of agent random, model_weights = '0123456789abcdef', now it is not given; choose another" in done.err
+    )
     assert "nested" not in done.err
 
 
