@@ -100,12 +100,13 @@ def split(returns: Array, wordings: Sequence[str], confidence: float = CONFIDENC
         confidence: the level of the intervals.
 
     Returns:
-        ``None`` without at least two wordings with two episodes each; a wording with fewer is left out.
+        ``None`` without at least two wordings with two episodes each; a wording with fewer is left out. Likewise where
+        all returns are equal: that nothing was seen to vary says little of what varies.
     """
     told = np.array(wordings)
     groups = {str(name): returns[told == name] for name in np.unique(told)}
     groups = {name: own for name, own in groups.items() if len(own) > 1}
-    if len(groups) < 2:
+    if len(groups) < 2 or not np.ptp(np.concatenate([*groups.values()])):
         return None
     episodes, number = sum(map(len, groups.values())), len(groups)
     within = sum(float(((own - own.mean()) ** 2).sum()) for own in groups.values()) / (episodes - number)

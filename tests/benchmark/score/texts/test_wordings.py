@@ -71,9 +71,13 @@ def test_the_parts_of_a_table_that_is_worked_out_by_hand():
     assert wide.high is not None
     assert wide.high - 3 == pytest.approx(12.706205 * np.sqrt(7 / 2 + 2 / 4))  # 1 degree
     assert split(np.array([1.0, 2.0, 3.0]), ["a", "a", "b"]) is None
-    equal = split(np.ones(6), ["a", "b"] * 3)
-    assert equal is not None
-    assert equal.over_wordings == (1.0, None, None)
+    assert split(np.ones(6), ["a", "b"] * 3) is None
+
+
+def test_of_returns_that_are_all_equal_nothing_is_said():
+    wordings = ["a", "a", "b", "b", "c"]
+    assert split(np.array([0.0, 0.0, 0.0, 0.0, 1.0]), wordings) is None, "a wording with one episode is left out"
+    assert split(np.array([0.0, 0.0, 1.0, 1.0, 1.0]), wordings) is not None, "these differ by their wordings"
 
 
 def test_how_many_episodes_or_wordings_reach_a_half_width():
