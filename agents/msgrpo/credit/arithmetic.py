@@ -160,6 +160,8 @@ def group_advantages(
     if not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values))
         raise ValueError(f"returns must be finite, but those of episodes {bad.tolist()} are {values[bad].tolist()}")
+    if not eps >= 0:
+        raise ValueError(f"eps must be at least 0, got {eps!r}")
     for name, value, accepted in (("baseline", baseline, get_args(Baseline)), ("scale", scale, SCALES)):
         if value not in accepted:
             raise ConfigError(f"{name} = {value!r} can't be used; accepted: {', '.join(accepted)}")

@@ -71,8 +71,8 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
     values = np.abs(signed)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(f"advantages must be finite and one per episode, got {np.asarray(advantages)!r}")
-    if m < 1:
-        raise ValueError(f"m = {m} episodes can't be drawn; accepted: 1 or more")
+    if not isinstance(m, int | np.integer) or m < 1:
+        raise ValueError(f"m = {m!r} episodes can't be drawn; accepted: a whole number from 1")
     if mode not in MODES:
         raise ConfigError(f"mode = {mode!r} can't be used; accepted: {', '.join(MODES)}")
     total = values.sum()

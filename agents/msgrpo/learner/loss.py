@@ -136,6 +136,11 @@ def policy_loss(
     if not m.shape == logprobs.shape == old_logprobs.shape:
         shapes = ", ".join(str(tuple(each.shape)) for each in (logprobs, old_logprobs, m))
         raise ValueError(f"logprobs, old_logprobs and mask must have one shape, got {shapes}")
+    if advantages.shape not in (logprobs.shape, logprobs.shape[:-1]):
+        accepted = f"{tuple(logprobs.shape)}, one per token, or {tuple(logprobs.shape[:-1])}, one per row"
+        raise ValueError(f"advantages must have the shape {accepted}, got {tuple(advantages.shape)}")
+    if denominator is not None and not denominator > 0:
+        raise ValueError(f"denominator must be above 0, got {denominator!r}")
     lengths = m.sum(-1).reshape(-1)
     z = _count(lengths.tolist(), loss_normalizer, episode_ids) if denominator is None else denominator
     if not z > 0:

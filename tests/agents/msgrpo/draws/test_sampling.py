@@ -77,7 +77,8 @@ def test_refusals() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="finite"):
         sample_episodes([1.0, float("nan")], 1, rng)
-    with pytest.raises(ValueError, match="m = 0"):
-        sample_episodes([1.0], 0, rng)
+    for number in (0, 1.5):
+        with pytest.raises(ValueError, match=f"m = {number} episodes can't be drawn"):
+            sample_episodes([1.0], number, rng)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="mode = 'best'"):
         sample_episodes([1.0], 1, rng, "best")

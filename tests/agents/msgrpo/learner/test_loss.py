@@ -134,6 +134,10 @@ def test_refusals() -> None:
     x = torch.zeros(2, 3)
     with pytest.raises(ValueError, match="one shape"):
         policy_loss(x, torch.zeros(2, 2), torch.zeros(2))
+    with pytest.raises(ValueError, match=r"advantages must have the shape \(2, 3\), .* or \(2,\), .* got \(3,\)"):
+        policy_loss(x, x, torch.zeros(3))
+    with pytest.raises(ValueError, match="denominator must be above 0, got 0"):
+        policy_loss(x, x, torch.zeros(2), denominator=0)
     with pytest.raises(ValueError, match="no response token"):
         policy_loss(x, x, torch.zeros(2), torch.zeros(2, 3))
     with pytest.raises(ValueError, match=r"kl_coefficient = 0\.1 needs"):
