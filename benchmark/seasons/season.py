@@ -292,7 +292,7 @@ def _read(file: Path, shape: Any, advice: str = "") -> dict[str, Any]:
         data: dict[str, Any] = TypeAdapter(shape).validate_python(strict_json(file.read_bytes()))
         return data
     except FileNotFoundError:
-        raise UsageError(f"there is no {file}, {advice}") from None
+        raise UsageError(f"there is no {file}{advice and f', {advice}'}") from None
     except OSError as error:
         raise UsageError(f"can't read {file}: {error.strerror}") from None
     except ValidationError as error:
