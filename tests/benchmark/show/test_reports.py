@@ -241,7 +241,9 @@ def test_the_page_is_written(textbench, small_run):
     assert page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>")
     done = textbench("leaderboard", small_run, "--html", "no/such/folder/page.html")
     assert done.code == 2
-    assert "can't write no/such/folder/page.html: No such file or directory" in done.err
+    assert (
+        "can't write no/such/folder/page.html: there is no folder no/such/folder; mkdir -p no/such/folder" in done.err
+    )
 
 
 def test_a_changed_game_shows_no_wrong_boards(small_run):
