@@ -79,6 +79,18 @@ def paid_to(game: "TSMG[Any]", player: Player, rewards: Mapping[Player, Any]) ->
     )
 
 
+def read_by(game: "TSMG[Any]", state: Any, player: Player) -> str:
+    """What a player reads in a state.
+
+    Raises:
+        GameError: it is no text.
+    """
+    text: Any = game.observe(state, player)
+    if not isinstance(text, str):
+        raise GameError(f"{type(game).__name__}.observe has to return a text, and returned {text!r}")
+    return text
+
+
 class TSMG(ABC, Generic[StateT]):
     """A text-mediated stochastic game: pure rules, one observation map and one action map per player.
 

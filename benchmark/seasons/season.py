@@ -99,9 +99,13 @@ class Season:
         Raises:
             UsageError: it isn't a season, a file hasn't its form, or what was published doesn't fit together.
         """
-        seasons = [file.parent.name for file in path.parent.glob(f"*/{SEASON_NAME}")]
-        how = "which a season has; textbench season new --help says how to make one"
-        about = _read(path / SEASON_NAME, SeasonShape, f"{how}{did_you_mean(path.name, seasons)}")
+        if not (path / SEASON_NAME).exists():
+            seasons = [file.parent.name for file in path.parent.glob(f"*/{SEASON_NAME}")]
+            raise UsageError(
+                f"there is no {path / SEASON_NAME}, which a season has; textbench season new --help says how to make "
+                f"one{did_you_mean(path.name, seasons)}"
+            )
+        about = _read(path / SEASON_NAME, SeasonShape)
         agents = {file.stem: _read(file, RegistrationShape) for file in sorted((path / "agents").glob("*.json"))}
         _check_scenarios(about["scenarios"])
         digest = _digest(path / SEASON_NAME)
@@ -287,12 +291,10 @@ def _write(file: Path, data: Mapping[str, Any]) -> None:
     write_atomically(file, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
-def _read(file: Path, shape: Any, advice: str = "") -> dict[str, Any]:
+def _read(file: Path, shape: Any) -> dict[str, Any]:
     try:
         data: dict[str, Any] = TypeAdapter(shape).validate_python(strict_json(file.read_bytes()))
         return data
-    except FileNotFoundError:
-        raise UsageError(f"there is no {file}{advice and f', {advice}'}") from None
     except OSError as error:
         raise UsageError(f"can't read {file}: {error.strerror}") from None
     except ValidationError as error:

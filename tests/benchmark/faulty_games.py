@@ -51,6 +51,11 @@ class SaysNothing(Walk):
         return None if state else "At 0."
 
 
+class NeverSpeaks(Walk):
+    def observe(self, state: Any, player: str) -> Any:
+        return None
+
+
 class Raises(Walk):
     def transition(self, state: Any, joint_action: Any, rng: Any) -> Any:
         raise KeyError("oops")
@@ -71,6 +76,6 @@ class PaysNumPy(Walk):
         return state + 1, {"player_0": np.float32(1)}, state >= 2
 
 
-GAMES = (PaysNobody, PaysNone, PaysText, PaysNaN, SaysNothing, Raises, ListStates, PaysNumPy)
+GAMES = (PaysNobody, PaysNone, PaysText, PaysNaN, SaysNothing, NeverSpeaks, Raises, ListStates, PaysNumPy)
 for _game in GAMES:
     textgames.register(f"Faulty{_game.__name__}-v0", _game, max_steps=6)

@@ -26,6 +26,7 @@ FAULTS = [
     ("PaysText", f"PaysText.transition {PAYS} {{'player_0': '1'}}"),
     ("PaysNaN", f"PaysNaN.transition {PAYS} {{'player_0': nan}}"),
     ("SaysNothing", "SaysNothing.observe has to return a text, and returned None"),
+    ("NeverSpeaks", "NeverSpeaks.observe has to return a text, and returned None"),
     ("Raises", "KeyError: 'oops'"),
 ]
 

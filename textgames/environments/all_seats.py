@@ -22,7 +22,7 @@ from textgames.environments.rules import (
 from textgames.environments.seeds import seeded
 from textgames.environments.spaces import ObservationText, ResponseText, response_space
 from textgames.environments.table import Table
-from textgames.tsmg import TSMG, GameError, Player
+from textgames.tsmg import TSMG, Player, read_by
 
 
 class AllSeats:
@@ -80,10 +80,7 @@ class AllSeats:
             raise ResetNeeded("observe() was called before reset(); call reset() first")
         if agent not in self.possible_agents:
             raise KeyError(f"there is no agent {agent!r}; there are {', '.join(self.possible_agents)}")
-        text = self.game.observe(self._table.state, agent)
-        if not isinstance(text, str):
-            raise GameError(f"{type(self.game).__name__}.observe has to return a text, and returned {text!r}")
-        return text
+        return read_by(self.game, self._table.state, agent)
 
     def _deal(self, seed: int | None, options: dict[str, Any] | None) -> None:
         """Draw the first state; ``seed`` and ``options`` as in the Gymnasium environment."""

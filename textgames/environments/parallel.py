@@ -10,6 +10,7 @@ from textgames.environments.render import RENDER_MODES
 from textgames.environments.rules import Snapshot
 from textgames.environments.seeds import seeded
 from textgames.environments.table import Round
+from textgames.tsmg import read_by
 
 
 class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
@@ -115,8 +116,8 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         return round_
 
     def _observations(self, agents: list[str]) -> dict[str, str]:
-        observe, state = self.game.observe, self._table.state
-        return {agent: observe(state, agent) for agent in agents}
+        game, state = self.game, self._table.state
+        return {agent: read_by(game, state, agent) for agent in agents}
 
     def save_state(self) -> Snapshot:
         """See :meth:`textgames.environments.solo.TextGameEnv.save_state`."""
