@@ -100,8 +100,8 @@ def _sampling(result: dict[str, Any]) -> list[str]:
         recorded, launched = (one[f"{name}_seconds_per_token"] * 1e3 for name in ("recorded", "launched"))
         lines.append(
             f"- A token of {one['rows']:.0f} rows takes {recorded:.2f} ms where steps are recorded, {launched:.2f} "
-            f"where kernels are launched one by one; {one['rows_alike']:.0%} of the rows are alike, their "
-            f"log-probabilities to {one['largest_difference']:.1e}."
+            f"where kernels are launched one by one; {one['tokens_alike']:.0%} of the tokens come before rows "
+            f"part, with log-probabilities alike to {one['largest_difference']:.1e}."
         )
     if (one := result.get("sampling: adapter")) is not None:
         lines.append(

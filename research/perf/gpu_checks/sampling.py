@@ -12,6 +12,7 @@ from generation import frozen_lake_prompts
 from recipe_cost import Shape
 
 from agents.models.base import Decoding
+from agents.models.local.decoding.lean_decoder import common_prefix
 from agents.models.local.decoding.sampler import Sampled, sample
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import read_weights
@@ -58,10 +59,15 @@ def recorded(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int
             scores[name] = made(tokens)
             found[f"{name}_seconds_per_token"] = (clock(device) - started) / tokens
     pairs = [*zip(scores["launched"], scores["recorded"], strict=True)]
-    same = [pair for pair in pairs if pair[0].ids == pair[1].ids]
-    found["rows_alike"] = len(same) / len(pairs)  # rounding may move a token across a boundary
+    shared = [common_prefix((a.ids, b.ids)) for a, b in pairs]
+    found["tokens_alike"] = sum(shared) / (ROWS * tokens)  # rounding may move one across a boundary; then all differ
     found["largest_difference"] = max(
-        (abs(one - other) for a, b in same for one, other in zip(a.logprobs, b.logprobs, strict=True)), default=0.0
+        (
+            abs(one - other)
+            for (a, b), length in zip(pairs, shared, strict=True)
+            for one, other in zip(a.logprobs[:length], b.logprobs[:length], strict=True)
+        ),
+        default=float("nan"),
     )
     return found
 

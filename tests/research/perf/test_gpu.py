@@ -30,7 +30,7 @@ def test_all_gpu_checks_run_on_a_cpu(tmp_path: Path) -> None:
         assert recipe["mismatch_mean"] < (5e-3 if half else 1e-5)
         assert path.stem in done.stdout
     assert result["sampling: waits"]["per_token"] == pytest.approx(1 / 8)
-    assert result["sampling: recorded"]["rows_alike"] == 1.0  # nothing is recorded on a CPU
+    assert result["sampling: recorded"]["tokens_alike"] == 1.0  # nothing is recorded on a CPU
     adapter = result["sampling: adapter"]
     assert adapter["bytes_factors"] < 0.5 * adapter["bytes_merged"]
     assert adapter["largest_difference_factors"] < 1e-4
