@@ -168,6 +168,16 @@ def check_reads_below(player: Policy) -> None:
         )
 
 
+MOST_ASKED = 10_000
+"""Questions or episodes for one decision, at most: more is a slip that would take days."""
+
+
+def check_count(option: str, number: int) -> None:
+    """Raise a ValueError for an option that says how often something is done for each decision, out of range."""
+    if not 1 <= number <= MOST_ASKED:
+        raise ValueError(f"{option} is a whole number from 1 to {MOST_ASKED:,}, got {number!r}")
+
+
 def proposals_of(request: TurnRequest, count: int) -> list[TurnRequest]:
     """The request with other seeds; the first is the request itself: one proposal is the player's own answer."""
     return [request, *(replace(request, seed=(*request.seed, at)) for at in range(1, count))]

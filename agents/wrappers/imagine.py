@@ -15,7 +15,7 @@ import numpy as np
 from agents.baselines.search import SearchPlayers, search_player_of
 from agents.policy import as_requests, lists_actions
 from agents.turn import Policy, Turn, TurnRequest, request_in
-from agents.wrappers.around import Around, Deciding, Question, action_named, check_reads_below
+from agents.wrappers.around import Around, Deciding, Question, action_named, check_count, check_reads_below
 from textgames.tsmg import TSMG
 
 ASKED = "The player answers: {action}\nWhat is shown next?"
@@ -43,8 +43,7 @@ class ImaginePolicy(Around):
     """
 
     def __init__(self, player: Policy, world: Policy, *, revisions: int = 1) -> None:
-        if revisions < 1:
-            raise ValueError(f"revisions is a whole number of at least 1, got {revisions!r}")
+        check_count("revisions", revisions)
         check_reads_below(player)
         super().__init__("imagine", player, world)
         self.revisions = revisions

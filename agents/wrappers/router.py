@@ -28,7 +28,7 @@ import numpy as np
 from agents.baselines.search import SearchPlayers, search_player_of
 from agents.policy import lists_actions
 from agents.turn import Policy, Turn, TurnRequest
-from agents.wrappers.around import Around, Deciding, Question, action_named, proposals_of
+from agents.wrappers.around import Around, Deciding, Question, action_named, check_count, proposals_of
 from textgames.names import did_you_mean
 from textgames.tsmg import TSMG
 
@@ -78,8 +78,7 @@ class RouterPolicy(Around):
             )
         if least is not None and route_by in ("share", "player"):
             raise ValueError(f"least = {least!r} decides nothing where route_by = {route_by!r}: leave it out")
-        if proposals < 1:
-            raise ValueError(f"proposals is a whole number of at least 1, got {proposals!r}")
+        check_count("proposals", proposals)
         if not 0 <= share <= 1:
             raise ValueError(f"share is a number from 0 to 1, got {share!r}")
         if least is not None and not (0 <= least < math.inf and (least <= 1 or route_by != "agreement")):

@@ -16,7 +16,7 @@ import numpy as np
 from agents.baselines.search import SearchPlayers, search_player_of
 from agents.policy import lists_actions
 from agents.turn import Policy, Turn, TurnRequest, request_in
-from agents.wrappers.around import Around, Deciding, Question, action_named, proposals_of
+from agents.wrappers.around import Around, Deciding, Question, action_named, check_count, proposals_of
 from textgames.names import did_you_mean
 from textgames.rounds import rounds_of_play
 from textgames.tsmg import TSMG
@@ -42,8 +42,7 @@ class SearchPolicy(Around):
 
     def __init__(self, inner: Policy, *, proposals: int = 8, rank_by: str | Rank = "votes", rollouts: int = 32) -> None:
         for option, number in (("proposals", proposals), ("rollouts", rollouts)):
-            if number < 1:
-                raise ValueError(f"{option} is a whole number of at least 1, got {number!r}")
+            check_count(option, number)
         if isinstance(rank_by, str) and rank_by not in RANKS:
             raise ValueError(f"rank_by is one of {', '.join(RANKS)}, got {rank_by!r}{did_you_mean(rank_by, RANKS)}")
         super().__init__("search", inner)

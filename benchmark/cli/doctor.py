@@ -52,6 +52,7 @@ def run(args: Namespace) -> int:
 
 def ask(spec: str, options: RunOptions) -> dict[str, Any]:
     """Ask an agent for the first action of an episode: one request."""
+    from dataclasses import replace
     from time import perf_counter
 
     from agents.common.redaction import Redactor
@@ -61,6 +62,8 @@ def ask(spec: str, options: RunOptions) -> dict[str, Any]:
     from benchmark.play.agents.players import load_one
     from textgames.scenarios import SCENARIOS
 
+    if "max_retries" not in options.given:  # whoever asks whether a server is there won't wait for one that isn't
+        options = replace(options, max_retries=0)
     policy, options = load_one(spec, options)
     scenario = SCENARIOS["frozen-lake"]
     episode = LiveEpisode(EpisodeTask.of(scenario, scenario.first_seed), policy, EnvironmentPool())

@@ -23,7 +23,7 @@ from benchmark.errors import BenchmarkError, StorageError, UsageError
 from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
-from benchmark.play.agents.players import Players, not_read, not_taken
+from benchmark.play.agents.players import Players, not_cached, not_read, not_taken
 from benchmark.play.claims import check_claims, claims_of
 from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.cost.prices import agent_prices
@@ -113,6 +113,7 @@ class Session:
         notices: list[str] = []
         agents = self.players.specs.values()
         strange = [*not_taken(agents, options), *not_read(agents, plan)]
+        strange += not_cached(folder.manifest["agents"], options)
         for sentence in strange:
             teller(quiet)(sentence)
         try:

@@ -165,13 +165,14 @@ def num_players(scenario: Scenario) -> int:
     return len(scenario.game().players)
 
 
-def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
+def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper")) -> dict[str, Scenario]:
     """Scenarios by name, in the order of the table, then other games.
 
     Args:
         names: of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the user's
             own, with the settings that it was registered with; ``-level-3`` behind a scenario's name is a level of it,
             and ``-twin-3`` behind that a twin.
+        groups: those that an error may offer.
 
     Raises:
         UsageError: a name that doesn't exist, with the one that may have been meant.
@@ -192,7 +193,7 @@ def find_scenarios(names: Sequence[str]) -> dict[str, Scenario]:
         elif name in registered_ids():
             raise UsageError(f"{name!r} is a game, not a scenario of it; {_scenarios_of_game(name)}")
         else:
-            raise UsageError(f"no scenario named {name!r}; {why_unknown(name, ('all', 'paper'))}")
+            raise UsageError(f"no scenario named {name!r}; {why_unknown(name, groups)}")
     return {name: scenario for name, scenario in SCENARIOS.items() if name in wanted} | others
 
 
@@ -204,7 +205,7 @@ def find_scenario(name: str, verb: str) -> Scenario:
     """
     if name in SUITES:
         raise UsageError(f"{verb} one scenario, {name!r} is several; see textbench list scenarios")
-    return find_scenarios([name])[name]
+    return find_scenarios([name], groups=())[name]
 
 
 def _scenarios_of_game(env_id: str) -> str:

@@ -7,7 +7,7 @@ A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_tom
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,9 @@ class MSGRPOConfig(TrainingSettings):
             except ValidationError as error:
                 wrong = refusals(error, settings, _properties(), _not_a_setting, _accepted)
                 raise ConfigError("\n".join(wrong)) from None
+
+        def __setattr__(self, name: str, value: Any) -> None:  # a frozen class leaves other names to its subclasses
+            raise FrozenInstanceError(f"a config doesn't change: dataclasses.replace(config, {name}=...) makes another")
 
     @classmethod
     def preset(cls, name: str, **settings: Any) -> "MSGRPOConfig":

@@ -217,6 +217,14 @@ def not_taken(specs: Iterable[AgentSpec], options: RunOptions) -> list[str]:
     return [f"no agent of this run takes {', '.join(unused)}, so nothing changes by it"] if unused else []
 
 
+def not_cached(cards: Iterable[Mapping[str, Any]], options: RunOptions) -> list[str]:
+    """A sentence where the response cache that was given keeps nothing, as all models sample; by their cards."""
+    models = {card["name"]: card["settings"]["temperature"] for card in cards if "temperature" in card["settings"]}
+    if options.cache is None or not models or 0 in models.values():
+        return []
+    return [f"--cache keeps responses of temperature 0 alone; those of {', '.join(models)} are drawn anew each time"]
+
+
 def _not_read_by(spec: AgentSpec, scenarios: Iterable[Scenario]) -> Iterator[str]:
     inside = [] if is_object(spec.spec) else models_inside(spec.spec)
     names = [scenario.name for scenario in scenarios]

@@ -146,7 +146,7 @@ def test_everybody_inside_counts() -> None:
     [
         ({"route_by": "los"}, "did you mean 'loss'"),
         ({"share": 1.5}, "share is a number from 0 to 1, got 1.5"),
-        ({"proposals": 0}, "proposals is a whole number of at least 1, got 0"),
+        ({"proposals": 0}, "proposals is a whole number from 1 to 10,000, got 0"),
         ({"least": 5}, "least is a number from 0 to 1, a share of the proposals, got 5"),
         ({"least": float("nan")}, "least is a number from 0 to 1, a share of the proposals, got nan"),
         ({"least": 0.5, "route_by": "share"}, "least = 0.5 decides nothing where route_by = 'share': leave it out"),

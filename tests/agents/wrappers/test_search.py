@@ -129,9 +129,10 @@ def test_a_server_is_asked_for_all_proposals_at_once() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"proposals": 0}, "proposals is a whole number of at least 1, got 0"),
+        ({"proposals": 0}, "proposals is a whole number from 1 to 10,000, got 0"),
         ({"rank_by": "exat"}, "did you mean 'exact'"),
         ({"rollouts": -1}, "rollouts is a whole number"),
+        ({"proposals": 10**8}, "from 1 to 10,000, got 100000000"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_loaded(options: dict[str, Any], message: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from agents.models.embedded import READS, embedded_agents
 from benchmark.play.agents.catalogue import agent_kinds
 from benchmark.play.agents.objects import AgentSpec
-from benchmark.play.agents.players import not_read, not_taken
+from benchmark.play.agents.players import not_cached, not_read, not_taken
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan, find_scenarios
 
@@ -42,6 +42,16 @@ def test_an_option_is_named_that_no_agent_has() -> None:
     assert not_taken([scripted, model], options) == []
     assert not_taken([scripted], RunOptions(mode=None, episodes=3, given=frozenset({"episodes"}))) == []
     assert not_taken([AgentSpec("mine", "python:Mine")], options) == []
+
+
+def test_a_cache_that_keeps_nothing_is_named() -> None:
+    cards = [{"name": name, "settings": settings} for name, settings in
+             (("random", {}), ("warm", {"temperature": 0.7}), ("cold", {"temperature": 0.0}))]  # fmt: skip
+    options = RunOptions(cache="answers.sqlite")
+    assert not_cached(cards[:2], options) == [
+        "--cache keeps responses of temperature 0 alone; those of warm are drawn anew each time"
+    ]
+    assert not_cached(cards, options) == not_cached(cards[:1], options) == not_cached(cards[:2], RunOptions()) == []
 
 
 @pytest.mark.slow
