@@ -271,6 +271,15 @@ def test_the_runs_time_ends_while_requests_hang(textbench):
     assert all(record["error"] is None for record in records)  # what was cancelled isn't a failure of the provider
 
 
+def test_the_doctor_asks_once(textbench):
+    """Who wants to know whether a server is there doesn't wait for the retries of one that isn't, unless told to."""
+    codes = []
+    for more in ((), ("--max-retries", 1)):
+        with OpenAIServer(faults={"500": 1.0}, fault_attempts=1) as server:
+            codes.append(textbench("doctor", "--agent", "openai:m", "--base-url", server.base_url, *more).code)
+    assert codes == [1, 0]
+
+
 def test_a_server_that_isnt_there_is_said_where_the_run_ends(textbench):
     """Not only below ``--stats``: it is the first thing that somebody with a server of their own gets wrong."""
     gone = ("--base-url", "http://127.0.0.1:9/v1", "--max-retries", 0)
