@@ -1,5 +1,6 @@
 """What goes wrong in a way that a person can do something about: one sentence each, never a traceback."""
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,9 +38,27 @@ def storing(file: str | Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        folder = Path(file).parent
-        why = error.strerror if folder.is_dir() else f"there is no folder {folder}; mkdir -p {quote(str(folder))}"
-        raise StorageError(f"can't write {file}: {why}") from None
+        raise StorageError(f"can't write {file}: {_without_folder(Path(file)) or error.strerror}") from None
+
+
+def check_file_place(file: str) -> None:
+    """Refuse a file that :func:`storing` couldn't write before the work is done whose result it is to hold.
+
+    Raises:
+        StorageError: it is a folder, its folder doesn't exist, or writing there isn't allowed.
+    """
+    path = Path(file)
+    if not file or path.is_dir():
+        raise StorageError(f"can't write {file!r}: it names a folder and no file")
+    if (why := _without_folder(path)) is not None:
+        raise StorageError(f"can't write {file}: {why}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise StorageError(f"can't write {file}: Permission denied")
+
+
+def _without_folder(path: Path) -> str | None:
+    folder = path.parent
+    return None if folder.is_dir() else f"there is no folder {folder}; mkdir -p {quote(str(folder))}"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:

@@ -1,6 +1,5 @@
 """What several commands take: numbers, how the result is told, whose results; and which, when nobody says."""
 
-import os
 from argparse import ArgumentParser
 from argparse import _ActionsContainer as Container
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.common.arguments import whole_number
-from benchmark.errors import StorageError, UsageError
+from benchmark.errors import UsageError
 
 if TYPE_CHECKING:
     from benchmark.cli.output import Output
@@ -57,21 +56,6 @@ def add_number(
     """An option that is a whole number from ``least`` to ``most``; its line of help ends with the default."""
     told = text if default is None else f"{text} (default {default})"
     parser.add_argument(flag, type=whole_number(least, most), default=default, metavar=metavar, help=told)
-
-
-def check_file_place(file: str) -> None:
-    """Refuse a file that can't be written before the work is done whose result it is to hold.
-
-    Raises:
-        StorageError: it is a folder, its folder doesn't exist, or writing there isn't allowed.
-    """
-    path = Path(file)
-    if not file or path.is_dir():
-        raise StorageError(f"can't write {file!r}: it names a folder and no file")
-    if not path.parent.is_dir():
-        raise StorageError(f"can't write {file}: there is no folder {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise StorageError(f"can't write {file}: Permission denied")
 
 
 def given_or_newest(given: Sequence[str], output: "Output") -> list[Path]:

@@ -114,10 +114,10 @@ def run(args: Namespace) -> int:
 
 def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     """Everything that the measurement needs; what is wrong is said before anything is played."""
-    from benchmark.cli.arguments import check_file_place
     from benchmark.credit.batches import Setting
     from benchmark.credit.instrument import Instrument, methods_of
     from benchmark.credit.show.pictures import check_drawable
+    from benchmark.errors import check_file_place
     from benchmark.runs.plan import find_scenario
 
     scenario = find_scenario(args.game, "measure")

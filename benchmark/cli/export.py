@@ -73,9 +73,9 @@ def run(args: Namespace) -> int:
     """Write the files that were asked for."""
     import sys
 
-    from benchmark.cli.arguments import check_file_place, given_or_newest
+    from benchmark.cli.arguments import given_or_newest
     from benchmark.cli.output import Output
-    from benchmark.errors import UsageError
+    from benchmark.errors import UsageError, check_file_place
     from benchmark.results import read_results
     from benchmark.show import export
 
@@ -92,7 +92,7 @@ def run(args: Namespace) -> int:
             raise UsageError(f"--{what.replace('_', '-')} needs --{told} {form}")
     if args.plot and not args.plot.lower().endswith(export.PLOT_ENDINGS):
         raise UsageError(f"a plot's file ends with .svg, .png or .pdf, got {args.plot!r}")
-    for file in (args.sft, args.preferences):
+    for file in (args.csv, args.parquet, args.plot, args.sft, args.preferences):
         if file and file != "-":
             check_file_place(file)
     sources = given_or_newest(args.sources, Output())

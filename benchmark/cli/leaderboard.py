@@ -34,11 +34,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Print the scores, or write the page."""
     from benchmark.cli.output import Output
-    from benchmark.errors import UsageError
+    from benchmark.errors import UsageError, check_file_place
     from benchmark.results import read_results
 
     if args.html == "-":
         raise UsageError("--html takes a file, such as page.html, got '-'")
+    if args.html:
+        check_file_place(args.html)
     output = Output(args.json, args.quiet, args.stats)
     results = read_results(*given_or_newest(args.sources, output), agents=args.agent or (), quiet=args.quiet)
     if args.html:
