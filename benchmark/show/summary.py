@@ -169,6 +169,8 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
     many, most = (f"{each[0]}" if len(each) == 1 else f"{each[0]} to {each[-1]}" for each in (counts, planned))
     missing = f" of {most} planned" if any(row["episodes"] < row["planned"] for row in scores) else ""
     of = f" of {scenarios[0]}" if len(scenarios) == 1 else ""
+    if counts == [0]:
+        return f"No episode{of} is scored yet; planned: {most}."
     levels = " to ".join(f"{100 * level:.4g}%" for level in sorted({row["confidence"] for row in scores}))
     one = (planned if missing else counts) == [1]
     return f"Means of {many}{missing} episode{'' if one else 's'}{of}, with {levels} {OVER}."

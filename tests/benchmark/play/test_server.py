@@ -287,3 +287,4 @@ def test_a_server_that_isnt_there_is_said_where_the_run_ends(textbench):
     assert done.code == 1
     assert "2 episodes are unscored: no connection to http://127.0.0.1:9/v1: " in done.err
     assert "play them again with: textbench resume r" in done.err
+    assert "No episode of frozen-lake is scored yet; planned: 2." in done.out
