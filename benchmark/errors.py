@@ -42,11 +42,14 @@ def storing(file: str | Path) -> Iterator[None]:
 
 
 def check_file_place(file: str) -> None:
-    """Refuse a file that :func:`storing` couldn't write before the work is done whose result it is to hold.
+    """Refuse a file that can't or mustn't be written before the work is done whose result it is to hold.
 
     Raises:
-        StorageError: it is a folder, its folder doesn't exist, or writing there isn't allowed.
+        StorageError: it is a folder, its folder doesn't exist, writing there isn't allowed, or it is a run's own.
     """
+    from benchmark.runs.folder import OWN_FILES
+    from benchmark.runs.manifest import MANIFEST_NAME
+
     path = Path(file)
     if not file or path.is_dir():
         raise StorageError(f"can't write {file!r}: it names a folder and no file")
@@ -54,6 +57,8 @@ def check_file_place(file: str) -> None:
         raise StorageError(f"can't write {file}: {why}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise StorageError(f"can't write {file}: Permission denied")
+    if path.name in OWN_FILES and (path.parent / MANIFEST_NAME).exists():
+        raise StorageError(f"can't write {file}: it is a file of the run in {path.parent}; choose another name")
 
 
 def _without_folder(path: Path) -> str | None:

@@ -92,9 +92,16 @@ def run(args: Namespace) -> int:
             raise UsageError(f"--{what.replace('_', '-')} needs --{told} {form}")
     if args.plot and not args.plot.lower().endswith(export.PLOT_ENDINGS):
         raise UsageError(f"a plot's file ends with .svg, .png or .pdf, got {args.plot!r}")
-    for file in (args.csv, args.parquet, args.plot, args.sft, args.preferences):
-        if file and file != "-":
-            check_file_place(file)
+    if args.parquet == "-":
+        raise UsageError("--parquet takes a file, such as episodes.parquet, got '-'")
+    written: dict[str, str] = {}
+    for name in ("csv", "parquet", "plot", "sft", "preferences"):
+        if file := getattr(args, name):
+            if file in written:
+                raise UsageError(f"--{written[file]} and --{name} both write to {file}: choose another file for one")
+            written[file] = name
+            if file != "-":
+                check_file_place(file)
     sources = given_or_newest(args.sources, Output())
     results = read_results(*sources, agents=args.agent)
     if not results.columns.played:
@@ -131,6 +138,7 @@ def _publish(args: Namespace, results: "Results") -> None:
 
 def _training_data(args: Namespace, columns: "ResultColumns") -> None:
     import sys
+    from itertools import chain
 
     from benchmark.errors import UsageError
     from benchmark.show import training_data
@@ -141,7 +149,8 @@ def _training_data(args: Namespace, columns: "ResultColumns") -> None:
         file = getattr(args, what)
         if not file:
             continue
-        count = training_data.write_lines(lines, file, text=args.text)
+        first = next(lines, None)
+        count = training_data.write_lines(chain([first], lines), file, text=args.text) if first is not None else 0
         for why, episodes in source.left_out.items():
             print(f"{episodes} episodes were left out: {why}", file=sys.stderr)
         if not count:

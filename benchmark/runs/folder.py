@@ -33,6 +33,8 @@ EPISODES_NAME = "episodes.jsonl"
 DAMAGED_NAME = "episodes.damaged.jsonl"
 PROMPTS_NAME = "prompts.toml"
 SPENT_NAME = "spent.json"
+OWN_FILES = (MANIFEST_NAME, EPISODES_NAME, DAMAGED_NAME, PROMPTS_NAME, SPENT_NAME)
+"""What a run's folder, or an entry's, consists of."""
 PROMPTS_FILES = "prompts*.toml"  # those of single agents, too
 
 SYNC_SECONDS = 2.0  # the most that a power cut can cost

@@ -1,12 +1,16 @@
 """Results for other programs: CSV and Parquet, one row per episode and player, or one per step; plots as SVG or PNG."""
 
 import csv
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from io import TextIOWrapper
 from itertools import islice
+from pathlib import Path
 from typing import Any, TextIO
 
+from agents.common.files import replacing
 from benchmark.errors import UsageError, storing
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import MEASURED, Record, answers_of, tokens_of
@@ -95,16 +99,25 @@ def _records(results: ResultColumns) -> Iterator[tuple[str, Record, Mapping[str,
 
 @contextmanager
 def text_output(file: str) -> Iterator[TextIO]:
-    """A file to write text to, line ends as they are; stdout for ``"-"``.
+    """A file to write text to, line ends as they are; stdout for ``"-"``. An error leaves the old file as it was.
 
     Raises:
         StorageError: the disk refuses.
     """
-    with (
-        storing(file),
-        nullcontext(sys.stdout) if file == "-" else open(file, "w", encoding="utf-8", newline="") as stream,
-    ):
-        yield stream
+    target = Path(os.path.realpath(file))  # a link stays one
+    with storing(file):
+        if file == "-":
+            yield sys.stdout
+        elif target.exists() and not target.is_file():  # a pipe, which nothing can take the place of
+            with target.open("w", encoding="utf-8", newline="") as stream:
+                yield stream
+        else:
+            with replacing(target, "wb") as raw:
+                stream = TextIOWrapper(raw, encoding="utf-8", newline="")
+                try:
+                    yield stream
+                finally:
+                    stream.detach()  # what it holds is written; the file below stays open
 
 
 def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int:
@@ -140,7 +153,8 @@ def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) ->
     types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     schema = pa.schema([(name, types[kind]) for name, kind in fields.items()])
     count = 0
-    with storing(file), pq.ParquetWriter(file, schema) as writer:
+    target = Path(os.path.realpath(file))
+    with storing(file), replacing(target, "wb") as stream, pq.ParquetWriter(stream, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
             columns = {name: [_plain(row[name]) for row in batch] for name in fields}
             writer.write_table(pa.table(columns, schema=schema))
