@@ -35,6 +35,9 @@ TRAINING_SEEDS = range(10_000)
 _LEVEL_SUFFIX, _TWIN_SUFFIX = "-level-", "-twin-"
 _NAME = re.compile(rf"(.+?)(?:{_LEVEL_SUFFIX}([1-9]\d*))?(?:{_TWIN_SUFFIX}([1-9]\d*))?", re.ASCII)
 
+_TURNED = re.compile(rf"(.+?)({_TWIN_SUFFIX}[1-9]\d*)({_LEVEL_SUFFIX}[1-9]\d*)", re.ASCII)
+_ITSELF = re.compile(rf"(.+?)(?:{_LEVEL_SUFFIX}|{_TWIN_SUFFIX})0+", re.ASCII)
+
 
 class Scenario(NamedTuple):
     """One row of the table.
@@ -241,6 +244,10 @@ def why_unknown(name: str, also: Iterable[str] = ()) -> str:
         _scenario(name)
     except ValueError as error:
         return str(error)
+    if (turned := _TURNED.fullmatch(name)) and known_scenario(likely := "{0}{2}{1}".format(*turned.groups())):
+        return f"the level stands before the twin: {likely}"
+    if (itself := _ITSELF.fullmatch(name)) and known_scenario(itself[1]):
+        return f"levels and twins count from 1, and the game itself is {itself[1]}"
     return nearest_or_all(name, sorted({*SCENARIOS, *also}))
 
 

@@ -42,6 +42,10 @@ def run(args: Namespace) -> int:
     names = [name for name in args.agents if name not in folders]
     output = Output(args.json)
     results = read_results(*given_or_newest([*folders, *(args.sources or ())], output))
+    for name in names:
+        if name not in results.agents and ("/" in name or Path(name).exists()):
+            known = ", ".join(results.agents)
+            raise UsageError(f"{name} is neither a run's folder nor an agent of these results, which are {known}")
     # a folder among the names stands for all its agents
     everyone = [agent for agent in results.agents if agent not in names] if folders else []
     comparison = results.compare(*names, *everyone, scenarios=args.scenario or ())

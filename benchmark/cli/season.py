@@ -91,6 +91,7 @@ def _new(path: Path, args: Namespace) -> int:
 def _commit(season: "Season", args: Namespace) -> int:
     from dataclasses import replace
 
+    from benchmark.entries.authors import option_problem
     from benchmark.play.agents.choice import plan_run
     from benchmark.seasons.season import register
 
@@ -99,6 +100,9 @@ def _commit(season: "Season", args: Namespace) -> int:
     played = {"agents": (args.agent,), "scenarios": tuple(season.about["scenarios"]), "episodes": 1, **rules}
     planned = plan_run(replace(options, **played, given=options.given | {*played}), lambda sentence: None)
     (card,) = planned.players.check(planned.plan)
+    own = planned.options.by_agent.get(card["name"], {})
+    if (problem := option_problem(card["spec"], own, options.prompts)) is not None:
+        raise UsageError(f"{problem}: its entry would be refused")
     file = register(season, card, args.author)
     print(f"{file} registers {card['name']!r}. Publish it before the secret is revealed.")
     return 0

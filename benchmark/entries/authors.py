@@ -76,6 +76,28 @@ def _model_of(spec: str) -> str:
     return spec if found is None else found[1]
 
 
+def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> str | None:
+    """Which option one of the project's own players may not have in an entry; ``None`` where there is none.
+
+    Not even a seed of its own: else the best of many samples could be chosen.
+
+    Args:
+        spec: the agent.
+        own: its own options.
+        prompts: the prompts of the run, if any were given.
+    """
+    if not is_shipped(spec):
+        return None
+    accepted: tuple[str, ...] = OF_A_SHIPPED_MODEL if spec not in OWN_PLAYERS else ()
+    if is_larger(spec):  # what it computes in is the machine's choice, unless it is said
+        accepted = (*accepted, "dtype")
+    odd = [*sorted(own.keys() - set(accepted)), *(["prompts"] if prompts else [])]
+    if not odd:
+        return None
+    allowed = ", ".join(accepted) or "none"
+    return f"the agent {spec!r} has the option {shown(odd[0])}, and in an entry it may have {allowed}"
+
+
 def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
     """Whether one of the project's own players really wrote the responses that are under its name."""
     card = folder.manifest["agents"][0]
@@ -84,16 +106,11 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
         return
     settings = folder.manifest["settings"]
     own = (settings.get("agent_options") or {}).get(name, {})
-    # not even a seed of their own: else the best of many samples could be chosen
-    accepted: tuple[str, ...] = OF_A_SHIPPED_MODEL if spec not in OWN_PLAYERS else ()
-    if is_larger(spec):  # what it computed in is the machine's choice, unless it is said
-        accepted, own = (*accepted, "dtype"), {**own, "dtype": str(card["settings"].get("model_dtype"))}
-    odd = sorted(own.keys() - set(accepted))
-    if odd or settings.get("prompts"):
-        option = odd[0] if odd else "prompts"
-        allowed = accepted or "none"
-        yield f"{MANIFEST_NAME}: the agent {spec!r} has the option {shown(option)}, an entry of it has {allowed}"
+    if (problem := option_problem(spec, own, settings.get("prompts"))) is not None:
+        yield f"{MANIFEST_NAME}: {problem}"
         return
+    if is_larger(spec):
+        own = {**own, "dtype": str(card["settings"].get("model_dtype"))}
     options = {option: settings.get(option) for option in OF_A_SHIPPED_MODEL}
     try:
         policy = load_policy(spec, RunOptions(**options, agent_options={name: own}), name)

@@ -196,6 +196,11 @@ class Season:
             *differing_claims(known["settings"], card["settings"]),
         )
         for place, ours, theirs in both:
+            if place.startswith("prompt_map.texts."):  # long, and nobody has written them as they stand on the card
+                raise UsageError(
+                    f"the agent {card['name']!r} isn't the registered one: its prompts are others; play it with the "
+                    "--prompts that it was registered with, or without where it had none"
+                )
             raise UsageError(
                 f"the agent {card['name']!r} isn't the registered one: its {place} is {shown(theirs)}, registered is "
                 f"{shown(ours)}"

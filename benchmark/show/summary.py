@@ -99,9 +99,10 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
 
 
 def _unscaled(scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The scenarios without a 0 and a 1, as those of several players mostly are."""
+    """The scenarios without a 0 and a 1, as those of several players mostly are; unknown until they are played."""
     scaled = {row["scenario"] for row in scores if row["normalized"]}
-    return list(dict.fromkeys(row["scenario"] for row in scores if row["scenario"] not in scaled))
+    played = [row["scenario"] for row in scores if row["episodes"]]
+    return [scenario for scenario in dict.fromkeys(played) if scenario not in scaled]
 
 
 def _without_scale(scores: Sequence[Mapping[str, Any]]) -> str:

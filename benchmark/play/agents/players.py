@@ -171,7 +171,7 @@ def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Poli
     options = with_agent_options(options, {agent.name: agent.spec})
     policy = load_policy(agent.spec, options, agent.name)
     check_plays(text, policy, scenarios)
-    for told in _not_read_by(agent, scenarios):  # as they are asked for long before anything is printed
+    for told in (*not_taken([agent], options), *_not_read_by(agent, scenarios)):  # as they are asked for long before anything is printed
         teller(quiet=False)(told)
     return policy, options
 
@@ -211,10 +211,11 @@ def not_taken(specs: Iterable[AgentSpec], options: RunOptions) -> list[str]:
     """A sentence about what was given for agents and none of them has, such as the mode of a scripted player."""
     from agents.load import known_options, options_taken
 
-    names = [name for name in known_options() if name in options.given]
-    taken = [({}, True) if is_object(spec.spec) else options_taken(spec.spec) for spec in specs]
+    agents, names = [*specs], [name for name in known_options() if name in options.given]
+    taken = [({}, True) if is_object(spec.spec) else options_taken(spec.spec) for spec in agents]
     unused = [flag_of(name) for name in names if not any(others or name in own for own, others in taken)]
-    return [f"no agent of this run takes {', '.join(unused)}, so nothing changes by it"] if unused else []
+    none_takes = f"{agents[0].name} takes no" if len(agents) == 1 else "no agent of this run takes"
+    return [f"{none_takes} {', '.join(unused)}, so nothing changes by it"] if unused else []
 
 
 def not_cached(cards: Iterable[Mapping[str, Any]], options: RunOptions) -> list[str]:

@@ -88,7 +88,7 @@ def parts(plays: Plays) -> dict[str, Estimate]:
         parts_of["chance"] = lambda means: means[..., 1]
     if len(groups) > 1:
         parts_of["wording"] = wording_of_means
-    least = 1e-12 * abs(float(rest.mean()))  # what rounding leaves of nothing
+    least = max(1e-12 * abs(float(rest.mean())), 1e-20)  # what rounding leaves of nothing
 
     def rounded(end: float | None) -> float | None:
         return 0.0 if end is not None and abs(end) <= least else end

@@ -36,7 +36,8 @@ def test_an_option_is_named_that_no_agent_has() -> None:
         mode="dirct", temperature=1.0, episodes=3, given=frozenset({"mode", "temperature", "episodes"})
     )
     scripted, model = AgentSpec("random", "random"), AgentSpec("tiny", "tiny")
-    assert not_taken([scripted], options) == [
+    assert not_taken([scripted], options) == ["random takes no --temperature, --mode, so nothing changes by it"]
+    assert not_taken([scripted] * 2, options) == [
         "no agent of this run takes --temperature, --mode, so nothing changes by it"
     ]
     assert not_taken([scripted, model], options) == []

@@ -117,6 +117,17 @@ def test_nobody_knows_the_seeds_before_the_reveal(tmp_path, capsys):
     assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
 
 
+def test_whom_no_entry_could_be_made_of_isnt_registered(tmp_path, capsys):
+    pytest.importorskip("torch")
+    folder = tmp_path / "winter"
+    new_season(folder, tmp_path / "secret", SETTINGS)
+    for options in (("--prompts", "all"), ("--set", "mine.prompts=all")):
+        assert main(["season", "commit", str(folder), "--agent", "mine=tiny", *options]) == 2
+        assert "the agent 'tiny' has the option 'prompts', and in an entry it may have" in capsys.readouterr().err
+    assert not [*folder.glob("agents/*")]
+    assert main(["season", "commit", str(folder), "--agent", "mine=tiny", "--temperature", "0.7"]) == 0
+
+
 def test_another_agent_means_other_seeds(tmp_path):
     """So the organiser, who knows the secret, can't choose it by its seeds before the others have registered."""
     offsets = set()

@@ -114,6 +114,14 @@ def test_games_without_a_scale_beside_others_have_columns_of_returns_and_are_sai
     assert "in no score: tic-tac-toe, nim." in " ".join(done.out.split())
 
 
+def test_what_isnt_played_yet_isnt_said_to_have_no_scale(tmp_path):
+    path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20})
+    (path / "episodes.jsonl").write_text("")
+    said = " ".join(summary_lines(results_document(read_columns([path]), max_episodes=0), 120))
+    assert "No episode of frozen-lake is scored yet; planned: 20." in said
+    assert "No scale" not in said
+
+
 def test_a_run_with_unscored_episodes_still_ends_in_few_lines(tmp_path):
     path = write_run(tmp_path / "r", {"a": [1.0] * 20, "down": [1.0] * 20}, errors={("down", 3)})
     lines = summary_lines(results_document(read_columns([path]), max_episodes=0), 120)
