@@ -113,11 +113,16 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
                 print(f"resuming with {name} = {now!r}, was {was!r}", file=sys.stderr)
         check_claims(options.resume, run or checkpoint, config, named, [*options.allow, *said_by(options.set)])
         return config
+    if options.allow:
+        raise ConfigError("--allow goes with --resume: what this command names itself needs no leave")
     if options.config:
         return MSGRPOConfig.from_toml(options.config, options.set)
-    if options.print_config:
+    if options.set or options.print_config:
         return MSGRPOConfig().with_overrides(options.set)
-    raise ConfigError("what to train is missing: give --config FILE or the name of a recipe, or --resume DIR")
+    raise ConfigError(
+        "what to train is missing: give --config FILE or the name of a recipe, --resume DIR, or at least --set "
+        "model=MODEL --set scenarios=SCENARIO"
+    )
 
 
 def check_packages(model: str = "", *, adapter: bool = False) -> None:
@@ -209,12 +214,15 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
         )
     try:
         model, tokenizer = load_model(_source(config), dtype=config.param_dtype, device=_device(config))
-        if config.tokenizer:
-            from transformers import AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(config.tokenizer)
     except (OSError, ValueError) as error:
         raise ConfigError(f"model = {config.model!r} can't be used: {error}") from error
+    if config.tokenizer:
+        from transformers import AutoTokenizer
+
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(config.tokenizer)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"tokenizer = {config.tokenizer!r} can't be used: {error}") from error
     # FlexAttention is put on it by the trainer, where it works, for trees alone
     attention = "sdpa" if config.attention in ("auto", "flex_attention") else config.attention
     if model.config._attn_implementation != attention:

@@ -64,11 +64,12 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
     games: list[Game] = list(config.scenarios) or ([game] if game else [])
     if not games:
         raise ConfigError("scenarios is empty and no game was given; accepted: scenario names or environment ids")
-    for one in [*games, *config.eval_scenarios]:
-        try:
-            settings_of(EpisodeTask.of(one, 0).env_id)  # which imports the module of "my_module:MyGame-v0"
-        except (ValueError, ModuleNotFoundError) as error:
-            raise ConfigError(f"scenarios: {error}") from None
+    for setting, named in (("scenarios", games), ("eval_scenarios", config.eval_scenarios)):
+        for one in named:
+            try:
+                settings_of(EpisodeTask.of(one, 0).env_id)  # which imports the module of "my_module:MyGame-v0"
+            except (ValueError, ModuleNotFoundError) as error:
+                raise ConfigError(f"{setting}: {error}") from None
     for one, horizon in [*((one, config.horizon) for one in games), *((one, None) for one in config.eval_scenarios)]:
         task = EpisodeTask.of(one, 0, invalid_action=config.invalid_action)
         try:

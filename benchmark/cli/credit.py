@@ -115,9 +115,10 @@ def run(args: Namespace) -> int:
 def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     """Everything that the measurement needs; what is wrong is said before anything is played."""
     from benchmark.credit.batches import Setting
+    from benchmark.credit.gradients.scores import why_no_gradient
     from benchmark.credit.instrument import Instrument, methods_of
     from benchmark.credit.show.pictures import check_drawable
-    from benchmark.errors import check_file_place
+    from benchmark.errors import UsageError, check_file_place
     from benchmark.runs.plan import find_scenario
 
     scenario = find_scenario(args.game, "measure")
@@ -127,8 +128,11 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     if args.picture is not None:
         check_drawable(setting.game())
         check_file_place(args.picture)
+    policy = _policy(args, scenario)
+    if args.draws and (why := why_no_gradient(policy)) is not None:
+        raise UsageError(f"--draws looks at the gradients of what a rule draws, and there are none: {why}")
     return Instrument(
-        _policy(args, scenario),
+        policy,
         setting,
         batches=args.batches,
         samples=args.samples,
@@ -153,9 +157,13 @@ def _draw(instrument: "Instrument", file: str) -> None:
 
 
 def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
+    from dataclasses import replace
+
     from benchmark.play.agents.players import load_one
 
-    policy, _ = load_one(args.agent, read_options(args, names=OF_ONE_AGENT), scenario)
+    options = read_options(args, names=OF_ONE_AGENT)
+    # the temperature has a value that nobody gave
+    policy, _ = load_one(args.agent, replace(options, given=options.given - {"temperature"}), scenario)
     _take_one_thread(policy)
     return policy
 

@@ -90,7 +90,10 @@ def test_the_version_is_the_packages(textbench):
         (("run", "--scenario", "taxi-twin-1"), "no scenario named 'taxi-twin-1'; taxi has no twins"),
         (("run", "--scenario", "chess"), "no scenario named 'chess'; there are: all, "),
         (("play", "chess"), "no scenario named 'chess'; there are: bandit, "),
-        (("run", "--scenario", "frozen-lake-twin-2-level-3"), "the level stands before the twin: frozen-lake-level-3-t"),
+        (
+            ("run", "--scenario", "frozen-lake-twin-2-level-3"),
+            "the level stands before the twin: frozen-lake-level-3-t",
+        ),
         (("run", "--scenario", "frozen-lake-twin-0"), "count from 1, and the game itself is frozen-lake"),
         (("run", "--agnet", "random"), "there is no option '--agnet' (did you mean '--agent'?)"),
         (("run", "--episodes", "many"), "--episodes must be a whole number from 1 to 10,000,000, got 'many'"),

@@ -11,7 +11,7 @@ SMALL = ("--groups", "2", "--group-size", "4", "--batches", "2")
 
 
 def test_credit_prints_one_document(textbench):
-    done = textbench("credit", "random", "--game", "kuhn-poker", *SMALL, "--json", "--draws", "aaw")
+    done = textbench("credit", "random", "--game", "kuhn-poker", *SMALL, "--json")
     assert done.code == 0
     document = json.loads(done.out)
     TypeAdapter(CreditDocument).validate_python(document, strict=True)
@@ -80,6 +80,7 @@ def test_every_method_is_measured_or_left_out_with_a_reason(textbench):
         (("random", "--m", "4"), "name one with --draws"),
         (("random", "--draws", "aaw", "--m", "999"), "--m 999: a batch has"),
         (("random", "--draws", "aaw", "--no-gradient"), "leave out --no-gradient"),
+        (("random", "--draws", "aaw"), "there are none: random has no model in this process"),
         (("random", "--groups", "0"), "--groups must be a whole number of at least 1"),
         (("random", "--group-size", "1"), "--group-size must be a whole number of at least 2"),
         (("random", "--format-penalty", "-1"), "--format-penalty must be a number of at least 0"),
@@ -93,6 +94,7 @@ def test_a_mistake_is_one_sentence(textbench, arguments, said):
     assert done.code == 2
     assert said in done.err
     assert "Traceback" not in done.err
+    assert "takes no --temperature" not in done.err  # nobody gave one
 
 
 def test_credit_draws_a_picture(textbench, tmp_path):

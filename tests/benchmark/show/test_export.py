@@ -49,7 +49,9 @@ def test_no_file_of_a_run_is_written_over(textbench, small_run, what, file):
 
 def test_what_has_nothing_to_write_leaves_the_old_file(textbench, small_run, workplace):
     (workplace / "old.jsonl").write_text("keep")
-    assert textbench("run", "--agent", "planner", "--scenario", "frozen-lake", "--episodes", 2, "--out", "best").code == 0
+    assert (
+        textbench("run", "--agent", "planner", "--scenario", "frozen-lake", "--episodes", 2, "--out", "best").code == 0
+    )
     done = textbench("export", "best", "--preferences", "old.jsonl")
     assert (done.code, "nothing to write to old.jsonl" in done.err) == (2, True)
     assert (workplace / "old.jsonl").read_text() == "keep"

@@ -116,6 +116,12 @@ def ended(arguments: list[str]) -> int:
     ("arguments", "words"),
     [
         ([], "the name of a recipe"),
+        (["--set", "grups=2"], "did you mean 'groups'?"),
+        (["--set", "scenarios=frozen-lake"], "model is empty"),
+        (["--config", "{config}", "--allow", "evil:A"], "--allow goes with --resume"),
+        (["--config", "{config}", "--set", "tokenizer=./none"], "tokenizer = './none' can't be used"),
+        (["--config", "{config}", "--set", 'lora_targets=["zzz"]'], "lora_targets = ['zzz'] with lora_rank = 0"),
+        (["--config", "{config}", "--set", 'eval_scenarios=["snak"]'], "eval_scenarios: unknown scenario 'snak'"),
         (["--config", "none.toml"], "can't read the config 'none.toml'"),
         (["--resume", "nowhere"], "nothing to resume in 'nowhere'"),
         (["--config", "{config}", "--set", "grups=2"], "did you mean 'groups'?"),
