@@ -1,6 +1,5 @@
 """What goes wrong in a way that a person can do something about: one sentence each, never a traceback."""
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,30 +37,11 @@ def storing(file: str | Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise StorageError(f"can't write {file}: {_without_folder(Path(file)) or error.strerror}") from None
+        raise StorageError(f"can't write {file}: {without_folder(Path(file)) or error.strerror}") from None
 
 
-def check_file_place(file: str) -> None:
-    """Refuse a file that can't or mustn't be written before the work is done whose result it is to hold.
-
-    Raises:
-        StorageError: it is a folder, its folder doesn't exist, writing there isn't allowed, or it is a run's own.
-    """
-    from benchmark.runs.folder import OWN_FILES
-    from benchmark.runs.manifest import MANIFEST_NAME
-
-    path = Path(file)
-    if not file or path.is_dir():
-        raise StorageError(f"can't write {file!r}: it names a folder and no file")
-    if (why := _without_folder(path)) is not None:
-        raise StorageError(f"can't write {file}: {why}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise StorageError(f"can't write {file}: Permission denied")
-    if path.name in OWN_FILES and (path.parent / MANIFEST_NAME).exists():
-        raise StorageError(f"can't write {file}: it is a file of the run in {path.parent}; choose another name")
-
-
-def _without_folder(path: Path) -> str | None:
+def without_folder(path: Path) -> str | None:
+    """That a file's folder doesn't exist, and what makes it; ``None`` if it is there."""
     folder = path.parent
     return None if folder.is_dir() else f"there is no folder {folder}; mkdir -p {quote(str(folder))}"
 

@@ -119,6 +119,12 @@ def test_textgames_is_light(statement: str) -> None:
     }
 
 
+def test_what_an_error_advises_works_as_it_stands() -> None:
+    """After ``import textgames`` alone, which doesn't load what most programs never need."""
+    assert "textgames.conformance" in loaded_by("import textgames; textgames.conformance.check('TextNim-v0')")
+    assert "textgames.conformance" not in loaded_by("import textgames")
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -10,6 +10,7 @@ Importing this package registers the ids::
 Start reading at :mod:`textgames.tsmg`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from textgames.ladders import register_ladder
@@ -66,3 +67,10 @@ def openspiel(name: str, /, *, observation: str = "auto", **parameters: Any) -> 
     from textgames.open_spiel.game import OpenSpiel
 
     return OpenSpiel(name=name, parameters=parameters, observation=observation)
+
+
+def __getattr__(name: str) -> Any:
+    """Modules that pages and errors name, imported at their first use: ``textgames.conformance.check(id)``."""
+    if name in ("conformance", "solving"):
+        return import_module(f"textgames.{name}")
+    raise AttributeError(f"module 'textgames' has no attribute {name!r}")

@@ -118,7 +118,8 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     from benchmark.credit.gradients.scores import why_no_gradient
     from benchmark.credit.instrument import Instrument, methods_of
     from benchmark.credit.show.pictures import check_drawable
-    from benchmark.errors import UsageError, check_file_place
+    from benchmark.errors import UsageError
+    from benchmark.runs.folder import check_file_place
     from benchmark.runs.plan import find_scenario
 
     scenario = find_scenario(args.game, "measure")

@@ -75,8 +75,9 @@ def run(args: Namespace) -> int:
 
     from benchmark.cli.arguments import given_or_newest
     from benchmark.cli.output import Output
-    from benchmark.errors import UsageError, check_file_place
+    from benchmark.errors import UsageError
     from benchmark.results import read_results
+    from benchmark.runs.folder import check_file_place
     from benchmark.show import export
 
     if not any(getattr(args, name) for name in WRITTEN):

@@ -34,8 +34,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     """Print the scores, or write the page."""
     from benchmark.cli.output import Output
-    from benchmark.errors import UsageError, check_file_place
+    from benchmark.errors import UsageError
     from benchmark.results import read_results
+    from benchmark.runs.folder import check_file_place
 
     if args.html == "-":
         raise UsageError("--html takes a file, such as page.html, got '-'")

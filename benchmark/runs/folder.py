@@ -25,7 +25,7 @@ from agents.common.files import replacing
 from agents.common.locking import LOCK_NAME, NO_LINKS, FolderLock
 from agents.common.redaction import Redactor
 from agents.common.refusals import problem_of, shown
-from benchmark.errors import StorageError, UsageError, storing
+from benchmark.errors import StorageError, UsageError, storing, without_folder
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
 from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, sealed_line, to_line
 
@@ -38,6 +38,23 @@ OWN_FILES = (MANIFEST_NAME, EPISODES_NAME, DAMAGED_NAME, PROMPTS_NAME, SPENT_NAM
 PROMPTS_FILES = "prompts*.toml"  # those of single agents, too
 
 SYNC_SECONDS = 2.0  # the most that a power cut can cost
+
+
+def check_file_place(file: str) -> None:
+    """Refuse a file that can't or mustn't be written before the work is done whose result it is to hold.
+
+    Raises:
+        StorageError: it is a folder, its folder doesn't exist, writing there isn't allowed, or it is a run's own.
+    """
+    path = Path(file)
+    if not file or path.is_dir():
+        raise StorageError(f"can't write {file!r}: it names a folder and no file")
+    if (why := without_folder(path)) is not None:
+        raise StorageError(f"can't write {file}: {why}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise StorageError(f"can't write {file}: Permission denied")
+    if path.name in OWN_FILES and (path.parent / MANIFEST_NAME).exists():
+        raise StorageError(f"can't write {file}: it is a file of the run in {path.parent}; choose another name")
 
 
 class RunFolder:

@@ -118,7 +118,7 @@ def _say_plan(timetable: Timetable, options: Options, called: Callable[[AnyJob],
         own = [seconds[job.name] for job in left if called(job) == group]
         if own:
             print(f"{len(own):4} {group}, about {duration(sum(own))} of one process")
-    print(f"about {duration(wall)} in all with {options.processes} process(es); nothing was done")
+    print(f"about {duration(wall)} in all with {options.processes} process(es) on free cores; nothing was done")
 
 
 def check_installed(*names: str) -> None:

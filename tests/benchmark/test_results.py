@@ -54,6 +54,9 @@ def test_a_comparison_is_the_commands(small, textbench):
     assert small.scenarios == ("frozen-lake", "frozen-lake-slippery")
     assert str(comparison).rstrip() == textbench("compare", "greedy", "random", "--in", "small").out.rstrip()
     assert "A = greedy, B = random" in comparison._repr_html_()
+    for place in ("no/where", "small/manifest.json"):
+        said = textbench("compare", place, "greedy", "--in", "small").err
+        assert f"{place} is neither a run's folder nor an agent of these results" in said
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_a_plan_names_the_parts(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["reproduce", "--config", str(recipe), "--dry-run", "--parts", "main"]) == 0
     told = capsys.readouterr().out
     assert "4 training runs of part main" in told
-    assert "with 1 process(es); nothing was done" in told
+    assert "with 1 process(es) on free cores; nothing was done" in told
     assert "baseline" not in told
     assert main(["reproduce", "--config", str(recipe), "--dry-run", "--parts", "main", "--jobs", "2"]) == 0
     assert "with 2 process(es)" in capsys.readouterr().out
