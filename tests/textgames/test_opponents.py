@@ -125,6 +125,14 @@ def test_several_opponents_and_random_ones_play_side_by_side() -> None:
         env.step(["player_1"] * 6)
 
 
+@pytest.mark.parametrize("make", [gym.make, gym.make_vec])
+def test_nobody_plays_inside_where_there_is_one_player(make: Any) -> None:
+    for name in ("TextFrozenLake-v0", "TextSnake-v0"):
+        make(name).close()
+        with pytest.raises(ValueError, match="has one player, and opponents = 'planner' would play nobody"):
+            make(name, opponents="planner")
+
+
 def test_a_wrong_number_of_responses_is_refused() -> None:
     env = TextGameEnv(SCENARIOS["tic-tac-toe"].game(), opponents=Together(lambda turns: []))
     env.reset(seed=0)

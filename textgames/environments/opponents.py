@@ -238,9 +238,11 @@ def seat_of(game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any
     """The seat of a player in an environment for one player; ``None`` in a game that has no other players.
 
     Raises:
-        ValueError: no such player, or nobody is named who plays the others.
+        ValueError: no such player, nobody is named who plays the others, or somebody where there are no others.
     """
     if len(game.players) == 1 and player == game.players[0]:
+        if opponents not in (None, "random"):  # which an id is registered with whose game may have several
+            raise ValueError(f"this game has one player, and opponents = {opponents!r} would play nobody: leave it out")
         return None
     if opponents is None and len(game.players) > 1:
         raise ValueError(
