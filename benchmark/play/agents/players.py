@@ -171,10 +171,8 @@ def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Poli
     options = with_agent_options(options, {agent.name: agent.spec})
     policy = load_policy(agent.spec, options, agent.name)
     check_plays(text, policy, scenarios)
-    for told in (
-        *not_taken([agent], options),
-        *_not_read_by(agent, scenarios),
-    ):  # as they are asked for long before anything is printed
+    # as they are asked for long before anything is printed
+    for told in (*not_taken([agent], options), *_not_read_by(agent, scenarios)):
         teller(quiet=False)(told)
     return policy, options
 
