@@ -1,17 +1,25 @@
 """Help with misspelt names, for every error that quotes one."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``" (did you mean 'x'?)"`` for the known name nearest to ``name``, or ``""`` when none is near."""
-    near = get_close_matches(name, list(known), n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = _nearest(name, list(known))
+    return f" (did you mean {near!r}?)" if near else ""
 
 
 def nearest_or_all(name: str, known: Iterable[str]) -> str:
     """Return ``"did you mean 'x'?"``, or else ``"there are: a, b"``, as the second half of a sentence."""
     names = list(known)
-    near = get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+    near = _nearest(name, names)
+    return f"did you mean {near!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """The known name of nearly the same letters, or the one of which this is a word: ``seed`` of ``seed_offset``."""
+    near = get_close_matches(name, known, n=1)
+    of_word = [one for one in known if name in re.split("[_-]", one)]
+    return near[0] if near else of_word[0] if len(of_word) == 1 else None
