@@ -84,7 +84,7 @@ def test_the_same_call_goes_on_where_it_was_stopped(workplace):
         ({"agents": "random", "suite": "plannin"}, "no suite named 'plannin'; did you mean 'planning'"),
         ({"agents": "random", "episodes": 0}, "episodes must be a whole number from 1 to 10,000,000, got 0"),
         ({"agents": "random", "temprature": 1}, "no option of a run named 'temprature'; did you mean 'temperature'"),
-        ({"agents": "random", "seed": 1}, "no option of a run named 'seed'; did you mean 'seed_offset'"),  # a word of it
+        ({"agents": "random", "seed": 1}, "no option of a run named 'seed'; did you mean 'seed_offset'"),
         ({"agents": ["random", "random"]}, "two agents are named 'random'.* --agent OTHER=random"),
         ({"agents": "random", "scenarios": []}, "scenarios is empty; leave it out to play the paper's four"),
         ({"agents": "random", "suite": "strategy", "suites": "paper"}, "suite and suites are one option"),
