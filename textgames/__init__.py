@@ -10,8 +10,9 @@ Importing this package registers the ids::
 Start reading at :mod:`textgames.tsmg`.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+import lazy_loader  # type: ignore[import-untyped]
 
 from textgames.ladders import register_ladder
 from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
@@ -69,8 +70,5 @@ def openspiel(name: str, /, *, observation: str = "auto", **parameters: Any) -> 
     return OpenSpiel(name=name, parameters=parameters, observation=observation)
 
 
-def __getattr__(name: str) -> Any:
-    """Modules that pages and errors name, imported at their first use: ``textgames.conformance.check(id)``."""
-    if name in ("conformance", "solving"):
-        return import_module(f"textgames.{name}")
-    raise AttributeError(f"module 'textgames' has no attribute {name!r}")
+# modules that pages and errors name after "import textgames": textgames.conformance.check(id)
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules={"conformance", "solving"})

@@ -14,16 +14,19 @@ _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.
 
 
 @contextmanager
-def replacing(file: Path, mode: str = "w") -> Iterator[IO[Any]]:
+def replacing(file: Path, mode: str = "w", *, through_links: bool = False) -> Iterator[IO[Any]]:
     """Open a draft beside ``file`` for writing; at the end of the block it takes the file's place.
 
     An error in the block leaves the old file as it was. The draft is synced to the device before it is renamed, since
     some file systems would otherwise keep the new name and lose the content in a power cut. ``mode`` is ``"w"`` for
-    UTF-8 text, or ``"wb"`` for bytes. A link is replaced itself, as one in a stranger's folder may lead anywhere.
+    UTF-8 text, or ``"wb"`` for bytes. A link is replaced itself, as one in a stranger's folder may lead anywhere; with
+    ``through_links`` it stays, and what it leads to is replaced.
 
     Raises:
         OSError: the disk is full, the folder can't be written, or ``file`` is a device or a pipe.
     """
+    if through_links:
+        file = Path(os.path.realpath(file))
     if file.exists() and not (file.is_file() or file.is_dir() or file.is_symlink()):
         raise OSError(errno.EINVAL, "it is a device or a pipe, and what is accepted is a file", str(file))
     draft = file.with_name(f".{file.name}.{os.getpid()}")

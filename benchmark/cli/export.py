@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 MEASURES = ("normalized", "mean_return", "success_rate", "invalid_rate", "length")
 KEEPS = ("all", "best", "value")
-WRITTEN = ("csv", "parquet", "plot", "sft", "preferences", "eval_results", "every_eval_ever")
+FILES = ("csv", "parquet", "plot", "sft", "preferences")
+WRITTEN = (*FILES, "eval_results", "every_eval_ever")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -96,7 +97,7 @@ def run(args: Namespace) -> int:
     if args.parquet == "-":
         raise UsageError("--parquet takes a file, such as episodes.parquet, got '-'")
     written: dict[str, str] = {}
-    for name in ("csv", "parquet", "plot", "sft", "preferences"):
+    for name in FILES:
         if file := getattr(args, name):
             if file in written:
                 raise UsageError(f"--{written[file]} and --{name} both write to {file}: choose another file for one")

@@ -1,7 +1,6 @@
 """Results for other programs: CSV and Parquet, one row per episode and player, or one per step; plots as SVG or PNG."""
 
 import csv
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -104,7 +103,7 @@ def text_output(file: str) -> Iterator[TextIO]:
     Raises:
         StorageError: the disk refuses.
     """
-    target = Path(os.path.realpath(file))  # a link stays one
+    target = Path(file)
     with storing(file):
         if file == "-":
             yield sys.stdout
@@ -112,7 +111,7 @@ def text_output(file: str) -> Iterator[TextIO]:
             with target.open("w", encoding="utf-8", newline="") as stream:
                 yield stream
         else:
-            with replacing(target, "wb") as raw:
+            with replacing(target, "wb", through_links=True) as raw:
                 stream = TextIOWrapper(raw, encoding="utf-8", newline="")
                 try:
                     yield stream
@@ -153,8 +152,8 @@ def write_parquet(rows: Iterator[Row], fields: Mapping[str, type], file: str) ->
     types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     schema = pa.schema([(name, types[kind]) for name, kind in fields.items()])
     count = 0
-    target = Path(os.path.realpath(file))
-    with storing(file), replacing(target, "wb") as stream, pq.ParquetWriter(stream, schema) as writer:
+    written = replacing(Path(file), "wb", through_links=True)
+    with storing(file), written as stream, pq.ParquetWriter(stream, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
             columns = {name: [_plain(row[name]) for row in batch] for name in fields}
             writer.write_table(pa.table(columns, schema=schema))

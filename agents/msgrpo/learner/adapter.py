@@ -29,12 +29,14 @@ def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
         ModuleNotFoundError: an adapter is asked for, and peft isn't installed.
     """
     if not hasattr(model, "peft_config"):
-        if config.lora_targets != MSGRPOConfig().lora_targets and not config.lora_rank:
+        if config.lora_rank:
+            return _fresh(model, config)
+        if config.lora_targets != MSGRPOConfig().lora_targets:
             raise ConfigError(
                 f"lora_targets = {list(config.lora_targets)!r} with lora_rank = 0, where all weights are trained: set "
                 "lora_rank, such as lora_rank = 16, or leave lora_targets out"
             )
-        return _fresh(model, config) if config.lora_rank else model
+        return model
     _check_agreement(model, config)
     if not any(parameter.requires_grad for parameter in model.parameters()):
         model.set_adapter(model.active_adapter)  # peft's way to let its gradients through

@@ -8,7 +8,6 @@ no network and no string-to-code conversion.
 
 import base64
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -127,9 +126,8 @@ def write_page(document: ViewDocument, path: str | Path) -> int:
         ValueError: as :func:`render_page`.
         OSError: the file can't be written; the old one is then still there.
     """
-    target = Path(os.path.realpath(path))  # a link stays one
     content = render_page(document).encode("utf-8")
-    with replacing(target, "wb") as stream:
+    with replacing(Path(path), "wb", through_links=True) as stream:
         stream.write(content)
     return len(content)
 
