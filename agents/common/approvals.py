@@ -1,8 +1,10 @@
-"""What this user's own commands have said that a folder may use: code, servers, variables with secrets, files.
+"""What this user's own commands have said that a folder may use: code, servers, secrets, files, money, downloads.
 
-A folder with a run or a training may come from anybody. What it names is read, and nothing of it is imported, asked or
-sent anywhere until the user has named it, too: on the command line that made the folder or that goes on with it. What
-was said once for a folder is kept in the user's cache folder; where that is lost, it is asked for again.
+A folder with a run, an agent or a training may come from anybody. What it names is read, and nothing of it is imported,
+asked, paid, fetched or sent anywhere until the user has named it, too: on the command line that made the folder or that
+resumes it. What was said once for a folder is kept in the user's cache folder; if that is lost, it is asked for again.
+It was said of a content, too: a folder that asks for more than it did then, or another one at its place, is asked for
+again.
 """
 
 import json
@@ -11,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agents.common.files import replacing
 from textgames.cache import cache_folder
@@ -25,14 +27,19 @@ class Claim(NamedTuple):
     meaning: str  # for people: ``"the code evil.py:Agent"``
 
     @property
-    def key(self) -> str:
-        """The text that is remembered once the claim was allowed."""
-        return f"{self.flag} {self.value}"
+    def said(self) -> str:
+        """The words of a command line that allow it."""
+        return f"{self.flag} {shlex.quote(self.value)}"
 
 
-def approve(folder: Path, claims: Iterable[Claim]) -> None:
-    """Remember that the user named these for a folder. Where nothing can be kept, it is asked for again."""
-    known = {claim.key for claim in claims}
+def content_digest(content: Any) -> str:
+    """Return a digest of plain data: of what a folder asks for, to which an approval is bound."""
+    return sha256(json.dumps(content, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def approve(folder: Path, claims: Iterable[Claim], digest: str) -> None:
+    """Remember that the user named these for a folder of this content; if nothing can be kept, they are asked again."""
+    known = {_key(claim, digest) for claim in claims}
     if not known or known <= (before := _approved(folder)):
         return
     file = _file_of(folder)
@@ -42,18 +49,22 @@ def approve(folder: Path, claims: Iterable[Claim]) -> None:
             json.dump({"folder": str(folder.resolve()), "approved": sorted(known | before)}, stream, indent=1)
 
 
-def open_claims(folder: Path, claims: Iterable[Claim], said: Iterable[Claim] = ()) -> list[Claim]:
-    """The claims that the user hasn't allowed yet, on this command line (``said``) or on an earlier one."""
-    known = _approved(folder) | {claim.key for claim in said}
-    return [claim for claim in dict.fromkeys(claims) if claim.key not in known]
+def open_claims(folder: Path, claims: Iterable[Claim], said: Iterable[Claim], digest: str) -> list[Claim]:
+    """Return the claims that the user hasn't allowed yet, on this command line (``said``) or on an earlier one."""
+    known, now = _approved(folder), {claim.said for claim in said}
+    return [claim for claim in dict.fromkeys(claims) if _key(claim, digest) not in known and claim.said not in now]
 
 
 def refusal(folder: Path, claims: Iterable[Claim], command: str) -> str:
     """Why a folder isn't gone on with, as one sentence that ends with the command that says otherwise."""
     claims = list(claims)
     named = ", ".join(claim.meaning for claim in claims)
-    arguments = " ".join(f"{claim.flag} {shlex.quote(claim.value)}" for claim in claims)
+    arguments = " ".join(claim.said for claim in claims)
     return f"{folder} names {named}, which you haven't; if you trust this folder, say so: {command} {arguments}"
+
+
+def _key(claim: Claim, digest: str) -> str:
+    return f"{digest} {claim.flag} {claim.value}"
 
 
 def _approved(folder: Path) -> set[str]:

@@ -9,6 +9,7 @@ version ships those whose folders it has, and a program may register a folder of
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agents.models import hf
 from agents.models.hf import unloaded
 from agents.models.local.loading.adapters import SETTINGS
 from agents.models.local.loading.card import read_card
@@ -45,6 +46,7 @@ def provider_of(folder: Path) -> Provider:
         missing=Packages(("torch", "transformers", "gguf", "peft"), "smollm2"),
         check=unloaded,
         card=lambda name: read_card(str(folder / name)),
+        fetches=lambda name: hf.fetches(str(folder / name)),
     )
 
 

@@ -72,5 +72,6 @@ PROVIDER = Provider(
     models={smollm2.NAME: smollm2.NAME},
     folder=folder_of,
     check=check,
+    fetches=lambda name: smollm2.fetches() if name == smollm2.NAME else None,
     missing=Packages(("torch", "transformers", "gguf"), "smollm2"),
 )

@@ -8,11 +8,14 @@ from agents.models.base import NotLoaded
 from agents.models.local.loading.adapters import base_of, check_peft, of_a_base
 from agents.models.local.loading.card import Card, read_card
 from agents.models.local.loading.places import find_place
-from agents.models.provider import Provider, check_source
+from agents.models.provider import Provider, check_source, fetched_by, find_model
 from textgames.extras import Packages
 
 if TYPE_CHECKING:
     from agents.models.local.transformers import TransformersModel
+
+MOST_BASES = 8
+"""Adapters that may stand on each other until they count as a circle."""
 
 
 def load(
@@ -71,6 +74,23 @@ def check(path_or_repo: str, *, adapter: str | None = None, **options: Any) -> N
     return unloaded(path_or_repo, **options)
 
 
+def fetches(path_or_repo: str) -> str | None:
+    """Return the name on the hub that a model, or the last base below an adapter, is fetched by."""
+    for _ in range(MOST_BASES):
+        try:
+            folder = find_place(path_or_repo)
+            base = base_of(folder)
+            found = None if base is None else find_model(base)
+        except (OSError, ValueError):  # a folder that isn't there or isn't a model's, which is said when it is loaded
+            return None
+        if not folder.is_dir():
+            return path_or_repo
+        if base is None or (found is not None and found[0].fetches is not fetches):
+            return base and fetched_by(base)
+        path_or_repo = base if found is None else found[1]
+    return path_or_repo  # a circle, which fails when it is loaded
+
+
 def card_of(path_or_repo: str, *, adapter: str | None = None) -> Card | None:
     """How the weights were asked when they were trained; an adapter's card goes before that of the model below it."""
     return (None if adapter is None else read_card(adapter)) or read_card(path_or_repo)
@@ -85,4 +105,5 @@ PROVIDER = Provider(
     missing=Packages(("torch", "transformers"), "local"),
     check=check,
     card=card_of,
+    fetches=fetches,
 )

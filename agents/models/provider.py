@@ -43,6 +43,8 @@ class Provider:
         card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` where nobody knows.
         reads: ``reads(model)``, the scenarios that a model has learnt to read, where it can't read others; ``None`` for
             models that read any.
+        fetches: ``fetches(model)``, what would be fetched from a hub or an index before a model can play; ``None`` when
+            it is here.
         paid: whether tokens cost money, or may: a limit on money then needs a price.
         price: ``price(model, **options)``, the list price as far as it is known here: a mapping with ``input``,
             ``output`` and perhaps ``cached_input`` in US dollars per million tokens, and ``source``, or ``None``.
@@ -58,6 +60,7 @@ class Provider:
     check: Callable[..., LanguageModel | AsyncLanguageModel] = NotLoaded
     card: Callable[..., Card | None] = lambda model: None
     reads: Callable[[str], tuple[str, ...] | None] = lambda model: None
+    fetches: Callable[[str], str | None] = lambda model: None
     paid: bool = False
     price: Callable[..., Mapping[str, Any] | None] = lambda model: None
 
@@ -161,6 +164,18 @@ def model_folder(source: str) -> str:
     if found is None or (folder := found[0].folder) is None:
         return source
     return folder(found[1])
+
+
+def fetched_by(source: str) -> str | None:
+    """Return what a model, or the base below an adapter, would fetch from a hub or an index; ``None`` when it is here.
+
+    The source is one that :func:`model_folder` takes, so a name alone is one on the hub.
+    """
+    name, separator, model = source.partition(":")
+    if separator and not model and name in providers():
+        return None  # a provider without a model, which is said when it is made
+    provider, model = find_model(source) or (providers()["hf"], source)
+    return provider.fetches(model)
 
 
 def check_source(source: str) -> None:

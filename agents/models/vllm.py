@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
+from agents.models import hf
 from agents.models.answers import NEVER_CLOSED, UNLIMITED, LegalAnswers, Vocabulary, sets_of
 from agents.models.base import CLOSE_TAG, Decoding, NotLoaded, seed_number
 from agents.models.fingerprint import weights_identity
@@ -299,4 +300,5 @@ PROVIDER = Provider(
     missing=lambda: missing_packages("vllm", extra="vllm"),
     check=check,
     card=read_card,
+    fetches=hf.fetches,
 )

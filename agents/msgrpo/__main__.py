@@ -111,7 +111,7 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
         for name, (was, now) in saved.differences(config).items():
             if name != "out":
                 print(f"resuming with {name} = {now!r}, was {was!r}", file=sys.stderr)
-        check_claims(options.resume, run or checkpoint, config, named, [*options.allow, *said_by(options.set)])
+        check_claims(options.resume, run or checkpoint, saved, config, named, [*options.allow, *said_by(options.set)])
         return config
     if options.allow:
         raise ConfigError("--allow goes with --resume: what this command names itself needs no leave")
@@ -156,13 +156,15 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     from agents.msgrpo.run.engine import check_engine
     from agents.msgrpo.run.health.checks import check_out
     from agents.msgrpo.run.reporting.trackers import check_trackers
-    from agents.msgrpo.run.saving.claims import claims_of
+    from agents.msgrpo.run.saving.claims import asked_for, claims_of
     from agents.msgrpo.trainer import MSGRPOTrainer
     from agents.msgrpo.trajectories import games_of, prompts_of
     from agents.wrappers import with_innermost
 
     if config.out and not options.resume:
-        approve(Path(config.out), claims_of(config))  # this command has named them, so a resume needn't again
+        approve(
+            Path(config.out), claims_of(config), asked_for(config)
+        )  # this command has named them, so a resume needn't again
     # what can be wrong without a model is said before one is loaded or made, which may take minutes
     check_trackers(config)
     Methods.of(config).check([EpisodeTask.of(game, 0) for game in games_of("", config)])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from benchmark.improve.keeping import Improvement
     from benchmark.play.agents.objects import AgentTable
 
-OF_THE_AGENT = tuple(name for name in OF_ONE_AGENT if name != "sets")
+OF_THE_AGENT = tuple(name for name in OF_ONE_AGENT if name != "sets")  # and what its folder may use
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -105,7 +105,7 @@ def _agent(args: Namespace) -> "AgentTable":
     from benchmark.play.agents.players import Players
 
     given = read_options(args, names=OF_THE_AGENT)
-    values: dict[str, Any] = {name: getattr(given, name) for name in given.given if name in OF_THE_AGENT}
+    values: dict[str, Any] = {name: getattr(given, name) for name in given.given & {*OF_THE_AGENT} - {"allow"}}
     options = with_agent_folders(replace(given, agents=(args.agent,)))
     agent = AgentSpec.parse(options.agents[0])
     own = {**options.by_agent.get(agent.name, {}), **values}

@@ -1,8 +1,9 @@
 """Go on with a run that was interrupted, or play its unscored episodes again.
 
 Everything that decides what is played comes from the run's manifest; how fast, how long and for how much can be given
-anew, and the number of episodes may grow. A folder that somebody else has made runs no code, asks no server and sends
-no secret until you name it, too: a terminal asks once, elsewhere the refusal has the arguments to add.
+anew, and the number of episodes may grow. A folder of another maker runs no code, asks no server, spends no money,
+fetches no weights and sends no secret until you name it, too: a terminal asks once, elsewhere the refusal has the
+arguments to add.
 
 examples:
   textbench resume runs/20260131-235959-1a2b3c --max-cost 20
@@ -14,7 +15,7 @@ from argparse import ArgumentParser, Namespace
 from benchmark.cli.arguments import add_import_option, add_output_options
 from benchmark.play.options import CLUSTER, OPERATING, add_options, read_options
 
-_NAMES = (*(name for name in OPERATING if name != "out"), "sets", *CLUSTER)
+_NAMES = (*(name for name in OPERATING if name != "out"), "sets", "allow", *CLUSTER)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -22,13 +23,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the run folder")
     add_options(parser, _NAMES)
     parser.add_argument("--base-url", metavar="URL", help="the same server: where its address holds credentials")
-    parser.add_argument(
-        "--allow",
-        action="append",
-        default=[],
-        metavar="SPEC",
-        help="an agent whose code (file.py:Agent) or server the folder names",
-    )
     parser.add_argument("--episodes", metavar="N", help="extend the run to so many episodes per scenario and agent")
     parser.add_argument("--repair", action="store_true", help="set damaged lines aside and play their episodes again")
     add_output_options(parser, "json", "stats", "quiet", json="print one JSON document instead of tables")
@@ -44,9 +38,7 @@ def run(args: Namespace) -> int:
 
     options = read_options(args, names=_NAMES)
     output = Output(args.json, args.quiet, args.stats)
-    session = reopen_session(
-        Path(args.folder), options, output.say, repair=args.repair, allowed=args.allow, ask=ask_at_terminal
-    )
+    session = reopen_session(Path(args.folder), options, output.say, repair=args.repair, ask=ask_at_terminal)
     return report(session.play(quiet=output.quiet), output)
 
 

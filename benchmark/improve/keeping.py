@@ -73,8 +73,8 @@ class Improvement:
     def _make(self, say: Callable[[str], None], quiet: bool) -> None:
         asked = self._asked()
         self._take(asked)
-        approve_agent_folder(self.out, self.agent)  # this command has named them
         if (self.out / AGENT_NAME).exists():
+            approve_agent_folder(self.out, self.agent)  # this command has named them
             say(f"{self.out} holds this improvement already")
             return
         meter = SpendingMeter(self.budget, self.out / SECONDS)
@@ -95,6 +95,7 @@ class Improvement:
         told = {"spent": asdict(meter.spent), "changed": made != self.agent, "budget_spent": meter.ended}
         self._write({"improvement": asked, **told})
         write_agent_folder(self.out, made)
+        approve_agent_folder(self.out, self.agent)
         cost = meter.spent
         say(f"{self.out}: {cost.tokens:,} tokens, {cost.calls:,} calls and {cost.seconds:.0f} s were spent")
         if made == self.agent:

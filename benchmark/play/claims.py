@@ -1,7 +1,7 @@
-"""What a run's settings name that only its user can allow: code, servers, variables with secrets, files.
+"""What a run's settings name that only its user can allow: code, servers, secrets, files, money and downloads.
 
 ``manifest | options -> Claim, ...``. A run that is made has them from its user's own command, and they are remembered
-with its folder. A run that is gone on with has them from a file, which may be anybody's.
+with its folder. A run that is resumed has them from a file, which may be anybody's.
 """
 
 import json
@@ -12,33 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agents.common.approvals import Claim, approve, open_claims, refusal
+from agents.claims import claims_of_player, is_harmless, names_code
+from agents.common.approvals import Claim, approve, content_digest, open_claims, refusal
 from agents.common.redaction import public_url
-from agents.load import BASELINES, registered_agents
-from agents.models.provider import find_model
-from agents.programs.sandbox import holds
-from agents.wrappers import innermost
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, is_object
 from benchmark.play.agents.options import read_sets
 from benchmark.play.options import RunOptions, arguments_of
 from benchmark.runs.folder import resume_command
-
-HARMLESS = (
-    *("temperature", "top_p", "max_tokens", "stop", "mode", "history", "prompts", "system", "seed", "send_seed"),
-    *("timeout", "max_retries", "patience", "route", "omit", "max_tokens_field", "reasoning_effort"),
-    *("reasoning_tokens", "dtype", "device", "revision", "adapter", "max_batch_tokens", "chat"),
-    *("chat_template_kwargs", "thinking_budget", "legal_only", "seconds", "memory_mb", "max_states"),
-)
-"""Options of models that neither run code nor decide where anything is sent. Every other one has to be allowed."""
+from benchmark.runs.manifest import Manifest
 
 
-def claims_of(options: RunOptions, env_ids: Iterable[str]) -> list[Claim]:
-    """All claims of that kind that a run's options and its games make."""
-    specs = [AgentSpec.parse(text) for text in options.agents]
-    claims = [Claim("--allow", spec.spec, f"the code {spec.spec}") for spec in specs if names_code(spec.spec)]
-    # some of LiteLLM's models are named by their address
-    claims += [Claim("--allow", spec.spec, f"the server in {spec.spec}") for spec in specs if "://" in spec.spec]
+def claims_of(options: RunOptions, env_ids: Iterable[str] = (), folder: Path | None = None) -> list[Claim]:
+    """Return all claims of that kind that a run's options and its games make, in ``folder`` if they are from there."""
+    specs = [spec for spec in map(AgentSpec.parse, options.agents) if not is_object(spec.spec)]
+    claims = [claim for spec in specs for claim in claims_of_player(spec.spec)]
     modules = dict.fromkeys(filter(None, (env_id.rpartition(":")[0] for env_id in env_ids)))
     claims += [Claim("--import", module, f"the module {module}") for module in modules]
     if options.base_url is not None and public_url(options.base_url) not in _servers_of_environment():
@@ -47,12 +35,14 @@ def claims_of(options: RunOptions, env_ids: Iterable[str]) -> list[Claim]:
     if options.cache is not None:
         claims.append(Claim("--cache", options.cache, f"the response cache {options.cache}"))
     code = {spec.name for spec in specs if names_code(spec.spec)}  # which may do with its options what it likes
-    return claims + [claim for name, own in options.by_agent.items() if name not in code for claim in _own(name, own)]
+    for name, own in options.by_agent.items():
+        claims += () if name in code else _own(name, own, folder)
+    return claims
 
 
-def _own(name: str, options: Mapping[str, Any]) -> Iterator[Claim]:
+def _own(name: str, options: Mapping[str, Any], folder: Path | None) -> Iterator[Claim]:
     for option, value in options.items():
-        if option in HARMLESS or not value:
+        if is_harmless(option, value, folder):
             continue
         if option == "base_url":
             value = public_url(value)
@@ -62,60 +52,67 @@ def _own(name: str, options: Mapping[str, Any]) -> Iterator[Claim]:
         yield Claim("--set", f"{name}.{option}={text}", f"the {option} {text} of {name}")
 
 
-def names_code(spec: str) -> bool:
-    """Whether an agent's spec is code to import that no installed package has registered: ``file.py:Agent``.
-
-    Programs that run in a sandbox are none where it holds them.
-    """
-    return not is_object(spec) and any(map(_is_code, innermost(spec)))
-
-
-def _is_code(spec: str) -> bool:
-    if (baseline := BASELINES.get(spec.partition(":")[0])) is not None and baseline.takes:
-        return not holds()
-    if spec in BASELINES or spec in registered_agents():
-        return False
-    try:
-        return ":" in spec and find_model(spec) is None
-    except ValueError:  # a provider without a model, which is said when it is made
-        return False
-
-
 def _servers_of_environment() -> set[str]:
     named = (os.environ.get(name, "").strip() for name in ("OPENAI_BASE_URL", "TEXTBENCH_BASE_URL"))
     return {public_url(url) for url in named if url}
 
 
+def said_by(given: RunOptions, agents: Iterable[str]) -> list[Claim]:
+    """Return what a command line allows for the agents of these names."""
+    said = [Claim("--allow", text, "") for text in given.allow]
+    said += claims_of(RunOptions(base_url=given.base_url, cache=given.cache))
+    for name, values in read_sets(given.sets, tuple(agents)).items():
+        said += _own(name, values, None)
+    return said
+
+
+def asked_for(manifest: Manifest) -> str:
+    """Return a digest of what a manifest asks for: its settings and limits, its games, and every episode of them.
+
+    The episodes of a run that grows by itself are as many as its settings allow, however many it has now.
+    """
+    settings = manifest["settings"]
+    grows = settings.get("until") is not None or settings.get("levels") is not None
+    tables = [
+        [row["scenario"], row["agents"], max(0, _count(row) - settings["episodes"]) if grows else row["seeds"]]
+        for row in manifest["matchups"]
+    ]
+    return content_digest([settings, manifest.get("operation"), manifest["scenarios"], tables])
+
+
+def _count(row: Mapping[str, Any]) -> int:
+    return sum(last - first + 1 for first, last in row["seeds"])
+
+
 def check_claims(
     folder: Path,
+    manifest: Manifest,
     options: RunOptions,
-    env_ids: Iterable[str],
     given: RunOptions,
-    allowed: Iterable[str],
     ask: Callable[[str], bool],
-) -> None:
-    """Refuse to go on with a folder that names what its user hasn't.
+    spending: Callable[[str], str],
+) -> list[Claim]:
+    """Refuse to resume a folder that names what its user hasn't; return all that it names, which is approved.
 
     Args:
         folder: the run's.
-        options: with which it would be played: its manifest's, and ``given`` before them.
-        env_ids: of its games.
+        manifest: as it is there.
+        options: with which it would be played: the manifest's, and ``given`` before them.
         given: what this command line says.
-        allowed: the agents' code that it allows.
-        ask: puts a question to the user; false where there is nobody to ask.
+        ask: puts a question to the user; false if there is no terminal.
+        spending: ``spending(spec)`` says in words what a model would be asked and what that costs.
 
     Raises:
         UsageError: with the command that allows all of it.
     """
-    said = [Claim("--allow", text, "") for text in allowed]
-    own = read_sets(given.sets, [AgentSpec.parse(text).name for text in options.agents])
-    for name, values in own.items():
-        said += _own(name, values)
-    said += claims_of(RunOptions(base_url=given.base_url, cache=given.cache), ())
-    claims = claims_of(options, env_ids)
+    claims = claims_of(options, [scenario["env_id"] for scenario in manifest["scenarios"].values()], folder)
+    said = said_by(given, [AgentSpec.parse(text).name for text in options.agents])
     said += [claim for claim in claims if claim.flag == "--import" and claim.value in sys.modules]
-    missing = open_claims(folder, claims, said)
-    if missing and not ask(f"{folder} names {', '.join(claim.meaning for claim in missing)}. Do you trust it?"):
-        command = " ".join([resume_command(folder), *map(shlex.quote, arguments_of(given))])
-        raise UsageError(refusal(folder, missing, command))
-    approve(folder, claims)
+    missing = open_claims(folder, claims, said, asked_for(manifest))
+    if missing:
+        missing = [claim._replace(meaning=f"{claim.meaning}{spending(claim.value)}") for claim in missing]
+        if not ask(f"{folder} names {', '.join(claim.meaning for claim in missing)}. Do you trust it?"):
+            command = " ".join([resume_command(folder), *map(shlex.quote, arguments_of(given))])
+            raise UsageError(refusal(folder, missing, command))
+    approve(folder, claims, asked_for(manifest))
+    return claims

@@ -121,6 +121,12 @@ class RunOptions:
     sets: tuple[str, ...] = option(
         (), "NAME.OPTION=VALUE", "an option of one agent, as --set gpt.temperature=0.2", stored=False
     )
+    allow: tuple[str, ...] = option(
+        (),
+        "SPEC",
+        "what a folder may use that it alone names: code (file.py:Agent), a server, a paid model, a download",
+        stored=False,
+    )
     agent_options: Mapping[str, Mapping[str, Any]] | None = option(
         None, "", "options of single agents, {agent: {option: value}}", counts=True
     )
@@ -220,7 +226,7 @@ OPERATING = tuple(name for name, one in OPTIONS.items() if one.metadata["stored"
 
 OF_ONE_AGENT = (
     *("base_url", "temperature", "top_p", "max_tokens", "mode", "prompts", "legal_only"),
-    *("max_retries", "timeout", "sets"),
+    *("max_retries", "timeout", "sets", "allow"),
 )
 """What commands take that ask a single agent, such as ``inspect``: everything about its model and its server."""
 

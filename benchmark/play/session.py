@@ -24,8 +24,9 @@ from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
 from benchmark.play.agents.players import Players, not_cached, not_read, not_taken
-from benchmark.play.claims import check_claims, claims_of
+from benchmark.play.claims import asked_for, check_claims, claims_of
 from benchmark.play.cluster import playing_elsewhere
+from benchmark.play.cost.estimate import spending
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options, flag_of
@@ -155,6 +156,7 @@ def open_session(planned: PlannedRun) -> Session:
     """
     options, players, plan, season = planned
     redactor = Redactor.from_environment(secrets=secrets_of(options))
+    # this command has named them, so a resume needn't again
     claims = claims_of(options, [scenario.env_id for scenario in plan.scenarios.values()])
     cards = players.check(plan)
     players.check_names()
@@ -166,7 +168,7 @@ def open_session(planned: PlannedRun) -> Session:
         kept = prompt_files(options) | ({PROMPTS_NAME: Path(options.prompts)} if options.prompts else {})
         files = {name: file.read_bytes() for name, file in kept.items()}
         session = Session(RunFolder.create(path, manifest, redactor, files), players, options, redactor)
-        approve(path, claims)  # this command has named them, so a resume needn't again
+        approve(path, claims, asked_for(as_stored(manifest, redactor)))
         return session
     folder = RunFolder.open_for_writing(path, redactor)
     try:
@@ -175,7 +177,7 @@ def open_session(planned: PlannedRun) -> Session:
     except UsageError:
         folder.close()
         raise
-    approve(path, claims)
+    approve(path, claims, asked_for(folder.manifest))
     return Session(folder, players, options, redactor)
 
 
@@ -271,19 +273,17 @@ def reopen_session(
     say: Callable[[str], None],
     *,
     repair: bool = False,
-    allowed: Sequence[str] = (),
     ask: Callable[[str], bool] = nobody,
 ) -> Session:
     """Open a run folder to play what it lacks, with the settings of its manifest.
 
-    Whatever runs code, asks a server or sends a secret is only done where this user has named it himself.
+    Whatever runs code, asks a server, costs money, fetches or sends a secret is only done if this user has named it.
 
     Args:
         path: the run folder.
-        given: the options that may change; those that nobody set stay as they were.
+        given: the options that may change, and what they allow; those that were not set stay as they were.
         say: is told of damaged lines.
         repair: set damaged lines aside first, and play their episodes again.
-        allowed: agents that the manifest names and whose code may be run, or whose servers may be asked.
         ask: puts a question to the user, whether what else the manifest names is to be trusted.
 
     Raises:
@@ -294,16 +294,20 @@ def reopen_session(
     manifest = read_manifest(path)
     options = resumed_options(path, manifest, given)
     specs = [AgentSpec.parse(text) for text in options.agents]
-    env_ids = [scenario["env_id"] for scenario in manifest["scenarios"].values()]
-    check_claims(path, options, env_ids, given, allowed, ask)
-    for env_id in env_ids:
-        import_registration(env_id)
-    plan = Plan.from_manifest(manifest)
+
+    def told(spec: str) -> str:
+        try:
+            return spending(spec, _planned(manifest, given, options), options)
+        except UsageError:  # a game whose module may not be imported yet
+            return ""
+
+    claims = check_claims(path, manifest, options, given, ask, told)
+    for scenario in manifest["scenarios"].values():
+        import_registration(scenario["env_id"])
+    plan = _planned(manifest, given, options)
     if why := next(filter(None, map(told_otherwise, plan.scenarios.values())), ""):
         raise UsageError(why)
     options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
-    if "episodes" in given.given and not options.grows:
-        plan = plan.with_episodes(options.episodes, options.seed_offset)
     redactor = Redactor.from_environment(secrets=secrets_of(options))
     players = Players(specs, options)
     folder = RunFolder.open_for_writing(path, redactor)
@@ -316,7 +320,15 @@ def reopen_session(
     except BaseException:
         folder.close()
         raise
+    approve(path, claims, asked_for(folder.manifest))  # with the episodes that this command has added
     return Session(folder, players, options, redactor)
+
+
+def _planned(manifest: Manifest, given: RunOptions, options: RunOptions) -> Plan:
+    """Return the plan of a manifest with as many episodes as are given."""
+    plan = Plan.from_manifest(manifest)
+    grown = "episodes" in given.given and not options.grows
+    return plan.with_episodes(options.episodes, options.seed_offset) if grown else plan
 
 
 def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOptions:

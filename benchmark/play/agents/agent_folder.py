@@ -5,18 +5,17 @@ name of files is looked for in the folder first, so a folder may be moved with i
 written by ``textbench improve``, or by hand. A run holds what it says in its own manifest, as if a configuration file
 had said it.
 
-A folder may come from anybody. It brings no code, and what it names of servers and secrets is only used where this user
-has named it, too: with ``--set``, or in the command that made the folder here.
+A folder may come from anybody. What it names of code, servers, secrets, paid models and downloads is only used if this
+user has named it, too: with ``--allow`` and ``--set``, or in the command that made the folder here.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any, get_args
 
-from agents.common.approvals import Claim, approve, open_claims
+from agents.common.approvals import Claim, approve, content_digest, open_claims
 from agents.common.files import replacing
 from agents.common.toml import read_toml, to_toml
 from agents.load import BASELINES, options_taken
@@ -39,7 +38,7 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
     An agent that is only a folder is called as the folder is.
 
     Raises:
-        UsageError: an ``agent.toml`` that can't be read, that names code, or what the user hasn't named and has to.
+        UsageError: an ``agent.toml`` that can't be read, or that names what the user hasn't named and has to.
     """
     agents = [_named(AgentSpec.parse(text)) for text in options.agents]
     given = together(options.agent_options, read_sets(options.sets, [agent.name for agent in agents]))
@@ -49,7 +48,7 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
         inside = [inner for inner in parts if is_agent_folder(inner)]
         if begun := [inner for inner in parts if inner not in inside and (Path(inner) / IMPROVEMENT_NAME).is_file()]:
             raise UsageError(f"{begun[0]} isn't an agent yet: the textbench improve that began it goes on where it was")
-        tables = {inner: _opened(Path(inner), agent.name, given.get(agent.name, {})) for inner in inside}
+        tables = {inner: _opened(Path(inner), agent.name, given.get(agent.name, {}), options.allow) for inner in inside}
         specs = {inner: str(table["spec"]) for inner, table in tables.items()}
         spec = with_innermost(agent.spec, partial(_given, specs))
         texts.append(f"{agent.name}={spec}" if tables else text)
@@ -64,10 +63,10 @@ def _given(specs: Mapping[str, str], inner: str) -> str:
     return specs.get(inner, inner)
 
 
-def _opened(folder: Path, name: str, given: Mapping[str, Any]) -> AgentTable:
-    """What a folder says of the agent of that name, for which the user has given some options."""
+def _opened(folder: Path, name: str, given: Mapping[str, Any], allowed: Sequence[str]) -> AgentTable:
+    """What a folder says of the agent of that name, for which the user has given some options and allowed some."""
     table = _read(folder)
-    _check_named(folder, name, table, given)  # before anything that it names is looked at
+    _check_named(folder, name, table, given, allowed)  # before anything that it names is looked at
     return _resolved(folder, table)
 
 
@@ -113,26 +112,31 @@ def is_agent_folder(spec: str) -> bool:
 
 
 def approve_agent_folder(folder: Path, table: AgentTable) -> None:
-    """Remember that the user has named what an agent's table names, for a folder that was made of it."""
-    approve(folder, _claims(table))
+    """Remember that the user has named what an agent's table names, for the folder that was made of it."""
+    approve(folder, _claims(table, folder), content_digest(_read(folder)))
 
 
-def _claims(table: AgentTable) -> list[Claim]:
+def _claims(table: AgentTable, folder: Path | None = None) -> list[Claim]:
     """What a table names that only the user can allow, whatever the agent is called."""
-    return claims_of(RunOptions(agents=(f"agent={table['spec']}",), agent_options={"agent": without_spec(table)}), ())
+    options = RunOptions(agents=(f"agent={table['spec']}",), agent_options={"agent": without_spec(table)})
+    return claims_of(options, folder=folder)
 
 
-def _check_named(folder: Path, name: str, table: AgentTable, given: Mapping[str, Any]) -> None:
-    missing = open_claims(folder, _claims(table), _claims({"spec": "random", **given}))
-    brought = [claim.meaning for claim in missing if claim.flag != "--set"]
-    if brought:
-        raise UsageError(f"{folder} names {brought[0]}, which a folder can't bring: name it yourself, --agent SPEC")
-    known = _options_of(folder, table["spec"])  # what the agent doesn't take at all is said with all other mistakes
-    missing = [claim for claim in missing if claim.value.partition("=")[0].removeprefix("agent.") in known]
+def _check_named(folder: Path, name: str, table: AgentTable, given: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    digest, claims = content_digest(table), _claims({**table, "spec": _placed_spec(table, _in(folder))}, folder)
+    said = [*_claims({"spec": "random", **given}), *(Claim("--allow", text, "") for text in allowed)]
+    missing = open_claims(folder, claims, said, digest)
+    if not any(claim.flag == "--allow" for claim in missing):
+        known = _options_of(folder, table["spec"])  # what the agent doesn't take at all is said with all other mistakes
+        missing = [claim for claim in missing if claim.value.partition("=")[0].removeprefix("agent.") in known]
     if missing:
         meanings = ", ".join(claim.meaning.removesuffix(" of agent") for claim in missing)
-        said = " ".join(f"--set {quote(claim.value.replace('agent', name, 1))}" for claim in missing)
-        raise UsageError(f"{folder} names {meanings}, which you haven't; if you trust this folder, say so: {said}")
+        own = {
+            claim: claim.value.replace("agent", name, 1) if claim.flag == "--set" else claim.value for claim in missing
+        }
+        advice = " ".join(claim._replace(value=value).said for claim, value in own.items())
+        raise UsageError(f"{folder} names {meanings}, which you haven't; if you trust this folder, say so: {advice}")
+    approve(folder, claims, digest)
 
 
 def _options_of(folder: Path, spec: str) -> Mapping[str, Any]:
@@ -160,11 +164,12 @@ def _read(folder: Path) -> AgentTable:
 
 def _resolved(folder: Path, table: AgentTable) -> AgentTable:
     """The table with the paths of what lies in the folder."""
+    resolved = _in(folder)
+    return _placed(folder, table, resolved, lambda name: resolved("", name))
 
-    def resolved(name: str) -> str:
-        return str(folder / name) if (folder / name).exists() else name
 
-    return _placed(folder, table, lambda provider, name: resolved(name), resolved)
+def _in(folder: Path) -> Callable[[str, str], str]:
+    return lambda provider, name: str(folder / name) if (folder / name).exists() else name
 
 
 def from_anywhere(table: AgentTable) -> AgentTable:
@@ -185,18 +190,23 @@ def _placed(
     folder: Path, table: AgentTable, model: Callable[[str, str], str], file: Callable[[str], str]
 ) -> AgentTable:
     """The table with other paths of the files that it names, and of models and programs, ``hf:model``."""
-
-    def placed(inner: str) -> str:
-        provider, _, name = inner.partition(":")
-        return f"{provider}:{model(provider, name)}" if name else inner
-
-    table = {**table, "spec": with_innermost(table["spec"], placed)}
+    table = {**table, "spec": _placed_spec(table, model)}
     types = _options_of(folder, table["spec"])
     paths = {option for option, kind in types.items() if Path in get_args(kind)} | {"adapter"}
     return {
         option: file(value) if option in paths and isinstance(value, str) and value else value
         for option, value in table.items()
     }
+
+
+def _placed_spec(table: AgentTable, model: Callable[[str, str], str]) -> str:
+    """The spec with other paths of its models and programs."""
+
+    def placed(inner: str) -> str:
+        provider, _, name = inner.partition(":")
+        return f"{provider}:{model(provider, name)}" if name else inner
+
+    return with_innermost(table["spec"], placed)
 
 
 def write_agent_folder(folder: Path, table: Mapping[str, Any]) -> None:

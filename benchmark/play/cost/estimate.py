@@ -8,6 +8,8 @@ prompt shows too.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
+from math import ceil
 from typing import Any, NamedTuple
 
 from agents.episode import EpisodeTask
@@ -16,12 +18,16 @@ from agents.loop.rollout import rollout
 from agents.models.provider import find_model
 from agents.prompt import PromptMap
 from agents.protocol import answers_at_most
-from agents.wrappers import questions
+from agents.wrappers import innermost, questions
+from benchmark.errors import BenchmarkError
+from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, planned_prompts, prompt_letters
-from benchmark.play.cost.prices import agent_prices
+from benchmark.play.cost.prices import agent_prices, is_paid
+from benchmark.play.levels import levels_in
 from benchmark.play.options import RunOptions
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Plan
+from textgames import GameError
 from textgames.scenarios import Scenario
 
 PILOT_EPISODES = 3
@@ -96,6 +102,32 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
         sent, sent_at_most, said_at_most = map(round, tokens)
         estimates.append(Estimate(name, round(decisions), sent, sent_at_most, said_at_most, price, prompts, most))
     return estimates
+
+
+def spending(spec: str, plan: Plan, options: RunOptions) -> str:
+    """Say in brackets what a paid model would be asked in a run, and what that costs; empty for another player.
+
+    Args:
+        spec: the model, as agents of the run are named or have it inside.
+        plan: of the run.
+        options: of the run, whose prices are the user's.
+    """
+    agents = map(AgentSpec.parse, options.agents)
+    own = {agent.name: agent.spec for agent in agents if spec in innermost(agent.spec)}
+    if not own or not is_paid(spec):
+        return ""
+    if options.grows:
+        levels = 1 if options.levels is None else len(levels_in(options.levels))
+        plan = plan.with_episodes(ceil(options.episodes / levels), options.seed_offset)
+    episodes = sum(len(seeds) for matchup, seeds in plan.seeds.items() if own.keys() & set(matchup.agents))
+    try:
+        found = estimate(plan, own, replace(options, max_cost=None))
+    except (BenchmarkError, GameError, ValueError, TypeError, ImportError):  # which is said when it is played
+        return f" ({episodes:,} episodes)"
+    tokens = sum(one.prompt_tokens_at_most + one.completion_tokens_at_most for one in found)
+    costs = [one.cost_at_most for one in found]
+    price = "at a price that isn't known here" if None in costs else f"{sum(filter(None, costs)):.2f} USD"
+    return f" ({episodes:,} episodes, at most {tokens:,} tokens: {price})"
 
 
 def _paid_questions(spec: str, own: Mapping[str, Any]) -> dict[str, int]:

