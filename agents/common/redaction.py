@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 REDACTED = "[redacted]"
@@ -17,6 +18,10 @@ MIN_LENGTH = 8
 """Shorter values ("EMPTY", "test") are placeholders that local servers want; taking them out would maul real text."""
 MIN_LENGTH_IN_MESSAGES = 4
 """In an error message a short password is worth more than the word that it may be."""
+MIN_PART = 12
+"""The shortest part of a key that is taken out."""
+KEY = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9_+=-][A-Za-z0-9_.+/=-]{15,}", re.ASCII)
+"""A secret that is a key and no path, address or word, whose parts may stand in any text."""
 
 SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH|_PAT)$", re.IGNORECASE)
 SECRET_PARAMETER = re.compile(r"key|token|secret|sig|pass|auth|code|cred", re.IGNORECASE)
@@ -68,7 +73,8 @@ def with_variables(text: str) -> str:
 class Redactor:
     """Replaces known secrets in text by ``[redacted]``, in every form in which they come by.
 
-    A secret is recognised as it is, percent-encoded, inside a JSON string and, whatever stands around it, in base64.
+    A secret is recognised as it is, percent-encoded, inside a JSON string and, whatever stands around it, in base64. A
+    key is recognised by a part of it, too (:class:`Key`).
 
     Args:
         secrets: the values. Those shorter than :data:`MIN_LENGTH` are taken out of messages alone, and those shorter
@@ -76,11 +82,16 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        secrets = set(secrets)
         forms = {form for secret in secrets for form in forms_of(secret) if len(form) >= MIN_LENGTH_IN_MESSAGES}
         # The longest first: a password inside "user:password" must not leave the rest of the pair behind.
         self._all = sorted(forms, key=len, reverse=True)
         self._long = [form for form in self._all if len(form) >= MIN_LENGTH]
-        self._long_bytes = [form.encode("utf-8", "surrogatepass") for form in self._long]
+        self._keys = [Key(secret) for secret in sorted(secrets) if KEY.fullmatch(secret)]
+        # What a text with a secret has in any case: a form inside another form tells of both.
+        signs = {*self._long, *(key.middle for key in self._keys)}
+        self._signs = [sign for sign in signs if not any(other in sign for other in signs - {sign})]
+        self._signs_bytes = [sign.encode("utf-8", "surrogatepass") for sign in self._signs]
 
     @classmethod
     def from_environment(
@@ -99,18 +110,54 @@ class Redactor:
 
     def scrub(self, text: str) -> str:
         """``text`` without the secrets. What is left of a JSON document is one."""
-        return replace_all(text, self._long)
+        return self._scrubbed(text, self._long) if any(sign in text for sign in self._signs) else text
+
+    def _scrubbed(self, text: str, forms: Iterable[str]) -> str:
+        text = replace_all(text, forms)
+        for key in self._keys:
+            text = key.scrub(text)
+        return text
 
     def scrub_bytes(self, data: bytes) -> bytes:
         """Scrub UTF-8 without decoding it, for the many lines that hold no secret."""
-        if not any(form in data for form in self._long_bytes):
+        if not any(sign in data for sign in self._signs_bytes):
             return data
         return self.scrub(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def scrub_message(self, text: str) -> str:
         """An error message without the secrets, without short ones too, and without whatever looks like a key."""
-        text = AUTHORISATION.sub(rf"\1 {REDACTED}", replace_all(text, self._all))
+        text = AUTHORISATION.sub(rf"\1 {REDACTED}", self._scrubbed(text, self._all))
         return LOOKS_LIKE_A_KEY.sub(REDACTED, text)
+
+
+class Key:
+    """A secret that looks like a key, whose parts are secret as well: a server may echo it without its beginning.
+
+    A part counts if it has three fifths of the key's characters and at least :data:`MIN_PART`. Every such part holds
+    the key's ``middle``, so that a text without that needs no closer look.
+    """
+
+    def __init__(self, secret: str) -> None:
+        self.secret, self.least = secret, max(MIN_PART, -(-3 * len(secret) // 5))
+        self.begin = len(secret) - self.least
+        self.middle = secret[self.begin : self.least]
+
+    def scrub(self, text: str) -> str:
+        """Return the text without the parts of the key."""
+        at = text.find(self.middle)
+        while at >= 0:
+            low = at - _shared(text[max(0, at - self.begin) : at][::-1], self.secret[: self.begin][::-1])
+            high = at + _shared(text[at : at + len(self.secret)], self.secret[self.begin :])
+            # a number of a JSON document stays one
+            if high - low >= self.least and text[low:high].strip("0123456789.eE+-"):
+                text, at = f"{text[:low]}{REDACTED}{text[high:]}", low + len(REDACTED) - 1
+            at = text.find(self.middle, at + 1)
+        return text
+
+
+def _shared(text: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
 
 
 def replace_all(text: str, forms: Iterable[str]) -> str:

@@ -2,13 +2,15 @@
 
 import base64
 import json
+from math import ceil
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.common.redaction import REDACTED, Redactor, public_url, url_secrets
+from agents.common.redaction import KEY as KEY_FORM
+from agents.common.redaction import MIN_PART, REDACTED, Redactor, public_url, url_secrets
 
 KEY = "sk-planted-0123456789"
 
@@ -87,6 +89,50 @@ def test_a_secret_inside_another_leaves_no_half():
     for redactor in (Redactor(["password123", "user:password123"]), Redactor(["user:password123", "password123"])):
         for scrub in (redactor.scrub, redactor.scrub_message):
             assert scrub("user:password123 and password123") == f"{REDACTED} and {REDACTED}"
+
+
+@pytest.mark.parametrize("part", [slice(8, None), slice(None, 13), slice(4, 17)])
+def test_a_part_of_a_key_is_taken_out(part):
+    """As a server echoes it that leaves the key's beginning or its end out."""
+    redactor = Redactor([KEY, "of-another-kind-0000"])
+    said = f"no such key: ...{KEY[part]}, {KEY[part]}"
+    for scrubbed in (
+        redactor.scrub(said),
+        redactor.scrub_message(said),
+        redactor.scrub_bytes(said.encode()).decode(),
+    ):
+        assert scrubbed == f"no such key: ...{REDACTED}, {REDACTED}"
+
+
+KEYS = st.text("ABCabcxyz0123456789-_", min_size=16, max_size=60).filter(KEY_FORM.fullmatch)
+
+
+@given(KEYS, st.data())
+@settings(max_examples=200, deadline=None)
+def test_no_large_part_of_a_key_is_left(key, data):
+    least = max(MIN_PART, ceil(0.6 * len(key)))
+    begin = data.draw(st.integers(0, len(key) - least))
+    part = key[begin : data.draw(st.integers(begin + least, len(key)))]
+    scrubbed = Redactor([key]).scrub(json.dumps([f"<{part}>", "<>", 12345678901234567890]))
+    if part.strip("0123456789.eE+-"):
+        assert json.loads(scrubbed) == [f"<{REDACTED}>", "<>", 12345678901234567890]
+    else:
+        json.loads(scrubbed)
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        (KEY, f"{KEY[:11]} and {KEY[12:]}"),  # parts that are too short
+        ("sk-planted-0123456789012345", '{"seed": 123456789012345}'),  # a number
+        ("/home/me/keys/account-1.json", "/home/me/keys/account-2.json"),  # a path, and no key
+        ("textbench-tester:pass-word-1", "textbench-tester plays"),  # a name
+        ("development-password", "development-passing"),  # words
+        ("http://127.0.0.1:8000/v1/models", "http://127.0.0.1:8000/v1"),
+    ],
+)
+def test_what_only_looks_like_a_part_of_a_secret_stays(secret, text):
+    assert Redactor([secret]).scrub(text) == text
 
 
 def test_url_secrets_decodes():
