@@ -77,7 +77,8 @@ class EpisodeTask:
         import textgames
 
         check_whole("seed", seed, 0, None)
-
+        if layout_seed is not None:
+            check_whole("layout_seed", layout_seed, 0, None)
         if isinstance(scenario, str):
             scenario = textgames.known_scenario(scenario) or scenario
         if isinstance(scenario, str):

@@ -33,7 +33,7 @@ from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, check
 from benchmark.play.progress import Meter, choose_display, noticed, teller
 from benchmark.play.runner import Incomplete, Limits, TurnLimit, play_plan
 from benchmark.play.until import Growth
-from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder
+from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_command
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
 from benchmark.runs.plan import Plan, import_registration, told_otherwise
 from benchmark.runs.record import Key, key_of, paid_tokens
@@ -174,11 +174,23 @@ def open_session(planned: PlannedRun) -> Session:
     try:
         unplayed = not folder.episodes_path.stat().st_size
         take_over(path, folder.manifest, as_stored(manifest, redactor), unplayed=unplayed)
+        _refuse_more(folder, plan, options)
     except UsageError:
         folder.close()
         raise
     approve(path, claims, asked_for(folder.manifest))
     return Session(folder, players, options, redactor)
+
+
+def _refuse_more(folder: RunFolder, plan: Plan, options: RunOptions) -> None:
+    """Refuse a folder that plans more episodes than the command has asked for: it may be anybody's."""
+    planned = Plan.from_manifest(folder.manifest).total
+    asked = options.episodes * len(plan.seeds) if options.grows else plan.total
+    if planned > asked:
+        raise UsageError(
+            f"{folder.path} plans {planned:,} episodes, and this command asks for {asked:,}; choose another --out, or "
+            f"resume it: {resume_command(folder.path)}"
+        )
 
 
 def check_unplayed(planned: PlannedRun) -> None:

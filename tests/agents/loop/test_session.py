@@ -70,6 +70,13 @@ def test_group_shares_its_start() -> None:
     assert EpisodeSession("snake", 0, layout_seed=6).request.observation not in starts
 
 
+@pytest.mark.parametrize("name", ["seed", "layout_seed"])
+def test_a_seed_that_is_none_is_no_fault_of_the_game(name):
+    for value in (-3, 1.5, "x", True):
+        with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least 0, got {value!r}$"):
+            EpisodeSession("snake", **{name: value})
+
+
 def test_prompts_are_those_of_the_map() -> None:
     session = EpisodeSession("frozen-lake", 1_000_000, prompt_map=PromptMap("direct"))
     assert session.messages == [m._asdict() for m in PromptMap("direct")(session.request)]

@@ -335,6 +335,15 @@ def test_what_was_approved_is_what_the_folder_asked_for_then(textbench, paid, ch
     assert said_by(refused.err)[-2:] == ["--allow", spec]
 
 
+def test_a_folder_that_lies_at_out_plays_no_more_than_the_command_asks_for(textbench, paid):
+    edit(Path("theirs"), more_seeds_than_it_says)
+    asked = paid.served.total()
+    arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--episodes", 2, "--quiet")
+    done = textbench("run", *arguments, "--out", "theirs")
+    assert (done.code, paid.served.total()) == (2, asked)
+    assert "theirs plans 6 episodes, and this command asks for 2" in done.err
+
+
 def test_an_own_run_that_grew_by_a_command_is_resumed_without_a_question(textbench, paid):
     assert textbench("resume", "theirs", "--quiet", "--episodes", 3).code == 0
     assert textbench("resume", "theirs", "--quiet").code == 0

@@ -109,6 +109,8 @@ def test_nor_on_a_websocket(url: str, path: str) -> None:
     opened = socket.create_connection((host, int(port)))
     with pytest.raises(InvalidStatus, match="403"), connect(f"ws://evil.example:{port}{path}", sock=opened):
         pass
+    if path == "/mcp":  # which isn't there
+        return
     with connect(f"ws{url[4:]}{path}", origin=url):  # its own page
         pass
 
@@ -203,6 +205,11 @@ def test_nothing_can_be_uploaded_and_no_file_is_served(url: str, path: str) -> N
         assert requests.get(f"{url}/{place}/{path}", timeout=30).status_code in (404, 405)
     after = sum(file.stat().st_size for file in Path(tempfile.gettempdir(), "gradio").rglob("*") if file.is_file())
     assert after == before
+
+
+def test_beside_the_page_there_are_no_tools_either(url: str) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "openenv/session/create", "params": {}}
+    assert "this game has no tools" in requests.post(f"{url}/mcp", json=asked, timeout=30).json()["error"]["message"]
 
 
 def test_a_body_has_a_limit(url: str) -> None:

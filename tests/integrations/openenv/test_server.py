@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("openenv", reason="needs OpenEnv: pip install -e '.[openenv]', or .ci/adapters openenv")
 
 import requests
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from agents import EpisodeSession, EpisodeTask, PromptMap, load_agent, rollout
 from tests.integrations.openenv.serving import Chooser, play, served
@@ -142,7 +144,8 @@ def test_scenario_seeds_are_tasks(url: str) -> None:
     ("arguments", "message"),
     [
         ({"sed": 3}, "reset has no argument 'sed' (did you mean 'seed'?)"),
-        ({"seed": -1}, "Seed must be greater or equal to zero"),
+        ({"layout_seed": -3}, "layout_seed must be a whole number of at least 0, got -3"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"split": "tset"}, "did you mean 'test'?"),
         ({"split": "test", "index": 10_000}, "has the tasks 0 to 9999, got 10000"),
         ({"split": "test", "layout_seed": 3}, "a task has its own layout"),
@@ -199,6 +202,30 @@ def test_no_more_sessions_than_places() -> None:
                 three.reset(seed=1)
         with TextbenchEnv(address).sync() as four:  # places are free again
             assert not four.reset(seed=1).done
+
+
+def test_no_place_is_held_by_a_client_that_only_asks_for_tools() -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "openenv/session/create", "params": {}}
+    with served(ServedGame(SLIPPERY), max_sessions=2) as url:
+        for _ in range(4):
+            answered = requests.post(f"{url}/mcp", json=asked)
+            assert answered.status_code == 200
+            assert "this game has no tools" in answered.json()["error"]["message"]
+        with connect(f"ws{url[4:]}/ws"):
+            with pytest.raises(InvalidStatus), connect(f"ws{url[4:]}/mcp"):
+                pass
+            assert play(url, seed=3)[1].done, "there are two places, and one of them is held"
+
+
+@pytest.mark.parametrize("name", ["layout_seed", "seed"])
+def test_a_seed_that_is_none_is_the_clients_mistake(name: str, url: str) -> None:
+    for value in (-3, 1.5, "x"):
+        refused = requests.post(f"{url}/reset", json={name: value})
+        assert refused.status_code in (400, 422)
+        said = str(refused.json()["detail"])
+        assert name in said
+        assert "0" in said or "integer" in said
+    assert requests.post(f"{url}/reset", json={name: 2**70}).status_code == 200
 
 
 def test_what_is_wrong_with_the_game_is_said_before_it_is_served() -> None:
