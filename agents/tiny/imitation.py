@@ -20,6 +20,7 @@ from torch import Tensor
 
 from agents.common.files import replacing
 from agents.common.progress import Progress
+from agents.common.tensors import load_tensors
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import CausalAttention, Packing
 from agents.tiny.data import Example, demonstrations, scenario_of, scenarios_of
@@ -251,9 +252,9 @@ def _restore(file: Path | None, recipe: Recipe, trained: dict[str, Any]) -> tupl
     if file is None or not file.exists():
         return 0, [], 0.0
     try:
-        state = torch.load(file, weights_only=True)
+        state = load_tensors(file)
         made_by = state["recipe"]
-    except Exception as error:  # torch.load raises whatever its unpickler meets
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} is no checkpoint of a tiny model ({error}); delete it to begin anew") from error
     if made_by != json.dumps(recipe.as_data):
         raise ValueError(f"{file} is a checkpoint of another recipe, {made_by}; delete it to begin anew")

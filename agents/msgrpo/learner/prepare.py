@@ -9,6 +9,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from agents.models.local.forward.llama_forward import unwrap
+from agents.models.local.loading.adapters import WEIGHTS, not_safetensors
 from agents.models.local.loading.load import damaged, fast_dtype, pick_device
 from agents.models.local.templates import with_arguments
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -146,12 +147,15 @@ def _load_weights(model: nn.Module, folder: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     check_same_adapter(model, folder)
-    if hasattr(model, "peft_config"):
+    adapted = hasattr(model, "peft_config")
+    if not any(folder.glob(WEIGHTS if adapted else "*.safetensors")):
+        raise ConfigError(str(not_safetensors(folder)))
+    if adapted:
         import peft
 
         peft.set_peft_model_state_dict(model, peft.load_peft_weights(str(folder), device="cpu"))
         return
-    saved = AutoModelForCausalLM.from_pretrained(folder, dtype=next(model.parameters()).dtype)
+    saved = AutoModelForCausalLM.from_pretrained(folder, dtype=next(model.parameters()).dtype, use_safetensors=True)
     try:
         model.load_state_dict(saved.state_dict())
     except RuntimeError as error:

@@ -22,6 +22,7 @@ import torch
 from agents.common.files import replacing
 from agents.common.interrupt import uninterrupted
 from agents.common.progress import Progress
+from agents.common.tensors import load_tensors
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError, DivergenceError
@@ -260,9 +261,9 @@ class _Trained:
         if self.checkpoint is None or not self.checkpoint.exists():
             return
         try:
-            state = torch.load(self.checkpoint, weights_only=True)
+            state = load_tensors(self.checkpoint)
             made_by = state["made_by"]
-        except Exception as error:  # torch.load raises whatever its unpickler meets
+        except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{self.checkpoint} is no checkpoint of an imitation ({error}); delete it") from error
         if made_by != self.made_by:
             raise ConfigError(

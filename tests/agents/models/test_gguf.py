@@ -288,13 +288,8 @@ def test_the_processor_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"neon": True, "bf16": True}, True),
         ({"neon": True, "bf16": False}, False),
     ):
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda c=capabilities: c, raising=False)
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda c=capabilities: c)
         assert asked() is fast, capabilities
-    monkeypatch.delattr(torch.cpu, "get_capabilities")  # of an older PyTorch
-    for supported in (True, False):
-        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda s=supported: s)
-        monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-        assert asked() is supported
     assert pick_dtype("auto", torch.device("cuda"), dequantised=True) == torch.bfloat16
     assert pick_dtype("auto", torch.device("cpu")) == torch.float32, "weights that were trained in more bits"
 

@@ -80,7 +80,7 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
         use_cpu=options.cpu,
         bf16=False,
     )
-    model = AutoModelForCausalLM.from_pretrained(options.model)
+    model = AutoModelForCausalLM.from_pretrained(options.model, use_safetensors=True)
     return GRPOTrainer(model, args=config, train_dataset=dataset, processing_class=tokenizer, **ways)
 
 

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from agents.common.tensors import check_torch
 from textgames.extras import install_command
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -57,6 +58,7 @@ def put_on(model: Any, adapter: str) -> Any:
         ValueError: no adapter is there, or it is of another model.
     """
     check_peft(adapter)
+    check_weights(adapter)
     import peft
 
     try:
@@ -66,6 +68,28 @@ def put_on(model: Any, adapter: str) -> Any:
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
         told = " ".join(str(error).split())
         raise ValueError(f"the adapter {adapter!r} can't be put on {model.name_or_path!r}: {told[:300]}") from error
+
+
+def check_weights(adapter: str | Path) -> None:
+    """Refuse an adapter whose weights may hold code, which peft would unpickle.
+
+    Raises:
+        ValueError: its folder has no weights as safetensors.
+        ModuleNotFoundError: it is on a hub, and the installed PyTorch is too old for what may come from there.
+    """
+    folder = Path(adapter).expanduser()
+    if not folder.is_dir():
+        check_torch(adapter)
+    elif not (folder / WEIGHTS).is_file():
+        raise not_safetensors(adapter)
+
+
+def not_safetensors(source: str | Path) -> ValueError:
+    """Return the error for a model or an adapter whose weights aren't safetensors."""
+    return ValueError(
+        f"{str(source)!r} has no weights as safetensors, and other formats can hold code: if you trust it, load it "
+        "with transformers or peft where it was made, and save it anew with save_pretrained(FOLDER)"
+    )
 
 
 def check_peft(adapter: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from agents.models.local.loading.adapters import base_of, of_a_base, put_on
+from agents.models.local.loading.adapters import base_of, not_safetensors, of_a_base, put_on
 from agents.models.local.loading.card import LOADED_FROM
 from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.local.loading.places import find_place
@@ -56,7 +56,9 @@ def load_model(
     try:
         config = transformers.AutoConfig.from_pretrained(base, **options)
         tokenizer = _load_tokenizer(transformers, source, base, options)
-        model = transformers.AutoModelForCausalLM.from_pretrained(base, config=config, dtype=number_type, **options)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            base, config=config, dtype=number_type, use_safetensors=True, **options
+        )
     except ValueError as error:
         if "for this kind of AutoModel" not in str(error):
             raise
@@ -69,6 +71,8 @@ def load_model(
                 f"{base!r}{of} isn't among the models downloaded before, and the Hugging Face hub can't be reached "
                 "from here: connect and try again, or name a folder that has the model, as in hf:./FOLDER"
             ) from None
+        if "safetensors" in str(error):
+            raise not_safetensors(base) from None
         raise ValueError(f"can't load a model from {source!r}: {str(error).strip().splitlines()[0]}") from error
     except SafetensorError as error:
         raise damaged(base, error) from error
@@ -184,8 +188,5 @@ def multiplies_bfloat16() -> bool:
 
     Others compute them, too, but turn every number into float32 and back, which takes longer than float32 alone.
     """
-    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # of PyTorch 2.10 and later
-    if capabilities:
-        return any(capabilities.get(name) for name in _FOR_BFLOAT16)
-    asked = (getattr(torch.cpu, f"_is_{name}_supported", bool) for name in ("avx512_bf16", "amx_tile"))
-    return any(ask() for ask in asked)
+    capabilities: dict[str, Any] = torch.cpu.get_capabilities()
+    return any(capabilities.get(name) for name in _FOR_BFLOAT16)

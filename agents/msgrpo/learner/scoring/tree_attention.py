@@ -16,14 +16,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from agents.models.local.forward.llama_forward import repeat_heads
 from agents.msgrpo.learner.scoring.packing import tree_mask
-
-try:
-    from torch.nn.attention.flex_attention import BlockMask, flex_attention
-except ImportError:  # before PyTorch 2.5
-    BlockMask = flex_attention = None  # type: ignore[assignment, misc]
 
 TREE_ATTENTION = "textbench_trees"
 """What the implementation is called in transformers' registry."""
@@ -125,8 +121,6 @@ def why_not(heads: int, kv_heads: int, dim: int, dtype: torch.dtype, device: tor
     It is tried, output and gradients, against attention with a dense mask on two small batches of trees. The first time
     it is compiled, which takes some tens of seconds.
     """
-    if BlockMask is None:
-        return f"PyTorch {torch.__version__} has no FlexAttention"
     if device.type == "cpu":
         return "PyTorch's FlexAttention has no gradient on a CPU"
     try:

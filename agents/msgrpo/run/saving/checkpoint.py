@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from agents.common.files import refusal, replacing_folder, sync
+from agents.common.tensors import load_tensors
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import CheckpointError, ConfigError
 from agents.msgrpo.rows import TrainingRow
@@ -99,8 +100,8 @@ def load_state(folder: Path) -> dict[str, Any]:
         ConfigError: the file can't be read as one.
     """
     try:
-        state: dict[str, Any] = torch.load(folder / STATE, map_location="cpu", weights_only=True)
-    except Exception as error:
+        state: dict[str, Any] = load_tensors(folder / STATE)
+    except ValueError as error:
         raise ConfigError(f"can't read the training state {str(folder / STATE)!r}: {error}") from error
     return state
 

@@ -1,0 +1,97 @@
+"""Weights and states are read without running code: as safetensors, or by a PyTorch whose unpickler is safe."""
+
+import ast
+import pickle
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import agents.common.tensors as tensors  # noqa: E402
+from agents.common.tensors import check_torch, load_tensors  # noqa: E402
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("textgames", "agents", "benchmark", "textbench", "research")
+READ_WEIGHTS = {"AutoModelForCausalLM"}
+
+
+@cache
+def calls() -> list[tuple[str, ast.Call]]:
+    """Every call in the packages, with its file."""
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    assert len(files) > 500
+    trees = [(str(file.relative_to(ROOT)), ast.parse(file.read_text())) for file in files]
+    return [(name, node) for name, tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def given(call: ast.Call, name: str) -> Any:
+    return next((ast.unparse(each.value) for each in call.keywords if each.arg == name), None)
+
+
+def test_one_place_calls_torch_load_and_passes_weights_only() -> None:
+    found = {name: given(call, "weights_only") for name, call in calls() if ast.unparse(call.func) == "torch.load"}
+    assert found == {"agents/common/tensors.py": "True"}
+
+
+def test_models_are_read_from_safetensors_alone() -> None:
+    """A GGUF file, which has no code in it either, is named by ``gguf_file``; peft has no such argument."""
+    found = [
+        (name, call.lineno)
+        for name, call in calls()
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr == "from_pretrained"
+        and ast.unparse(call.func.value).split(".")[-1] in READ_WEIGHTS
+        and given(call, "use_safetensors") != "True"
+        and given(call, "gguf_file") is None
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("version", ["2.4.0", "2.9.1+cu128", "1.13.1", "2.9.0a0+git123"])
+def test_an_older_torch_reads_nothing(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "state.pt"
+    torch.save({"step": 1}, file)
+    monkeypatch.setattr(torch, "__version__", version)
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(ModuleNotFoundError, match=r"state\.pt.*PyTorch 2\.10 or later.*pip install") as told:
+        load_tensors(file)
+    assert version in str(told.value)
+
+
+@pytest.mark.parametrize("version", ["2.10.0", "2.13.0+cpu", "2.11.0a0+git123", "3.0.0"])
+def test_a_later_torch_reads(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", version)
+    check_torch("state.pt")
+
+
+def test_the_floor_is_the_one_that_is_installed() -> None:
+    floor = ".".join(map(str, tensors.OLDEST))
+    assert f'"torch>={floor}"' in (ROOT / "pyproject.toml").read_text()
+
+
+class Hostile:
+    """Unpickled, it writes a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.file,)
+
+
+@pytest.mark.parametrize("save", [torch.save, lambda value, file: file.write_bytes(pickle.dumps(value))])
+def test_code_in_a_state_is_not_run(save: Any, tmp_path: Path) -> None:
+    save({"step": Hostile(tmp_path / "ran")}, tmp_path / "state.pt")
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as told:
+        load_tensors(tmp_path / "state.pt")
+    assert "weights_only" not in str(told.value)  # torch's own advice is to run the code
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_was_saved_comes_back_in_the_computers_memory(tmp_path: Path) -> None:
+    torch.save({"weight": torch.arange(3.0), "losses": [0.5]}, tmp_path / "state.pt")
+    state = load_tensors(tmp_path / "state.pt")
+    torch.testing.assert_close(state, {"weight": torch.arange(3.0), "losses": [0.5]})

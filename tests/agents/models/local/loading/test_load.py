@@ -1,0 +1,47 @@
+"""What is loaded as a model, and what is refused: weights that can hold code, above all."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from safetensors.torch import load_file  # noqa: E402
+
+from agents.models.embedded import FOLDER  # noqa: E402
+from agents.models.local.loading.adapters import put_on  # noqa: E402
+from agents.models.local.transformers import TransformersModel  # noqa: E402
+
+OLD_NAME = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing.*:FutureWarning")  # peft asks by it
+
+
+def make_llama() -> Any:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=40, **sizes, **heads)).eval()
+
+
+def test_pickled_weights_of_a_model_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(FOLDER / "tiny", folder)
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"no weights as safetensors.*save_pretrained\(FOLDER\)"):
+        TransformersModel.from_pretrained(folder)
+
+
+@OLD_NAME
+def test_pickled_weights_of_an_adapter_are_refused(tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    adapted = peft.get_peft_model(make_llama(), peft.LoraConfig(r=2, target_modules=["q_proj"]))
+    adapted.save_pretrained(tmp_path)
+    weights = tmp_path / "adapter_model.safetensors"
+    torch.save(peft.get_peft_model_state_dict(adapted), tmp_path / "adapter_model.bin")
+    weights.unlink()
+    with pytest.raises(ValueError, match=r"no weights as safetensors.*save_pretrained\(FOLDER\)"):
+        put_on(make_llama(), str(tmp_path))
