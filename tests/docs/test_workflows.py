@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ROOT / ".github/workflows"
@@ -44,6 +46,66 @@ def test_a_pull_request_is_linted_typed_and_tested() -> None:
     ]
     for name in ("ci.yml", "nightly.yml"):
         assert workflow(name)["env"]["PIP_EXTRA_INDEX_URL"] == "https://download.pytorch.org/whl/cpu"
+
+
+def test_actions_are_pinned_by_commit_and_get_no_more_than_they_need() -> None:
+    """A tag can be moved to other code; a commit can't. The comment behind it names the release, for people."""
+    for path in WORKFLOWS.glob("*.yml"):
+        uses = re.findall(r"uses: *(.*)", path.read_text())
+        assert uses, path.name
+        for used in uses:
+            assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", used), (path.name, used)
+        read = workflow(path.name)
+        assert read["permissions"] == {"contents": "read"}, path.name
+        assert "pull_request_target" not in read["on"], path.name
+        assert "secrets." not in path.read_text(), path.name
+        for job in read["jobs"].values():
+            assert "permissions" not in job, path.name
+            for step in job["steps"]:
+                if step.get("uses", "").startswith("actions/checkout@"):
+                    assert step["with"]["persist-credentials"] is False, path.name
+
+
+def pins(file: str) -> dict[str, str]:
+    """The version that a file pins of each package, by its normalised name; without the build, such as ``+cpu``."""
+    found = re.findall(r"^([\w.-]+)==([\w.]+)", (ROOT / file).read_text(), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in found}
+
+
+def test_the_lock_has_the_tested_versions_of_all_that_dev_needs() -> None:
+    """Write it anew by ``.ci/lock`` after every change of ``constraints.txt`` or of what ``dev`` needs."""
+    lock, constraints = pins("requirements.lock"), pins("constraints.txt")
+    assert {name: version for name, version in lock.items() if constraints.get(name) != version} == {}
+    extras: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+    wanted, seen, queue = {"editables", "hatchling"}, set(), ["textbench[dev]", *PROJECT["project"]["dependencies"]]
+    while queue:
+        one = Requirement(queue.pop())
+        if one.name != "textbench":
+            wanted.add(canonicalize_name(one.name))
+        for extra in one.extras - seen if one.name == "textbench" else ():
+            seen.add(extra)
+            queue += extras[extra]
+    assert len(wanted) > 40
+    assert wanted - set(lock) == set()
+
+
+def test_every_file_of_the_lock_has_a_hash() -> None:
+    entries = re.split(r"^(?=[\w.-]+==)", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)[1:]
+    assert len(entries) == len(pins("requirements.lock")) > 150
+    for entry in entries:
+        first, *hashes = entry.replace("\\\n", "").split()
+        assert hashes, first
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", one) for one in hashes), first
+
+
+def test_the_night_installs_from_the_lock_and_asks_for_advisories() -> None:
+    job = workflow("nightly.yml")["jobs"]["everything"]
+    lock, own, *_ = runs(job)
+    assert lock == "pip install --require-hashes -r requirements.lock"
+    assert own == "pip install --no-deps --no-build-isolation -e ."
+    assert ".ci/audit" in night()
+    python = next(step["with"]["python-version"] for step in job["steps"] if "setup-python" in step.get("uses", ""))
+    assert f"--python-version {python} " in (ROOT / ".ci/lock").read_text()
 
 
 def test_the_base_installation_plays_within_a_minute() -> None:

@@ -67,9 +67,10 @@ def test_a_later_torch_reads(version: str, monkeypatch: pytest.MonkeyPatch) -> N
     check_torch("state.pt")
 
 
-def test_the_floor_is_the_one_that_is_installed() -> None:
+def test_the_floor_is_the_one_that_is_installed_and_promised() -> None:
     floor = ".".join(map(str, tensors.OLDEST))
     assert f'"torch>={floor}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"PyTorch {floor} or later" in (ROOT / "SECURITY.md").read_text()
 
 
 class Hostile:
