@@ -1,5 +1,6 @@
 """Sampling in this process: from the very weights that are trained, or from a copy of them."""
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.models.local.decoding.lean_decoder import LeanDecoder
+from agents.models.local.forward.linear_maps import adds_a_matrix
 from agents.models.local.forward.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.engines.engine import Engine, EngineParts, InThisProcess, Weights
@@ -116,6 +118,9 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """``(name, tensor)`` of every parameter of the Hugging Face model, LoRA adapters added in, one at a time.
 
     The model itself is not changed (merging and unmerging in place would leave rounding behind).
+
+    Raises:
+        UnusableModelError: an adapter isn't the same as some weights, such as aLoRA, which depends on the tokens.
     """
     base = unwrap(model)
     if base is model:
@@ -127,9 +132,26 @@ def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
         if owner.endswith(".base_layer"):
             layer = layers[owner.removesuffix(".base_layer")]
             tensor = parameter.detach()
-            if kind == "weight":
+            if not adds_a_matrix(layer):
+                tensor = getattr(_merged_by_peft(layer, owner.removesuffix(".base_layer")), kind).detach()
+            elif kind == "weight":
                 for adapter in layer.active_adapters:
                     tensor = tensor + layer.get_delta_weight(adapter).to(tensor.dtype)
             yield f"{owner.removesuffix('.base_layer')}.{kind}", tensor
         elif "lora_" not in name:
             yield name, parameter.detach()
+
+
+def _merged_by_peft(layer: Any, name: str) -> nn.Module:
+    """Return the base layer with the active adapters merged in, in a copy of this one layer."""
+    copied = copy.deepcopy(layer)
+    try:
+        copied.merge(safe_merge=True, adapter_names=copied.active_adapters)
+    except (NotImplementedError, RuntimeError) as error:
+        raise UnusableModelError(
+            f"the adapter {', '.join(map(repr, layer.active_adapters))} of {name} can't be merged into its weights "
+            f"({' '.join(str(error).split())}): sample it from the live weights instead, by "
+            "engine = 'live', staleness = 0, dtype = 'float32' and one process"
+        ) from error
+    merged: nn.Module = copied.get_base_layer()
+    return merged

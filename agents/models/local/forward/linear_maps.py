@@ -59,14 +59,18 @@ class _WithLowRank(torch.autograd.Function):
 
 
 def is_plain_lora(module: nn.Module) -> bool:
-    """A peft LoRA layer over a plain linear map, whose adapters add a matrix and do nothing else."""
-    return (
-        type(getattr(module, "base_layer", None)) is nn.Linear
-        and hasattr(module, "get_delta_weight")
-        and hasattr(module, "lora_A")
-        and not any(getattr(module, "use_dora", {}).values())
-        and not any(getattr(module, "lora_bias", {}).values())
-    )
+    """Report whether this is a peft LoRA layer over a plain linear map whose adapters add a matrix and do no more."""
+    plain = type(getattr(module, "base_layer", None)) is nn.Linear
+    return plain and hasattr(module, "lora_A") and adds_a_matrix(module)
+
+
+def adds_a_matrix(module: nn.Module) -> bool:
+    """Report whether the adapters of a peft layer add a matrix to its weight and do no more.
+
+    DoRA scales the sum, ``lora_bias`` adds to the bias, and aLoRA depends on the tokens.
+    """
+    more = ("use_dora", "lora_variant", "lora_bias")
+    return hasattr(module, "get_delta_weight") and not any(any(getattr(module, name, {}).values()) for name in more)
 
 
 def read_linear(module: Any, *, merge: bool) -> Linear:
