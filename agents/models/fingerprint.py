@@ -1,10 +1,13 @@
-"""Which weights answered: a local folder may hold others tomorrow under the same name, so a name says too little.
+"""Which model answered: a local folder may hold another tomorrow under the same name, so a name says too little.
 
 Manifests, entries and the response cache carry this; without it a cache would answer for a model that was trained on.
 """
 
+import json
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from agents.models.local.loading.adapters import base_of, settings_digest
 from agents.models.provider import model_folder
@@ -50,6 +53,24 @@ def weights_identity(path_or_repo: str | Path, *, commit: str | None = None) -> 
     if fingerprint is not None:
         return {"weights": fingerprint}
     return {"revision": commit} if commit else {}
+
+
+def tokenizer_identity(tokenizer: Any, eos_ids: Iterable[int]) -> dict[str, str]:
+    """Return what settings report of how texts become tokens and tokens become texts, as a digest.
+
+    It covers the tokenizer, its special tokens, its chat template and the tokens that end a response, but not padding
+    and truncation, which every call of a tokenizer sets.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    state = {"vocabulary": tokenizer.get_vocab()} if backend is None else json.loads(backend.to_str())
+    parts = [
+        {name: value for name, value in state.items() if name not in ("padding", "truncation")},
+        type(tokenizer).__name__,
+        {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
+        str(getattr(tokenizer, "chat_template", None) or ""),
+        sorted(eos_ids),
+    ]
+    return {"tokenizer": sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]}
 
 
 def adapter_identity(path_or_repo: str | Path) -> dict[str, str]:

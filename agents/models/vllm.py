@@ -13,7 +13,7 @@ from typing import Any
 from agents.models import hf
 from agents.models.answers import NEVER_CLOSED, UNLIMITED, LegalAnswers, Vocabulary, sets_of
 from agents.models.base import CLOSE_TAG, Decoding, NotLoaded, seed_number
-from agents.models.fingerprint import weights_identity
+from agents.models.fingerprint import tokenizer_identity, weights_identity
 from agents.models.local.loading.card import read_card
 from agents.models.local.templates import Thinking, check_prefix, render
 from agents.models.provider import Provider
@@ -85,12 +85,17 @@ class VLLMModel:
             "version": str(self._vllm.__version__),
             "chat": self._chat,
             **self._identity,
+            **self._tokenizer_identity,
             **self._thinking.settings,
         }
 
     def why_unconstrained(self, reasons: bool) -> str | None:
         """Why answers can't be held to legal ones; ``None`` where they can."""
         return NEVER_CLOSED if reasons else None
+
+    @cached_property
+    def _tokenizer_identity(self) -> dict[str, str]:
+        return tokenizer_identity(self._tokenizer, [self._tokenizer.eos_token_id])
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

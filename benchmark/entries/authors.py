@@ -27,7 +27,7 @@ from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import Key, answers_of, canonical_lines, key_of
 
-OF_THE_MACHINE = ("model_forward", "model_parameters")
+OF_THE_MACHINE = ("model_forward", "model_parameters", "model_tokenizer")
 """What a card says of the program that computed the responses, which may change without a change of these."""
 SAME_SHARE = 0.8
 """The least share of answers of a larger model that must be the stored ones."""

@@ -74,11 +74,12 @@ def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = Fals
     names = [*new["settings"], *(name for name in ADDED if name in old["settings"] and name not in new["settings"])]
     settings = [(name, old["settings"].get(name), new["settings"].get(name), again) for name in names]
     scenarios = [(f"scenario {name}", old["scenarios"].get(name), one) for name, one in new["scenarios"].items()]
-    cards = {card["name"]: _without_size(card) for card in old["agents"]}
+    cards = {card["name"]: card for card in old["agents"]}
     agents = [
-        (f"{name} of agent {card['name']}", cards.get(card["name"], {}).get(name), value)
+        (f"{name} of agent {card['name']}", before.get(name), value)
         for card in ([] if unplayed else new["agents"])
-        for name, value in _without_size(card).items()
+        for before in [_compared(cards.get(card["name"], {}), card)]
+        for name, value in _compared(card, cards.get(card["name"], {})).items()
     ]
     for title, before, after, advice in (
         ("textbench version", old["textbench"]["version"], new["textbench"]["version"], restore),
@@ -102,9 +103,10 @@ def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = Fals
     old["prices"] = {**old.get("prices", {}), **new["prices"]}
 
 
-def _without_size(card: Mapping[str, Any]) -> dict[str, Any]:
-    """A card without the count of the model's weights: their digest decides, and older cards have no count."""
-    settings = {name: value for name, value in card["settings"].items() if name != "model_parameters"}
+def _compared(card: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a card without the count of weights, which their digest implies, or a tokenizer that the other lacks."""
+    left_out = {"model_parameters"} | ({"model_tokenizer"} - set(other.get("settings", {})))
+    settings = {name: value for name, value in card.get("settings", {}).items() if name not in left_out}
     return {**card, "settings": settings}
 
 

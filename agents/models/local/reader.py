@@ -1,8 +1,10 @@
 """What a model of this process reads and writes: prompts to token ids, token ids to text, and where a response ends."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
+from agents.models.fingerprint import tokenizer_identity
 from agents.models.local.decoding.sampler import StopCheck, TokenIds
 from agents.models.local.loading.card import PLAIN_TEMPLATES
 from agents.models.local.templates import Thinking, check_prefix, render
@@ -65,6 +67,11 @@ class Reader:
         if self.is_plain:
             return as_text(prompt)
         return render(self._tokenizer, prompt, self._thinking.arguments)
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """What settings report of the tokenizer, from :mod:`agents.models.fingerprint`."""
+        return tokenizer_identity(self._tokenizer, self.eos_ids)
 
     @property
     def is_plain(self) -> bool:

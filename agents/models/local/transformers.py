@@ -214,6 +214,7 @@ class TransformersModel:
             "parameters": sum(weight.numel() for weight in unwrap(self._model).parameters()),
             "forward": "lean" if isinstance(self.decoder, LeanDecoder) else "own",
             **self._identity,
+            **self._reader.identity,
             **self._thinking.settings,
         }
 

@@ -1,11 +1,13 @@
 """The fingerprint of a folder's weights: equal for equal files, another after any training, quick for large ones."""
 
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agents.models.fingerprint import weights_fingerprint, weights_identity
+from agents.models.fingerprint import tokenizer_identity, weights_fingerprint, weights_identity
 
 
 def test_it_is_of_the_weights_alone(tmp_path: Path) -> None:
@@ -44,8 +46,40 @@ def test_a_folder_says_its_digest_and_the_hub_its_commit(tmp_path: Path) -> None
     assert weights_identity("Qwen/Qwen2.5-0.5B-Instruct") == {}
 
 
-def test_a_cache_does_not_answer_for_a_model_that_was_trained_on(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+def train_on(folder: Path) -> None:
+    import torch
+
+    from agents.models.local.transformers import TransformersModel
+
+    trained = TransformersModel.from_pretrained(folder).model
+    with torch.no_grad():
+        next(trained.parameters()).mul_(1.5)
+    trained.save_pretrained(folder)
+
+
+def change_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}!{% endfor %}")
+
+
+def swap_two_words(folder: Path) -> None:
+    file = folder / "tokenizer.json"
+    read = json.loads(file.read_text())
+    vocabulary = read["model"]["vocab"]
+    first, second = sorted(vocabulary, key=vocabulary.__getitem__)[-2:]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+    file.write_text(json.dumps(read))
+
+
+def end_elsewhere(folder: Path) -> None:
+    file = folder / "generation_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token_id": [0, 5]}))
+
+
+@pytest.mark.parametrize("change", [train_on, change_template, swap_two_words, end_elsewhere])
+def test_a_cache_does_not_answer_for_another_model_of_the_same_folder(
+    change: Callable[[Path], None], tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
     from agents.models.base import Decoding
     from agents.models.cache import ResponseCache, cached
     from agents.models.embedded import FOLDER
@@ -62,8 +96,22 @@ def test_a_cache_does_not_answer_for_a_model_that_was_trained_on(tmp_path: Path)
         return model.generate([prompt], Decoding(temperature=0, max_tokens=3), [(0,)])[0].usage.cached
 
     assert [answer(), answer()] == [False, True]
-    trained = TransformersModel.from_pretrained(folder).model
-    with torch.no_grad():
-        next(trained.parameters()).mul_(1.5)
-    trained.save_pretrained(folder)
-    assert answer() is False
+    change(folder)
+    assert [answer(), answer()] == [False, True]
+
+
+def test_what_a_call_leaves_in_a_tokenizer_is_not_of_its_identity() -> None:
+    transformers = pytest.importorskip("transformers")
+    from agents.models.embedded import FOLDER
+
+    tokenizer, other = (transformers.AutoTokenizer.from_pretrained(FOLDER / "tiny") for _ in range(2))
+    tokenizer(["left or right", "up"], padding="longest", truncation=True, max_length=2)
+    assert tokenizer_identity(tokenizer, frozenset({1})) == tokenizer_identity(other, frozenset({1}))
+    assert tokenizer_identity(tokenizer, frozenset({1})) != tokenizer_identity(other, frozenset({2}))
+
+
+def test_a_tokenizer_in_python_has_an_identity_too() -> None:
+    transformers = pytest.importorskip("transformers")
+    first, equal, other = (transformers.ByT5Tokenizer(extra_ids=extra) for extra in (5, 5, 6))
+    assert tokenizer_identity(first, frozenset({1})) == tokenizer_identity(equal, frozenset({1}))
+    assert tokenizer_identity(first, frozenset({1})) != tokenizer_identity(other, frozenset({1}))

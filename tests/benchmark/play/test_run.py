@@ -211,6 +211,21 @@ def test_a_resume_with_another_model_names_what_differs_alone(textbench, small_r
     assert "nested" not in done.err
 
 
+def test_a_resume_compares_tokenizers_if_the_run_has_kept_one(textbench):
+    pytest.importorskip("torch")
+    assert textbench("run", "--agent", "tiny", *LAKE, "--episodes", 1, "--out", "run").code == 0
+    file = Path("run/manifest.json")
+    for kept, code in (("0123456789abcdef", 2), (None, 0)):
+        manifest = json.loads(file.read_text())
+        settings = manifest["agents"][0]["settings"]
+        assert len(settings.pop("model_tokenizer")) == 16
+        settings |= {} if kept is None else {"model_tokenizer": kept}
+        file.write_text(json.dumps(manifest))
+        done = textbench("resume", "run")
+        assert done.code == code, done.err
+        assert ("model_tokenizer = '0123456789abcdef', now it is '" in done.err) == (code == 2)
+
+
 @pytest.mark.parametrize("press", ["SIGINT", "SIGTERM"])
 def test_ctrl_c_keeps_what_was_played_and_says_how_to_go_on(textbench, monkeypatch, press):
     monkeypatch.setenv("PRESS_CTRL_C", press)
