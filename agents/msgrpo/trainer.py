@@ -45,7 +45,7 @@ from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
 from agents.msgrpo.inside import Inside
 from agents.msgrpo.learner.distributed import Processes, current_processes
-from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, prepare_model, templated
+from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, prepare_model, slow_dtype, templated
 from agents.msgrpo.learner.reference import make_reference
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer, token_metrics
@@ -302,6 +302,8 @@ class MSGRPOTrainer:
             check_out(self.out, resumed=self._resumed)
         self.log = RunLog(config, self.out if first else None, first=self.iteration, quiet=self.quiet)
         with kills_interrupt():
+            if slow := slow_dtype(config, next(self.model.parameters()).device):
+                self.log.say(f"warning: {slow}")
             if config.preflight_episodes and self.iteration == 0:  # before anything is written
                 games = self.methods.games(self.games)  # as the sampler plays them
                 fly(config, training_tasks(config, games, 0), self.policy, self.source.play, self.log.say)

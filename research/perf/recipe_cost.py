@@ -7,7 +7,7 @@ is written here for the models of the recipes (public figures of their config.js
 """
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
@@ -69,6 +69,7 @@ LAUNCH_SECONDS = 0.7e-3
 """Assumed time to launch one decoder layer's kernels from Python, which is the limit for models of this size."""
 
 BYTES = {"float32": 4, "bfloat16": 2}
+ON_A_GPU = "bfloat16"  # what dtype = "auto" takes there
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ def main() -> None:
     parser.add_argument("--response-tokens", type=int, default=150, help="mean response")
     options = parser.parse_args()
     config = MSGRPOConfig.from_toml(options.config)
+    config = replace(config, dtype=ON_A_GPU) if config.dtype == "auto" else config
     if config.model not in SHAPES:
         raise ConfigError(f"no shape is known for model = {config.model!r}; known: {', '.join(SHAPES)}")
     shape = SHAPES[config.model]

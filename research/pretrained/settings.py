@@ -106,7 +106,7 @@ class Pretrained(ExperimentSettings):
     title: str = "The paper's experiment with a pretrained model"
     model: str  # the pretrained model, as commands name it
     mode: Literal["direct", "think"] = "direct"  # how it is asked, where nothing else is said
-    dtype: Literal["float32", "bfloat16"] = "bfloat16"  # of the matrix products in play; trainings have their own
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # of the matrix products in play; trainings have their own
     episodes: PositiveCount = 400  # fresh ones: seeds ``first_seed + first_episode + k``
     first_episode: Count = 1000  # keeps them apart from those of the evaluations in training
     speed: Annotated[float, Field(gt=0)] = 1.0  # of its machine, two cores being 1: by this times are foretold

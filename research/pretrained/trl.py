@@ -135,6 +135,7 @@ def _trainer(
     from transformers import PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
+    from agents.msgrpo.learner.prepare import product_dtype
     from textbench.integrations.trl import episode_return, start_dataset
 
     if tokenizer.pad_token is None:
@@ -163,7 +164,7 @@ def _trainer(
         report_to="none",
         disable_tqdm=True,
         use_cpu=next(model.parameters()).device.type == "cpu",
-        bf16=config.dtype == "bfloat16",
+        bf16=product_dtype(config) == "bfloat16",
     )
     trainer = GRPOTrainer(
         model,

@@ -164,8 +164,25 @@ def _load_weights(model: nn.Module, folder: Path) -> None:
 
 def autocast_dtype(config: MSGRPOConfig) -> torch.dtype | None:
     """The type of autocast, where the matrix products are in another type than the weights."""
-    dtype = config.dtype
-    if dtype == "auto":
-        half = config.param_dtype == "bfloat16" or fast_dtype(pick_device(config.device)) == torch.bfloat16
-        dtype = "bfloat16" if half else "float32"
+    dtype = product_dtype(config)
     return None if dtype == config.param_dtype else torch.bfloat16
+
+
+def product_dtype(config: MSGRPOConfig) -> str:
+    """Return the type of the matrix products: the one of the settings, or the one that ``auto`` chooses here."""
+    if config.dtype != "auto":
+        return config.dtype
+    half = config.param_dtype == "bfloat16" or fast_dtype(pick_device(config.device)) == torch.bfloat16
+    return "bfloat16" if half else "float32"
+
+
+def slow_dtype(config: MSGRPOConfig, device: torch.device) -> str:
+    """Return a warning if the settings fix a type that this processor is slow in, else an empty text."""
+    if product_dtype(config) != "bfloat16" or fast_dtype(device) == torch.bfloat16:
+        return ""
+    fixed = [name for name in ("dtype", "param_dtype") if getattr(config, name) == "bfloat16"]
+    instead = "dtype = 'auto'" + (" and param_dtype = 'float32'" if "param_dtype" in fixed else "")
+    return (
+        f"{' and '.join(fixed)} = 'bfloat16', for which this processor has no instructions: a training takes several "
+        f"times as long as in float32. {instead} takes what is fast here"
+    )

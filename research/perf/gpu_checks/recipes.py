@@ -11,6 +11,7 @@ from recipe_cost import BYTES, SHAPES, Load, Shape, activation_memory, cache_mem
 
 from agents.episode import EpisodeTask
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.learner.prepare import product_dtype
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.trajectories import prompts_of, prompts_of_random_play
 from gpu_checks.machine import Memory, clock
@@ -32,6 +33,7 @@ def settings_of(path: Path, device: torch.device, *, small: bool) -> MSGRPOConfi
         invalid_action="random", engine="live", engine_urls=(), engine_options={}, staleness=0,
         eval_opponent="", eval_protocol="random", eval_regret_episodes=0, eval_exploitability=False,
     )  # fmt: skip
+    config = replace(config, dtype=product_dtype(config))
     if not small:
         return config
     return replace(

@@ -297,7 +297,7 @@ def test_the_processor_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("fast", [True, False])
 def test_training_takes_the_type_that_the_processor_is_fast_in(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
     from agents.msgrpo import MSGRPOConfig
-    from agents.msgrpo.learner.prepare import autocast_dtype
+    from agents.msgrpo.learner.prepare import autocast_dtype, slow_dtype
 
     monkeypatch.setattr("agents.models.local.loading.load.multiplies_bfloat16", lambda: fast)
     for dtype, param_dtype, expected in (
@@ -308,3 +308,9 @@ def test_training_takes_the_type_that_the_processor_is_fast_in(monkeypatch: pyte
     ):
         config = MSGRPOConfig.from_mapping({"dtype": dtype, "param_dtype": param_dtype, "device": "cpu"})
         assert autocast_dtype(config) == expected, (dtype, param_dtype)
+        warned = "bfloat16" in (dtype, param_dtype) and not fast
+        told = slow_dtype(config, torch.device("cpu"))
+        assert bool(told) == warned, (dtype, param_dtype)
+        assert not warned or "dtype = 'auto'" in told
+        assert ("param_dtype = 'float32'" in told) == (warned and param_dtype == "bfloat16")
+        assert slow_dtype(config, torch.device("cuda")) == ""

@@ -12,6 +12,7 @@ from agents.models.base import Decoding
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.engines.engine import Engine, answers_of
 from agents.msgrpo.errors import RolloutError
+from agents.msgrpo.learner.prepare import product_dtype
 from agents.msgrpo.learner.update import Learner
 from agents.msgrpo.rows import TokenRow
 from agents.turn import Message, Turn
@@ -35,7 +36,7 @@ class Canary:
 
     def __init__(self, engine: Engine, learner: Learner, config: MSGRPOConfig) -> None:
         self.engine, self.learner = engine, learner
-        exact = config.dtype == "float32" and config.param_dtype == "float32"
+        exact = product_dtype(config) == "float32" and config.param_dtype == "float32"
         self.tolerance = config.engine_tolerance or (FLOAT32_TOLERANCE if exact else HALF_TOLERANCE)
         self._decoding = Decoding(temperature=config.temperature, max_tokens=TOKENS, stop=())
         self._tied = bool(getattr(learner.scorer.causal_lm.config, "tie_word_embeddings", False))

@@ -1,6 +1,7 @@
 """The trainings that ship: found by name, in the wheel, readable, and made for the bases that they start from."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -33,6 +34,14 @@ def test_recipes_are_found_by_name_and_by_the_path_that_documents_have(
         assert recipe_path(given) == Path(given)
     (tmp_path / "tiny-frozen-lake").write_text('out = "mine"')  # a file of one's own goes first
     assert MSGRPOConfig.from_toml("tiny-frozen-lake").out == "mine"
+
+
+def test_no_recipe_fixes_a_type_that_many_processors_are_slow_in() -> None:
+    """``auto`` is bfloat16 on a GPU, and on a processor if it multiplies it fast."""
+    files = [*RECIPES.values(), *(ROOT / "research").glob("*/recipes/*.toml")]
+    assert len(files) > 15
+    fixed = re.compile(r"^[^#\n]*\bdtype *= *\"bfloat16\"", re.MULTILINE)
+    assert [file.name for file in files if fixed.search(file.read_text())] == []
 
 
 @pytest.mark.slow

@@ -219,6 +219,18 @@ def test_a_second_process_leaves_a_run_alone(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "auto"])
+def test_a_type_that_the_processor_is_slow_in_is_warned_of(
+    dtype: str, config_file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.models.local.loading.load.multiplies_bfloat16", lambda: False)
+    changes = ["--set", f"dtype={dtype}", "--set", "device=cpu", "--set", "iterations=1"]
+    assert main(["--config", config_file, *changes]) == 0
+    told = capsys.readouterr()
+    warned = "warning: dtype = 'bfloat16', for which this processor has no instructions" in told.out + told.err
+    assert warned == (dtype == "bfloat16")
+
+
 def test_divergence_is_exit_code_1(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--config", config_file, "--quiet", "--set", "abort_grad_norm=1e-9", "--set", "seed=1"]) == 1
     assert "was not applied" in capsys.readouterr().err
