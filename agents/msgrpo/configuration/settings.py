@@ -271,8 +271,8 @@ class TrainingSettings:
     """Checkpoints kept besides the best one."""
     rollback: bool = setting("run", True)
     """Keep a copy of what is trained and of its optimiser's state in the computer's memory from before each update, so
-    that a run which diverges or fails within one is saved as it was before. Without it, or where weights are sharded
-    over processes, such a run goes back to its last checkpoint."""
+    that a run which diverges or fails within one is saved as it was before. It takes as much memory as these do.
+    Without it, or if weights are sharded over processes, such a run goes back to its last checkpoint."""
     samples_every: int = setting("run", 10, ge=0)
     """Iterations between sample episodes written to samples.txt; 0: none."""
     samples_shown: int = setting("run", 2, ge=1)

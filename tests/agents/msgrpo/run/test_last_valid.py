@@ -1,0 +1,160 @@
+"""The copy that a run goes back to: right at every moment, and in the same memory from one update to the next."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from agents.msgrpo.run.saving.last_valid import LastValid, RunState
+
+
+class Allocated(TorchDispatchMode):
+    """Counts the bytes of all storages that come into being."""
+
+    def __init__(self, known: list[Tensor]) -> None:
+        super().__init__()
+        self.bytes, self._kept = 0, list(known)
+        self._seen = {each.untyped_storage().data_ptr() for each in known}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for each in made if isinstance(made, tuple | list) else [made]:
+            if isinstance(each, Tensor) and each.untyped_storage().data_ptr() not in self._seen:
+                self._seen.add(each.untyped_storage().data_ptr())
+                self._kept.append(each)  # so that its address isn't given to another one
+                self.bytes += each.untyped_storage().nbytes()
+        return made
+
+
+class Run:
+    """A model that is trained, as much of it as the trainer's state has."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(128, 128), nn.Linear(128, 128), nn.Linear(128, 128, bias=False))
+        self.model[2].weight = self.model[0].weight  # tied
+        self.model[1].weight.requires_grad_(False)  # frozen, as under an adapter
+        self.optimizer = torch.optim.AdamW([each for each in self.model.parameters() if each.requires_grad])
+        self.learnt: dict[str, Any] = {"baseline": torch.zeros(8)}
+        self.iteration = 0
+        self.last_valid = LastValid(self.state, lambda: self.learnt, self.model, copies=True)
+
+    def state(self) -> RunState:
+        training = {
+            "optimizer": self.optimizer.state_dict(),
+            "methods": self.learnt,
+            "torch_rng": torch.get_rng_state(),
+        }
+        training |= {"critic": None, "reference": None, "iteration": self.iteration}
+        return RunState(self.iteration, training, self.model.state_dict())
+
+    def tensors(self) -> list[Tensor]:
+        """All that is trained, each once."""
+        state = [value for each in self.optimizer.state.values() for value in each.values()]
+        return [*(each for each in self.model.parameters() if each.requires_grad), *state]
+
+    def update(self) -> None:
+        self.optimizer.zero_grad()
+        self.model(torch.randn(4, 128)).square().sum().backward()
+        self.optimizer.step()
+        self.learnt["baseline"] += 1
+
+    def iterate(self, *, sound: bool = True) -> None:
+        self.last_valid.begin_iteration()
+        self.last_valid.begin_update(sound=sound)
+        self.update()
+        self.iteration += 1
+        self.last_valid.end_iteration()
+
+
+def flat(state: RunState | None) -> list[Tensor]:
+    """All tensors of a state, in order."""
+    assert state is not None
+    found: list[Tensor] = []
+
+    def look(value: Any) -> None:
+        if isinstance(value, Tensor):
+            found.append(value)
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+            look(each)
+
+    look([state.training, dict(state.weights)])
+    return found
+
+
+def test_the_copy_is_what_was_there_before_the_update() -> None:
+    run = Run()
+    for _ in range(3):
+        before = [each.clone() for each in flat(run.state())]
+        run.iterate()
+        copied = flat(run.last_valid.state(spoiled=True))
+        assert len(copied) == len(before)
+        assert all(torch.equal(a, b) for a, b in zip(copied, before, strict=True))
+    weights = run.last_valid.state(spoiled=True).weights  # type: ignore[union-attr]
+    assert weights["0.weight"] is weights["2.weight"]  # tied weights stay tied
+
+
+def test_a_copy_of_before_an_unsound_update_stays() -> None:
+    run = Run()
+    run.iterate()
+    before = [each.clone() for each in flat(run.last_valid.state(spoiled=True))]
+    run.iterate(sound=False)
+    assert all(torch.equal(*pair) for pair in zip(flat(run.last_valid.state(spoiled=True)), before, strict=True))
+
+
+def test_memory_is_the_state_and_one_copy_of_it() -> None:
+    """The first copies make the buffers, and later ones use them again: there are never two copies at a time."""
+    run = Run()
+    run.iterate()
+    run.iterate()  # the optimiser has a state from here on
+    whole = sum(each.nbytes for each in run.tensors())
+    assert whole > 190_000
+    buffers = {each.data_ptr() for each in flat(run.last_valid.state(spoiled=True))}
+    run.last_valid.begin_iteration()
+    with Allocated([*run.tensors(), *flat(run.last_valid.state(spoiled=True))]) as allocated:
+        run.last_valid.begin_update(sound=True)
+    assert (
+        allocated.bytes < 0.1 * whole
+    )  # the state of torch's generator, which is a new tensor whenever it is asked for
+    assert {each.data_ptr() for each in flat(run.last_valid.state(spoiled=True))} == buffers
+
+
+def test_buffers_follow_what_has_another_form_now() -> None:
+    run = Run()
+    run.iterate()
+    run.learnt = {"baseline": torch.ones(5, dtype=torch.float64), "more": torch.arange(3)}
+    run.iterate()
+    kept = run.last_valid.state(spoiled=True).training["methods"]  # type: ignore[union-attr]
+    assert torch.equal(kept["baseline"], torch.ones(5, dtype=torch.float64))
+    assert kept["more"].tolist() == [0, 1, 2]
+
+
+def test_a_copy_that_was_not_finished_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights haven't changed when the copying fails, so that they are what is saved."""
+    run = Run()
+    run.iterate()
+    run.last_valid.begin_iteration()
+    monkeypatch.setattr(run, "model", None)  # state() raises
+    with pytest.raises(AttributeError):
+        run.last_valid.begin_update(sound=True)
+    monkeypatch.undo()
+    assert all(
+        torch.equal(*pair) for pair in zip(flat(run.last_valid.state(spoiled=False)), flat(run.state()), strict=True)
+    )
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_buffers_of_a_gpus_weights_are_pinned() -> None:
+    model = nn.Linear(64, 64, device="cuda")
+    training = dict.fromkeys(("optimizer", "methods", "critic", "reference", "torch_rng"))
+    last_valid = LastValid(lambda: RunState(0, training, model.state_dict()), dict, model, copies=True)
+    for _ in range(2):
+        last_valid.begin_update(sound=True)
+        kept = last_valid.state(spoiled=True).weights["weight"]  # type: ignore[union-attr]
+        assert kept.is_pinned()
+        assert torch.equal(kept, model.weight.detach().cpu())
+        with torch.no_grad():
+            model.weight.add_(1)
