@@ -188,5 +188,5 @@ def multiplies_bfloat16() -> bool:
 
     Others compute them, too, but turn every number into float32 and back, which takes longer than float32 alone.
     """
-    capabilities: dict[str, Any] = torch.cpu.get_capabilities()
+    capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name) for name in _FOR_BFLOAT16)
