@@ -59,14 +59,16 @@ def tokenizer_identity(tokenizer: Any, eos_ids: Iterable[int]) -> dict[str, str]
     """Return what settings report of how texts become tokens and tokens become texts, as a digest.
 
     It covers the tokenizer, its special tokens, its chat template and the tokens that end a response, but not padding
-    and truncation, which every call of a tokenizer sets.
+    and truncation, which every call of a tokenizer sets. Tokenizers that aren't transformers', as vLLM has some, are
+    known by what they have of it.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    state = {"vocabulary": tokenizer.get_vocab()} if backend is None else json.loads(backend.to_str())
+    vocabulary = getattr(tokenizer, "get_vocab", dict)
+    state = {"vocabulary": vocabulary()} if backend is None else json.loads(backend.to_str())
     parts = [
         {name: value for name, value in state.items() if name not in ("padding", "truncation")},
         type(tokenizer).__name__,
-        {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
+        {name: str(token) for name, token in getattr(tokenizer, "special_tokens_map", {}).items()},
         str(getattr(tokenizer, "chat_template", None) or ""),
         sorted(eos_ids),
     ]

@@ -95,7 +95,8 @@ class VLLMModel:
 
     @cached_property
     def _tokenizer_identity(self) -> dict[str, str]:
-        return tokenizer_identity(self._tokenizer, [self._tokenizer.eos_token_id])
+        end = getattr(self._tokenizer, "eos_token_id", None)
+        return tokenizer_identity(self._tokenizer, [] if end is None else [end])
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

@@ -245,3 +245,10 @@ def test_legal_answers_are_told_as_choices_and_what_was_allowed_is_found_again(v
     assert "goes on with no legal answer" in turn.error
     with pytest.raises(ValueError, match=r"can't be played legal-only: .* in the mode direct alone"):
         LanguageAgentPolicy(VLLMModel("some/model"), PromptMap("think"), legal_only=True)
+
+
+def test_the_chat_template_belongs_to_the_models_identity(vllm):
+    first, same = (VLLMModel("org/model").settings for _ in range(2))
+    vllm.chat_template = "another template"
+    assert first == same
+    assert VLLMModel("org/model").settings["tokenizer"] != first["tokenizer"]
