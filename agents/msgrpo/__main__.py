@@ -222,7 +222,7 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
         from transformers import AutoTokenizer
 
         try:
-            tokenizer = AutoTokenizer.from_pretrained(config.tokenizer)
+            tokenizer = AutoTokenizer.from_pretrained(config.tokenizer, trust_remote_code=False)
         except (OSError, ValueError) as error:
             raise ConfigError(f"tokenizer = {config.tokenizer!r} can't be used: {error}") from error
     # FlexAttention is put on it by the trainer, where it works, for trees alone

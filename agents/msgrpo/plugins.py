@@ -19,6 +19,7 @@ A method that is only a choice of another one's settings is a :class:`Variant`, 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import is_dataclass
 from pkgutil import resolve_name
 from typing import Any, Generic, NamedTuple, TypeVar, dataclass_transform
@@ -119,7 +120,8 @@ class Registry(Generic[T]):
             return self.find(found.method)
         if found is None or isinstance(found, str):
             try:
-                with from_here():
+                # only what the user has named may lie in the working directory
+                with from_here() if found is None else nullcontext():
                     cls: type[T] = resolve_name(found or name)
             except (ImportError, AttributeError) as error:
                 raise ConfigError(f"{self.setting} = {name!r} can't be imported: {error}") from error

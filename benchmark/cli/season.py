@@ -75,12 +75,11 @@ def _secret_file(path: Path, args: Namespace) -> Path:
 
 def _new(path: Path, args: Namespace) -> int:
     from benchmark.play.options import checked_options
-    from benchmark.runs.plan import find_scenarios
     from benchmark.seasons.season import new_season
 
     rules = {name: getattr(args, name) for name in ("protocol", "moves")}
     rules = {name: value for name, value in checked_options(rules, {}).items() if name in rules}
-    settings = {"name": path.resolve().name, "scenarios": [*find_scenarios(args.scenario)], "episodes": args.episodes}
+    settings = {"name": path.resolve().name, "scenarios": args.scenario, "episodes": args.episodes}
     secret = _secret_file(path, args)
     new_season(path, secret, settings | rules)
     print(f"{path} is open. Publish it, and keep {secret} to yourself until it is closed.")

@@ -107,7 +107,7 @@ class Season:
             )
         about = _read(path / SEASON_NAME, SeasonShape)
         agents = {file.stem: _read(file, RegistrationShape) for file in sorted((path / "agents").glob("*.json"))}
-        _check_scenarios(about["scenarios"])
+        season_scenarios(about["scenarios"])
         digest = _digest(path / SEASON_NAME)
         for name, one in agents.items():
             if one["season"] != digest:
@@ -225,11 +225,11 @@ def new_season(path: Path, secret_file: Path, settings: Mapping[str, Any]) -> Se
         raise UsageError(f"{path} isn't empty; choose another folder")
     if secret_file.resolve().is_relative_to(path.resolve()):
         raise UsageError(f"the secret can't be kept in {path}, which is published: --secret FILE elsewhere")
-    _check_scenarios(settings["scenarios"])
+    names = season_scenarios(settings["scenarios"])
     secret = secrets.token_hex(32)
     lock = sha256(secret.encode()).hexdigest()
     facts = {"opened": now(), "textbench": code_version()["version"]}
-    about = {"kind": "textbench-season", **settings, "lock": lock, **facts}
+    about = {"kind": "textbench-season", **settings, "scenarios": names, "lock": lock, **facts}
     try:
         (path / "agents").mkdir(parents=True)
         secret_file.parent.mkdir(parents=True, exist_ok=True)
@@ -244,13 +244,29 @@ def new_season(path: Path, secret_file: Path, settings: Mapping[str, Any]) -> Se
     return Season.open(path)
 
 
-def _check_scenarios(names: Sequence[str]) -> None:
-    for name, scenario in find_scenarios(names).items():
+def season_scenarios(names: Sequence[str]) -> tuple[str, ...]:
+    """Find the scenarios of a season by name; the name of a suite stands for all of its scenarios.
+
+    A season's folder may come from anybody, so a game that a module registers can't be in one: to find it, the module
+    would be imported.
+
+    Raises:
+        UsageError: a name isn't that of a scenario that ships, or the scenario is for several players.
+    """
+    for name in names:
+        if ":" in name:
+            raise UsageError(
+                f"the game {shown(name)} can't be in a season, for which no module is imported; accepted are the "
+                "scenarios of textbench list scenarios, their levels and their twins"
+            )
+    found = find_scenarios(names)
+    for name, scenario in found.items():
         if num_players(scenario) > 1:
             raise UsageError(
                 f"{name} is for several players, and a season is of scenarios for one, as an entry holds one agent's "
                 "episodes; play it with textbench run"
             )
+    return tuple(found)
 
 
 def register(season: Season, card: Mapping[str, Any], author: str) -> Path:

@@ -68,6 +68,20 @@ def adapter_in(folder: Path) -> dict[str, torch.Tensor]:
     return found
 
 
+def test_an_adapter_names_no_module(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """peft imports the module of megatron_core, of older versions any, which may be a folder of a stranger's."""
+    settings = warm / "adapter_config.json"
+    told = {"megatron_config": {"a": 1}, "megatron_core": "megatron.stranger"}
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | told))
+    module = tmp_path / "megatron" / "stranger.py"
+    module.parent.mkdir()
+    module.write_text(f"from pathlib import Path\nPath({str(tmp_path / 'MARKER')!r}).touch()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ValueError, match="no module is imported since an adapter names it"):
+        load_model(str(warm), dtype="float32", device="cpu")
+    assert not (tmp_path / "MARKER").exists()
+
+
 @pytest.mark.slow
 def test_an_adapter_is_trained_further_and_stays_one(config: MSGRPOConfig, warm: Path, tmp_path: Path) -> None:
     trainer = trainer_of(replace(config, out=str(tmp_path / "run")))

@@ -64,7 +64,10 @@ def put_on(model: Any, adapter: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
-            return peft.PeftModel.from_pretrained(model, adapter)
+            settings = peft.PeftConfig.from_pretrained(adapter)
+            if getattr(settings, "megatron_config", None):  # with which peft imports the module of megatron_core
+                raise ValueError("it has a megatron_config, and no module is imported since an adapter names it")
+            return peft.PeftModel.from_pretrained(model, adapter, config=settings)
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
         told = " ".join(str(error).split())
         raise ValueError(f"the adapter {adapter!r} can't be put on {model.name_or_path!r}: {told[:300]}") from error

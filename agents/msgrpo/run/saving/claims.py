@@ -22,6 +22,9 @@ MADE_HERE = ("", "tiny-quick", "tiny-legal")
 LOCAL_TRACKERS = ("tensorboard",)
 """Trackers that write into the training's folder; others send what they are told, with the user's key."""
 
+PLAYERS = ("eval_opponent", "around")
+"""Settings in which ``hf:FOLDER`` is a model; in all others it is ``FOLDER`` of a module that is called ``hf``."""
+
 
 def claims_of(config: MSGRPOConfig, folder: Path | None = None) -> list[Claim]:
     """Return all claims of a config, in ``folder`` if it is from there.
@@ -29,9 +32,18 @@ def claims_of(config: MSGRPOConfig, folder: Path | None = None) -> list[Claim]:
     These are code, servers and paid models among its texts, what would be fetched, all of an engine's options, and what
     its prompts, its trackers and the options of the players around the model read or send.
     """
-    texts = [text for name, value in vars(config).items() if name not in PLACES for text in _texts(value)]
+    named = [
+        (name, one)
+        for name, value in vars(config).items()
+        if name not in PLACES
+        for text in _texts(value)
+        for one in innermost(text)
+    ]
     spent = f" (in {config.iterations:,} iterations of {config.episodes:,} episodes, and in evaluations)"
-    claims = [claim for text in texts for one in innermost(text) for claim in claims_of_player(one, spent)]
+    claims = [claim for _, one in named for claim in claims_of_player(one, spent)]
+    claims += [
+        _claim(one, "the code") for name, one in named if name not in PLAYERS and ":" in one and "://" not in one
+    ]
     for source in (config.model, config.tokenizer):
         claims += () if source in MADE_HERE else claim_of_fetching(source)
     if config.prompt_file and not is_own_prompts(config.prompt_file, folder):

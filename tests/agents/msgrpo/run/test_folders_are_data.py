@@ -10,6 +10,8 @@ import pytest
 from agents.common.approvals import approve
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.plugins import Registry
 from agents.msgrpo.run.saving.claims import asked_for, claims_of
 
 SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"
@@ -99,6 +101,32 @@ def test_what_the_training_was_begun_with_is_known(capsys: pytest.CaptureFixture
     checkpoint.write_text(begun.with_overrides(["iterations=1000000"]).to_toml())
     assert main(["--resume", str(folder), "--quiet"]) == 2
     assert "if you trust this folder" in capsys.readouterr().err, "it asks for more than it did"
+
+
+@pytest.mark.parametrize("module", ["hf", "program"])
+@pytest.mark.parametrize("line", ['scenarios = ["{}:X-v0"]', 'credit = "{}:X"', 'engine = "{}:X"'])
+def test_a_module_that_is_called_like_a_provider_is_no_model(
+    line: str, module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(f"{module}.py").write_text(SENTINEL)
+    assert main(["--resume", str(stranger(line.format(module))), "--quiet"]) == 2
+    assert f" --allow {module}:X" in capsys.readouterr().err
+    assert not Path("SENTINEL").exists()
+    assert module not in sys.modules
+
+
+def test_what_a_player_around_is_given_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    around = 'around = "advised(hf:theirs, learner)"\naround_options = {trust_remote_code = true}'
+    assert main(["--resume", str(stranger("[rollout]", around)), "--quiet"]) == 2
+    assert "--allow around_options.trust_remote_code=True" in capsys.readouterr().err
+
+
+def test_a_method_that_ships_is_not_looked_for_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder in the working directory may be called like a package that a method imports."""
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(tmp_path)])
+    with pytest.raises(ConfigError, match="can't be imported"):
+        Registry[object]("credit", {"ours": "evilmod:X"}).find("ours")
+    assert not Path("SENTINEL").exists()
 
 
 def test_a_model_of_a_hub_is_fetched_for_no_folder_that_alone_names_it(capsys: pytest.CaptureFixture[str]) -> None:
