@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,10 @@ def proposal(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check(folder: Path) -> tuple[int, str]:
+def check(folder: Path, *options: str, message: str = "a proposal") -> tuple[int, str]:
     git(folder, "add", ".")
-    git(folder, "commit", "--allow-empty", "-m", "a proposal")
-    command = [sys.executable, str(ROOT / ".ci/entries"), "--repository", str(folder), "--base", "base"]
+    git(folder, "commit", "--allow-empty", "-m", message)
+    command = [sys.executable, str(ROOT / ".ci/entries"), "--repository", str(folder), "--base", "base", *options]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
@@ -49,8 +50,59 @@ def test_what_isnt_an_entry_is_refused_and_not_played(proposal: Path) -> None:
     assert code == 1
     assert "leaderboards/random/episodes.jsonl is removed" in told
     refused = [line.split(": ")[1] for line in told.splitlines() if line.startswith("refused")]
-    assert refused == ["leaderboards/mine/conftest.py", "setup.py"]
+    assert refused == ["leaderboards/mine/conftest.py", "setup.py", "leaderboards/random/episodes.jsonl"]
     assert "valid" not in told
+
+
+def remove(entry: Path) -> None:
+    shutil.rmtree(entry)
+
+
+def overwrite(entry: Path) -> None:
+    (entry / "episodes.jsonl").write_text("{}\n")
+
+
+def exchange_for_a_link(entry: Path) -> None:
+    (entry / "manifest.json").unlink()
+    (entry / "manifest.json").symlink_to("episodes.jsonl")
+
+
+def move(entry: Path) -> None:
+    entry.rename(entry.with_name("mine"))
+
+
+def add_beside(entry: Path) -> None:
+    """Bring an entry of one's own, and change the page and code."""
+    shutil.copytree(entry, entry.with_name("mine"))
+    entry.with_name("README.md").write_text("# page\n")
+    (entry.parents[1] / "setup.py").write_text("")
+
+
+@pytest.mark.parametrize("how", [remove, overwrite, exchange_for_a_link, move])
+def test_an_entry_of_another_is_kept(proposal: Path, how: Callable[[Path], None]) -> None:
+    how(proposal / "leaderboards/random")
+    for options in (("--kept",), ()):
+        code, told = check(proposal, *options)
+        assert code == 1
+        assert "refused: leaderboards/random/" in told
+        assert "Replaces-Entry: random" in told
+    code, told = check(proposal, "--kept", message="a lie\n\nReplaces-Entry: greedy")
+    assert code == 1
+    assert check(proposal, "--kept", message="mine\n\nReplaces-Entry: random") == (0, "every entry is kept\n")
+
+
+def test_whatever_else_changes_entries_are_kept(proposal: Path) -> None:
+    add_beside(proposal / "leaderboards/random")
+    assert check(proposal, "--kept") == (0, "every entry is kept\n")
+
+
+def test_every_change_is_looked_at() -> None:
+    """The script that runs before a change lands, and the workflow of every pull request."""
+    assert ".ci/entries --kept" in (ROOT / ".ci/run").read_text()
+    steps = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["checks"]["steps"]
+    assert steps[0]["with"]["fetch-depth"] == 0
+    (step,) = [step for step in steps if ".ci/entries --kept" in step.get("run", "")]
+    assert step["env"]["BASE"] == "${{ github.event.pull_request.base.sha || github.event.before }}"
 
 
 def test_a_link_is_no_file_of_an_entry(proposal: Path) -> None:
@@ -69,7 +121,7 @@ def test_a_changed_claim_is_named(proposal: Path) -> None:
     claims = json.loads(manifest.read_text())
     claims["scenarios"]["frozen-lake"]["kwargs"]["size"] = 3
     manifest.write_text(json.dumps(claims))
-    code, told = check(proposal)
+    code, told = check(proposal, message="mine\n\nReplaces-Entry: random")
     assert code == 1
     assert "leaderboards/random/manifest.json replaces what another change brought" in told
     assert "refused: leaderboards/random: manifest.json: scenarios.frozen-lake.kwargs.size is 3" in told

@@ -14,8 +14,6 @@ examples:
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     reveal = steps.add_parser("reveal", help="publish the secret: agents are fixed and the seeds are known")
     reveal.add_argument("folder", metavar="DIR", help="the season")
     reveal.add_argument("--secret", metavar="FILE", help="where it is kept (default DIR.secret)")
-    check = steps.add_parser("check", help="check the season, and every entry in DIR/entries")
+    check = steps.add_parser("check", help="check the season, every entry in DIR/entries, and whether one is missing")
     check.add_argument("folder", metavar="DIR", help="the season")
     add_output_options(check, "json")
 
@@ -128,6 +126,7 @@ def _check(season: "Season", args: Namespace) -> int:
 
     from benchmark.cli.validate import check_all
     from benchmark.runs.manifest import MANIFEST_NAME
+    from benchmark.seasons.check import withdrawn_from
 
     told = f"registered: {', '.join(one['card']['name'] for one in season.agents.values()) or 'nobody yet'}"
     if season.revealed is None:
@@ -136,24 +135,4 @@ def _check(season: "Season", args: Namespace) -> int:
         state = f"the lock, the registrations and the seeds fit, from episode {season.seed_offset:,} on"
     print(f"{season.path}: {state} ({told})", file=sys.stderr)
     entries = sorted(file.parent for file in (season.path / "entries").glob(f"*/{MANIFEST_NAME}"))
-    if not entries:
-        return 0
-    code = check_all(entries, season, args.json)
-    if silent := _without_entry(season, entries):
-        print(f"registered, and without an entry: {', '.join(silent)}", file=sys.stderr)
-    return code
-
-
-def _without_entry(season: "Season", entries: Sequence[Path]) -> list[str]:
-    """The registered agents whose results nobody has seen, with whoever registered them."""
-    from benchmark.runs.folder import RunFolder
-
-    shown = set[str]()
-    for entry in entries:
-        with suppress(UsageError):  # what is no entry was said already
-            shown |= {card["name"] for card in RunFolder.open(entry).manifest["agents"]}
-    return [
-        f"{name} (by {one['author']})" if one["author"] else name
-        for one in season.agents.values()
-        if (name := one["card"]["name"]) not in shown
-    ]
+    return check_all(entries, season, args.json, withdrawn_from(season, entries))

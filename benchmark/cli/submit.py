@@ -39,7 +39,7 @@ def run(args: Namespace) -> int:
     with TemporaryDirectory() as aside:
         made = submit(Path(args.run), Path(aside), *about, None if season is None else season.terms)
         entry = Path(args.out) / made.name
-        problems = check_in(season, made).problems
+        problems = check_in(season, made, Path(args.out)).problems
         if problems and entry.exists():
             say_problems(entry, problems)
             print(f"{entry} stays as it was", file=sys.stderr)

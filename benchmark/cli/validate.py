@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from benchmark.cli.arguments import add_import_option, add_output_options, add_season_option
 
 if TYPE_CHECKING:
+    from benchmark.seasons.check import Withdrawn
     from benchmark.seasons.season import Season
 
 
@@ -36,14 +37,25 @@ def run(args: Namespace) -> int:
     return check_all(expand_sources(args.entries), season_of(args.season), args.json)
 
 
-def check_all(entries: Sequence[Path], season: "Season | None", as_json: bool) -> int:
-    """Check entries of the open leaderboard or of a season, and tell of each; returns the exit code."""
+def check_all(
+    entries: Sequence[Path], season: "Season | None", as_json: bool, withdrawn: "Sequence[Withdrawn] | None" = None
+) -> int:
+    """Check entries of the open leaderboard or of a season, and tell of each; returns the exit code.
+
+    Args:
+        entries: their folders.
+        season: whose they are; ``None`` is the open leaderboard.
+        as_json: whether one JSON document is printed.
+        withdrawn: the registered agents without an entry, if a whole season is checked.
+    """
     import json
 
+    from benchmark.entries.authorship import digest_of
     from benchmark.entries.validation import Verdict
     from benchmark.errors import UsageError
     from benchmark.runs.folder import RunFolder
     from benchmark.seasons.check import check_in
+    from benchmark.show.tables.terminal import printable
 
     report: dict[str, Verdict] = {}
     for entry in entries:
@@ -65,7 +77,10 @@ def check_all(entries: Sequence[Path], season: "Season | None", as_json: bool) -
                 for name, check in verdict.luck.items()
             ]
             told = f"; luck: {', '.join(luck)}" if luck else ""
-            print(f"{entry}: valid, {len(RunFolder.open(entry).index())} episodes replayed{told}")
+            episodes = len(RunFolder.open(entry).index())
+            print(f"{entry}: valid, {episodes} episodes replayed; {verdict.authorship}{told}")
+            print(f"  on trust: {'; '.join(verdict.on_trust)}")
+            say_warnings(verdict.warnings)
     if as_json:
         rows = {
             entry: {
@@ -73,11 +88,29 @@ def check_all(entries: Sequence[Path], season: "Season | None", as_json: bool) -
                 "problems": verdict.problems,
                 "luck": verdict.luck,
                 "power": verdict.power,
+                "authorship": verdict.authorship,
+                "digest": None if verdict.problems else digest_of(Path(entry)),
+                "warnings": verdict.warnings,
+                "on_trust": verdict.on_trust,
             }
             for entry, verdict in report.items()
         }
-        print(json.dumps(rows))
-    return 1 if any(verdict.problems for verdict in report.values()) else 0
+        agents = [agent._asdict() for agent in withdrawn or ()]
+        print(json.dumps(rows if withdrawn is None else {"entries": rows, "withdrawn": agents}))
+    else:
+        for agent in withdrawn or ():
+            print(f"{printable(agent.told)}: withdrawn, it is registered and has no entry")
+    return 1 if withdrawn or any(verdict.problems for verdict in report.values()) else 0
+
+
+def say_warnings(warnings: Sequence[str]) -> None:
+    """Say on stderr what a reader of a valid entry should look at."""
+    import sys
+
+    from benchmark.show.tables.terminal import printable
+
+    for warning in warnings:
+        print(f"  warning: {printable(warning)}", file=sys.stderr)
 
 
 def say_problems(entry: Path, problems: Sequence[str]) -> None:

@@ -17,8 +17,11 @@ from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
 from agents.protocol import LEGAL_ONLY
 from agents.turn import FinishReason
+from benchmark.entries.alike import likeness_warnings
 from benchmark.entries.authors import author_problems, is_larger, is_shipped, kind_problems
+from benchmark.entries.authorship import RERUN, taken_on_trust, tier_of
 from benchmark.entries.entry import Terms, name_problem, open_terms
+from benchmark.entries.names import likeness_problems
 from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec
@@ -59,14 +62,20 @@ class Verdict:
     luck: Mapping[str, LuckCheck] = field(default_factory=dict)
     # {scenario: how much undue luck that check would have found} of the same ones
     power: Mapping[str, LuckPower] = field(default_factory=dict)
+    # who vouches for its responses, a tier of benchmark.entries.authorship; none of an entry that is refused
+    authorship: str | None = None
+    # what a reader should look at, and what no check can tell: one sentence each
+    warnings: list[str] = field(default_factory=list)
+    on_trust: list[str] = field(default_factory=list)
 
 
-def check_entry(path: Path, terms: Terms | None = None) -> Verdict:
+def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = None) -> Verdict:
     """Check an entry.
 
     Args:
         path: its folder.
         terms: what it has to have played; those of the open leaderboard unless others are given.
+        beside: the folder of the other entries, if it isn't the one that this one lies in.
 
     Raises:
         UsageError: it isn't an entry at all.
@@ -86,16 +95,24 @@ def check_entry(path: Path, terms: Terms | None = None) -> Verdict:
     if not problems and path.resolve().name != (name := folder_name(folder.manifest["agent"])):
         # submit makes no other; else one agent could stand twice on a board
         problems.append(f"{MANIFEST_NAME}: the agent's folder is {name!r}, this one is {shown(path.resolve().name)}")
+    beside = beside or path.resolve().parent
+    if not problems:
+        card = folder.manifest["agents"][0]
+        problems += (f"{MANIFEST_NAME}: {one}" for one in likeness_problems(card["name"], card["spec"], beside))
     tally, tokens = LuckTally(plan.scenarios), TokenTally()
     problems = problems or list(islice(_episode_problems(folder, plan, tally, tokens), MAX_PROBLEMS))
     if problems:
         return Verdict(problems)
     luck = tally.checks()
-    card = folder.manifest["agents"][0]
     anew = is_shipped(card["spec"]) and not is_larger(card["spec"])  # its tokens are counted anew
     counts = () if anew else tokens.problems(card)
     found = [*luck_problems(luck), *counts, *islice(author_problems(folder, plan), MAX_PROBLEMS)]
-    return Verdict(found[:MAX_PROBLEMS], luck, tally.powers())
+    verdict = Verdict(found[:MAX_PROBLEMS], luck, tally.powers())
+    if not verdict.problems:
+        verdict.authorship = RERUN if anew else tier_of(path)
+        verdict.warnings = [*likeness_warnings(folder, plan, beside)]
+        verdict.on_trust = taken_on_trust(verdict.authorship, is_larger(card["spec"]))
+    return verdict
 
 
 def manifest_problems(manifest: Manifest, plan: Plan, terms: Terms | None = None) -> Iterator[str]:
@@ -143,11 +160,9 @@ def _text_problems(value: Any, place: str) -> Iterator[str]:
 
 
 def _card_problems(card: dict[str, Any]) -> Iterator[str]:
-    name, spec, settings = card["name"], card["spec"], card["settings"]
-    if problem := name_problem(name):
+    settings = card["settings"]
+    if problem := name_problem(card["name"]):
         yield problem
-    if is_shipped(name.casefold()) and spec != name:
-        yield f"the agent's name is {name!r}, which is a player of the project, but its spec is {shown(spec)}"
     yield from kind_problems(card)
     prompt_map = settings.get("prompt_map")
     if prompt_map is not None and settings.get("prompt_map_digest") != data_digest(prompt_map):

@@ -62,6 +62,9 @@ class AgentView(TypedDict):
     kind: str
     """``"scripted"`` for players without a model, else the spec's scheme: ``"openai"``, ``"hf"``, ``"tiny"``, ..."""
     source: int  # index into ``sources``
+    authorship: str | None
+    """Who vouches for an entry's responses: ``"re-run here"``, ``"reproduced by maintainers"`` or ``"self-reported"``
+    (:mod:`benchmark.entries.authorship`); ``None`` in a run."""
     settings: dict[str, Any]
     """Model and decoding settings as in the manifest (temperature, max_tokens, mode, ...); may be empty."""
     prompts: dict[str, list[PromptMessageView]]

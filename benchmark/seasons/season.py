@@ -247,7 +247,7 @@ def new_season(path: Path, secret_file: Path, settings: Mapping[str, Any]) -> Se
 def season_scenarios(names: Sequence[str]) -> tuple[str, ...]:
     """Find the scenarios of a season by name; the name of a suite stands for all of its scenarios.
 
-    A season's folder may come from anybody, so a game that a module registers can't be in one: to find it, the module
+    A season's folder may be a stranger's, so a game that a module registers can't be in one: to find it, the module
     would be imported.
 
     Raises:

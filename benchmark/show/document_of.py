@@ -3,6 +3,7 @@
 The types are in ``benchmark.score.document``, the episodes in ``benchmark.show.episode_views``.
 """
 
+from benchmark.entries.authorship import tier_of
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
 from benchmark.score.beside.reliability import reliability_rows
@@ -104,12 +105,14 @@ def _source_view(results: ResultColumns, index: int) -> SourceView:
 def _agent_view(results: ResultColumns, name: str) -> AgentView:
     card = results.agents[name]
     prompt_map = prompt_map_of(card)
+    path, manifest = results.sources[results.agent_source[name]]
     scenarios = {s.name: s for s in results.scenarios.values() if (name, s.name) in results.cells}
     return AgentView(
         name=name,
         spec=card["spec"],
         kind=card["kind"],
         source=results.agent_source[name],
+        authorship=tier_of(path) if manifest["kind"] == ENTRY_KIND else None,
         settings={key: value for key, value in card["settings"].items() if key != "prompt_map"},
         prompts={key: prompt_pieces(prompt_map, scenario) for key, scenario in scenarios.items()} if prompt_map else {},
     )

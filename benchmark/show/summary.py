@@ -10,7 +10,7 @@ from benchmark.score.document import EstimateView
 from benchmark.show.tables.beside import level_figure
 from benchmark.show.tables.columns import OVER
 from benchmark.show.tables.figures import estimate_figure, number
-from benchmark.show.tables.notes import agent_note, agent_warning, further_protocols, season_notes
+from benchmark.show.tables.notes import agent_note, agent_warning, further_protocols, source_notes
 from benchmark.show.tables.scale import scale_sentence
 from benchmark.show.tables.terminal import printable
 
@@ -44,7 +44,7 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
         _warned(scores),
         _noted(scores),
     ]
-    told += [f"{note[0].upper()}{note[1:]}." for note in (*further_protocols(scores), *season_notes(document))]
+    told += [f"{note[0].upper()}{note[1:]}." for note in (*further_protocols(scores), *source_notes(document))]
     notes = wrap(" ".join(filter(None, told)), width)
     room = max(2, MOST_LINES - 1 - len(notes))
     left_out = [] if len(rows) <= room else [f"and {len(rows) - room + 1} more agents"]

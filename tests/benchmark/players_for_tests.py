@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from agents.load import load_agent
 from agents.turn import Turn, Usage
 
 RIGHT = "<action>right</action>"
@@ -28,6 +29,18 @@ class Absurd:
 
     def act(self, requests):
         return [Turn(RIGHT, usage=Usage(10**12 if request.seed[0] % 3 == 0 else 7, 1)) for request in requests]
+
+
+class Copied:
+    """Plays as the planner does, and says more."""
+
+    name = "copied"
+
+    def __init__(self):
+        self._planner = load_agent("planner")
+
+    def act(self, requests):
+        return [replace(turn, response=f"Let me think. {turn.response}") for turn in self._planner.act(requests)]
 
 
 class Broken:

@@ -22,7 +22,7 @@ from benchmark.show.frames import flat_view
 from benchmark.show.page.overview import agent_columns, game_name, kind_of, scenario_index, size_of, suite_grid
 from benchmark.show.page.pack import inert_json, pack_episodes, packed
 from benchmark.show.page.tables import Group, grouped_sections, overall_table, suite_table, tables_of_text
-from benchmark.show.tables.notes import season_notes
+from benchmark.show.tables.notes import source_notes
 
 SCRIPTS = (
     *("base/dom.js", "base/data.js", "base/address.js"),
@@ -94,7 +94,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         suites=suite_table(document),
         texts=tables_of_text(document),
         ladders=list(dict.fromkeys(row["scenario"] for row in document.get("ladders", []))),
-        seasons=season_notes(document),
+        source_notes=source_notes(document),
         groups=groups,
         grids={
             group.suite: suite_grid(document, group.suite, [one.name for one in group.sections]) for group in groups

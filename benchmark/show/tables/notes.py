@@ -38,13 +38,16 @@ def agent_warning(row: Mapping[str, Any]) -> str:
     return "; ".join(warnings)
 
 
-def season_notes(document: Mapping[str, Any]) -> list[str]:
-    """Which agents' results are of which season; none where nobody's is."""
+def source_notes(document: Mapping[str, Any]) -> list[str]:
+    """Tell which agents' results are of which season, and who vouches for the responses of which entries."""
     found: dict[str, list[str]] = {}
     for agent in document["agents"]:
         if season := document["sources"][agent["source"]].get("season"):
-            found.setdefault(season, []).append(agent["name"])
-    return [f"season {season}: {listed(names)}" for season, names in found.items()]
+            found.setdefault(f"season {season}", []).append(agent["name"])
+    for agent in document["agents"]:
+        if tier := agent.get("authorship"):
+            found.setdefault(tier, []).append(agent["name"])
+    return [f"{what}: {listed(names)}" for what, names in found.items()]
 
 
 def without_luck(rows: Sequence[ScoreView]) -> bool:

@@ -33,7 +33,7 @@ from benchmark.show.tables.notes import (
     overall_notes,
     rating_notes,
     score_notes,
-    season_notes,
+    source_notes,
     suite_notes,
 )
 from benchmark.show.tables.scale import blind_note, scale_ends
@@ -73,7 +73,7 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         rows = [{**row, "lacks": []} for row in rows]
         overalls.insert(0, _sheet("overall by suite", columns, rows, suite_notes(suites)))
     sheets = [*overalls[::-1], *sheets] if overall_first else [*sheets, *overalls]
-    if notes := season_notes(document):
+    if notes := source_notes(document):
         sheets[0] = replace(sheets[0], notes=(*sheets[0].notes, *notes))
     if any(row["tied"] for row in (*scores, *document["overall"])):
         note = (

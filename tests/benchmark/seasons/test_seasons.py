@@ -52,11 +52,10 @@ def change(file, **values):
 
 @pytest.mark.slow
 def test_an_honest_season_is_accepted(played, capsys):
-    assert main(["season", "check", str(played)]) == 0
+    assert main(["season", "check", str(played)]) == 1, "other has no entry"
     out, err = capsys.readouterr()
     assert "valid, 8 episodes replayed" in out
     assert "registered: other, planner" in err
-    assert "registered, and without an entry: other\n" in err
     assert main(["validate", str(played / "entries" / "planner"), "--season", str(played)]) == 0
 
 
@@ -115,6 +114,25 @@ def test_nobody_knows_the_seeds_before_the_reveal(tmp_path, capsys):
     assert secret not in published
     assert Season.open(folder).about["lock"] == sha256(secret.encode()).hexdigest()
     assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
+
+
+def test_an_agent_without_an_entry_stands_there_as_withdrawn(season, capsys):
+    assert main(["season", "check", str(season)]) == 1
+    assert capsys.readouterr().out.endswith("\nother: withdrawn, it is registered and has no entry\n")
+    assert main(["season", "check", str(season), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["withdrawn"] == [{"agent": "other", "author": ""}]
+    assert [entry["valid"] for entry in told["entries"].values()] == [True]
+    shutil.rmtree(season / "entries")
+    assert main(["season", "check", str(season)]) == 1
+    assert "planner (by somebody): withdrawn" in capsys.readouterr().out
+    play = ["--season", str(season), "--out", str(season.parent / "all")]
+    assert main(["run", *play, "--quiet"]) == 0
+    for agent in ("other", "planner"):
+        submit = ["submit", str(season.parent / "all"), "--agent", agent, "--out", str(season / "entries")]
+        assert main([*submit, "--season", str(season)]) == 0
+    assert main(["season", "check", str(season)]) == 0
+    assert "withdrawn" not in capsys.readouterr().out
 
 
 def test_whom_no_entry_could_be_made_of_isnt_registered(tmp_path, capsys):
@@ -292,6 +310,7 @@ def test_a_season_of_foreign_agents_says_that_they_are_to_be_named(tmp_path, cap
         (["new", "{season}", "--scenario", "frozen-lake"], "holds a season already"),
         (["new", "{new}", "--scenario", "frozen-lak"], "frozen-lake"),
         (["new", "{new}", "--scenario", "gathering-duel"], "is for several players"),
+        (["new", "{new}", "--scenario", "evil.plugin:Game-v0"], "'evil.plugin:Game-v0' can't be in a season"),
         (["new", "{new}", "--scenario", "frozen-lake", "--secret", "{new}/s"], "which is published"),
         (["new", "{new}", "--scenario", "frozen-lake", "--protocol", "luck"], "luck"),
         (

@@ -1,0 +1,104 @@
+"""Entries whose actions are those of another player, one by one: told as a warning, since it may be chance."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from agents.turn import Policy
+from benchmark.entries.authors import is_shipped
+from benchmark.entries.names import entries_in
+from benchmark.errors import UsageError
+from benchmark.play.agents.players import OWN_PLAYERS, load_policy, why_not_played
+from benchmark.play.options import RunOptions
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.plan import Plan
+
+ENOUGH = 50
+"""The least number of decisions in a scenario whose equality is worth a sentence."""
+
+Actions = Mapping[str, Mapping[int, tuple[str, ...]]]
+"""``{scenario: {seed: the executed actions}}`` of one agent alone."""
+
+
+def likeness_warnings(entry: RunFolder, plan: Plan, beside: Path) -> Iterator[str]:
+    """Tell of which scripted players and other entries all executed actions are equal in a scenario, and how many.
+
+    A model that ships takes longer to ask than an entry to check: it is compared where its own entry lies beside.
+
+    Args:
+        entry: a valid one. If it is of a player that ships, its author is known, and nothing is compared.
+        plan: what it has played.
+        beside: the folder of the other entries.
+    """
+    card = entry.manifest["agents"][0]
+    if is_shipped(card["spec"]):
+        return
+    ours = actions_in(entry.path)
+    others = [other for other in entries_in(beside) if other.name != entry.path.name]
+    same = [(f"the entry {other.name!r}", _safe(ours, other)) for other in others]
+    same += [(f"the player {name!r}", _as_player(ours, name, plan)) for name in OWN_PLAYERS]
+    for who, scenarios in same:
+        if scenarios:
+            counts = ", ".join(f"{count} in {scenario}" for scenario, count in scenarios.items())
+            yield f"all actions are those of {who} ({counts})"
+
+
+def actions_in(entry: Path) -> Actions:
+    """Return the executed actions of an entry's episodes."""
+    stat = RunFolder.open(entry).episodes_path.stat()
+    return _read(entry, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _read(entry: Path, size: int, changed: int) -> Actions:
+    found: dict[str, dict[int, tuple[str, ...]]] = {}
+    for record in RunFolder.open(entry).records():
+        if len(record["agents"]) == 1:
+            found.setdefault(record["scenario"], {})[record["seed"]] = tuple(step["action"] for step in record["steps"])
+    return found
+
+
+def equal_decisions(ours: Actions, theirs: Actions) -> dict[str, int]:
+    """Return ``{scenario: decisions}`` where all actions are equal on the seeds that both have played, and enough."""
+    found = {}
+    for scenario, own in ours.items():
+        common = own.keys() & theirs.get(scenario, {}).keys()
+        count = sum(len(own[seed]) for seed in common)
+        if count >= ENOUGH and all(own[seed] == theirs[scenario][seed] for seed in common):
+            found[scenario] = count
+    return found
+
+
+def _safe(ours: Actions, other: Path) -> dict[str, int]:
+    try:
+        return equal_decisions(ours, actions_in(other))
+    except (UsageError, OSError):  # which is told when that entry is checked
+        return {}
+
+
+def _as_player(ours: Actions, name: str, plan: Plan) -> dict[str, int]:
+    """Let a player play the same seeds, as long as its actions are equal: it is done with most after an episode."""
+    from agents.episode import EpisodeTask
+    from agents.loop.rollout import rollout
+
+    policy, found = _player(name), {}
+    for scenario, own in ours.items():
+        if why_not_played(policy, plan.scenarios[scenario]) is not None:
+            continue
+        seeds, theirs = [*own], dict[int, tuple[str, ...]]()
+        for part in (seeds[:1], seeds[1:4], seeds[4:]):
+            tasks = [EpisodeTask.of(plan.scenarios[scenario], seed) for seed in part]
+            for episode in rollout(policy, tasks):
+                theirs[episode.seed] = tuple(step.action for step in episode.steps)
+            if any(theirs.get(seed) != own[seed] for seed in part):
+                break
+        else:
+            found |= equal_decisions({scenario: own}, {scenario: theirs})
+    return found
+
+
+@cache
+def _player(name: str) -> Policy:
+    policy: Any = load_policy(name, RunOptions(), name)
+    return policy

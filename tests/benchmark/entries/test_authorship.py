@@ -1,0 +1,232 @@
+"""Who vouches for an entry: its tier, names that look alike, and actions that are another player's."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmark.entries import authorship
+from benchmark.entries.authorship import REPORTED, REPRODUCED, RERUN, digest_of, tier_of
+from benchmark.entries.names import same_to_a_reader
+from benchmark.entries.validation import check_entry
+from benchmark.runs.folder import RunFolder
+from tests.benchmark.helpers import text_without_checksums
+
+LEADERBOARDS = Path(__file__).parents[3] / "leaderboards"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_entries():
+    """Entries of a few episodes a scenario, and few decisions that are enough to be compared."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmark.entries.entry.MIN_EPISODES", 2)
+        patch.setattr("benchmark.entries.alike.ENOUGH", 8)
+        yield
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, reference_cache, short_entries):
+    """A folder of two entries: greedy, which ships, and mine, a class of its user's that plays as the planner does."""
+    from benchmark.cli import main
+
+    folder = tmp_path_factory.mktemp("entries")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEXTBENCH_CACHE_DIR", str(reference_cache))
+        agents = ("--agent", "greedy", "--agent", "mine=tests.benchmark.players_for_tests:Copied")
+        assert main(["run", *agents, "--episodes", "2", "--out", str(folder / "run"), "--quiet"]) == 0
+        for name in ("greedy", "mine"):
+            assert main(["submit", str(folder / "run"), "--agent", name, "--out", str(folder / "boards")]) == 0
+    return folder / "boards"
+
+
+@pytest.fixture
+def boards(made, tmp_path):
+    """A copy to tamper with."""
+    return Path(shutil.copytree(made, tmp_path / "boards"))
+
+
+def renamed(boards: Path, old: str, new: str, folder: str) -> Path:
+    """The entry under another name, everywhere where it stands."""
+    shutil.move(boards / old, boards / folder)
+    manifest = json.loads((boards / folder / "manifest.json").read_text())
+    manifest["agent"] = manifest["agents"][0]["name"] = new
+    spec = manifest["agents"][0]["spec"]
+    manifest["settings"]["agents"] = [f"{new}={spec}"]
+    for matchup in manifest["matchups"]:
+        matchup["agents"] = [new]
+    (boards / folder / "manifest.json").write_text(json.dumps(manifest))
+    lines = [json.loads(line) for line in text_without_checksums(boards / folder).splitlines()]
+    for line in lines:
+        line["agents"] = dict.fromkeys(line["agents"], new)
+    (boards / folder / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return boards / folder
+
+
+def test_the_verdict_says_who_vouches_for_an_entry(boards, textbench):
+    rerun, reported = check_entry(boards / "greedy"), check_entry(boards / "mine")
+    assert (rerun.problems, rerun.authorship) == ([], RERUN)
+    assert (reported.problems, reported.authorship) == ([], REPORTED)
+    assert any("who answered" in sentence for sentence in reported.on_trust)
+    assert not any("who answered" in sentence for sentence in rerun.on_trust)
+    done = textbench("validate", boards, "--json")
+    told = json.loads(done.out)
+    assert {Path(name).name: one["authorship"] for name, one in told.items()} == {"greedy": RERUN, "mine": REPORTED}
+    assert told[str(boards / "mine")]["digest"] == digest_of(boards / "mine")
+    assert "re-run here" in textbench("validate", boards / "greedy").out
+    out = textbench("validate", boards / "mine").out
+    assert "self-reported" in out
+    assert "on trust: who answered" in " ".join(out.split())
+
+
+def test_an_entry_cannot_claim_a_tier(boards, textbench):
+    """Neither by a field of its own, nor by a file beside it, nor by its spec on a board."""
+    manifest = json.loads((boards / "mine/manifest.json").read_text())
+    (boards / "mine/manifest.json").write_text(json.dumps({**manifest, "authorship": REPRODUCED}))
+    assert textbench("validate", boards / "mine").code == 2  # no manifest has such a key
+    (boards / "mine/manifest.json").write_text(json.dumps(manifest))
+    shutil.copy(Path(authorship.__file__).with_name("known.toml"), boards)
+    assert tier_of(boards / "mine") == REPORTED
+    assert tier_of(boards / "greedy") == REPORTED, "nothing was asked again for a board"
+
+
+def test_maintainers_list_what_they_have_reproduced_and_not_a_letter_else(boards, monkeypatch):
+    found = {digest_of(boards / "mine"): REPRODUCED}
+    monkeypatch.setattr(authorship, "listed", lambda: found)
+    assert check_entry(boards / "mine").authorship == tier_of(boards / "mine") == REPRODUCED
+    file = boards / "mine/episodes.jsonl"
+    file.write_text(file.read_text() + "\n")
+    assert tier_of(boards / "mine") == REPORTED
+
+
+def test_what_is_listed_is_published():
+    published = {digest_of(file.parent): file.parent.name for file in LEADERBOARDS.glob("*/manifest.json")}
+    assert authorship.listed().keys() <= published.keys(), "a digest of benchmark/entries/known.toml is of no entry"
+    rerun = {published[digest] for digest, tier in authorship.listed().items() if tier == RERUN}
+    assert rerun == {"blind", "greedy", "planner", "random", "tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake"}
+
+
+def test_the_board_names_the_tier(boards, textbench, monkeypatch):
+    found = {digest_of(boards / "greedy"): RERUN}
+    monkeypatch.setattr(authorship, "listed", lambda: found)
+    document = json.loads(textbench("leaderboard", boards, "--json", "--quiet").out)
+    assert {one["name"]: one["authorship"] for one in document["agents"]} == {"greedy": RERUN, "mine": REPORTED}
+    for form in ((), ("--stats",), ("--markdown",)):
+        told = " ".join(textbench("leaderboard", boards, *form, "--quiet").out.split()).lower()
+        assert "re-run here: greedy" in told, form
+        assert "self-reported: mine" in told, form
+    assert textbench("leaderboard", boards, "--html", "page.html", "--quiet").code == 0
+    assert "self-reported: mine" in Path("page.html").read_text().lower()
+
+
+def test_a_run_of_ones_own_has_no_tier(small_run, textbench):
+    document = json.loads(textbench("leaderboard", small_run, "--json", "--quiet").out)
+    assert {one["authorship"] for one in document["agents"]} == {None}
+    assert "self-reported" not in textbench("leaderboard", small_run, "--quiet").out
+
+
+# ---- equal actions ---------------------------------------------------------------------------------------------------
+
+
+def test_the_actions_of_a_shipped_player_are_warned_of(boards, textbench):
+    verdict = check_entry(boards / "mine")
+    (warning,) = [one for one in verdict.warnings if "'planner'" in one]
+    records = [*RunFolder.open(boards / "mine").records()]
+    for name in ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison"):
+        count = sum(len(record["steps"]) for record in records if record["scenario"] == name)
+        assert f"{count} in {name}" in warning
+    done = textbench("validate", boards / "mine")
+    assert done.code == 0, "it may be chance, or a very good player"
+    assert "warning: all actions are those of the player 'planner'" in done.err
+
+
+def test_the_actions_of_another_entry_are_warned_of(boards):
+    shutil.copytree(boards / "mine", boards / "first")
+    renamed(boards, "mine", "second", "second")
+    verdict = check_entry(boards / "second")
+    assert any("all actions are those of the entry 'first'" in one for one in verdict.warnings)
+
+
+def test_one_other_action_is_no_warning(boards, monkeypatch):
+    import benchmark.entries.alike as alike
+
+    ours = alike.actions_in(boards / "mine")
+    assert alike.equal_decisions(ours, ours).keys() == ours.keys()
+    scenario, seeds = next(iter(ours.items()))
+    seed, actions = next(iter(seeds.items()))
+    changed = {**ours, scenario: {**seeds, seed: (*actions[:-1], "another")}}
+    assert equal_but(ours, scenario) == alike.equal_decisions(ours, changed).keys()
+    others = {**ours, scenario: {seed + 10**6: actions for seed, actions in seeds.items()}}
+    assert equal_but(ours, scenario) == alike.equal_decisions(ours, others).keys()
+    monkeypatch.setattr(alike, "ENOUGH", 10**6)
+    assert alike.equal_decisions(ours, ours) == {}
+
+
+def equal_but(ours: dict, scenario: str) -> set:
+    return {*ours} - {scenario}
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("planner.", "planner"),
+        ("tiny-msgrpo-frozen-Iake", "tiny-msgrpo-frozen-lake"),
+        ("PLANNER", "planner"),
+        ("p1anner", "planner"),
+        ("srnoIlm2", "smollm2"),
+        ("ｐｌａｎｎｅｒ", "planner"),
+        ("gpt-40", "gpt-4o"),
+        ("gpt_4o", "gpt-4o"),
+        ("vvide", "wide"),
+        ("my.model--", "my-model"),
+    ],
+)
+def test_names_that_a_reader_takes_for_each_other(one, other):
+    assert same_to_a_reader(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("planner", "planner-2"), ("gpt-4.1", "gpt-41"), ("tiny-lake", "tiny-snake"), ("model-a", "model-b")],
+)
+def test_names_that_differ(one, other):
+    assert not same_to_a_reader(one, other)
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "taken"),
+    [
+        ("planner.", "planner", "planner"),
+        ("tiny-msgrpo-frozen-Iake", "tiny-msgrpo-frozen-Iake", "tiny-msgrpo-frozen-lake"),
+        ("Srnollm2", "Srnollm2", "smollm2"),
+        ("hurnan", "hurnan", "human"),
+    ],
+)
+def test_a_name_like_a_shipped_players_is_refused(boards, name, folder, taken):
+    problems = check_entry(renamed(boards, "mine", name, folder)).problems
+    assert any(f"can't be told from {taken!r}, a player of the project" in problem for problem in problems), problems
+
+
+def test_a_name_like_another_entrys_is_refused(boards, textbench):
+    shutil.copytree(boards / "mine", boards.parent / "kept")
+    assert check_entry(renamed(boards, "mine", "rnine", "rnine")).problems == []
+    shutil.move(boards.parent / "kept", boards / "mine")
+    (problem,) = check_entry(boards / "rnine").problems
+    assert "can't be told from 'mine', the entry beside it" in problem
+
+
+def test_submit_looks_at_the_folder_that_the_entry_gets_into(made, tmp_path, textbench):
+    boards, run = tmp_path / "boards", made.parent / "run"
+    shutil.copytree(made, boards)
+    renamed(boards, "mine", "rnine.", "rnine")
+    done = textbench("submit", run, "--agent", "mine", "--out", boards)
+    assert done.code == 1
+    assert "can't be told from 'rnine.', the entry beside it" in done.err
+
+
+def test_published_entries_have_names_of_their_own():
+    names = [RunFolder.open(file.parent).manifest["agent"] for file in LEADERBOARDS.glob("*/manifest.json")]
+    assert not [(a, b) for a in names for b in names if a < b and same_to_a_reader(a, b)]
