@@ -89,6 +89,8 @@ def _commit(season: "Season", args: Namespace) -> int:
     from dataclasses import replace
 
     from benchmark.entries.authors import option_problem
+    from benchmark.entries.entry import name_problem
+    from benchmark.entries.names import same_to_a_reader, shipped_problem
     from benchmark.play.agents.choice import plan_run
     from benchmark.seasons.season import register
 
@@ -98,8 +100,12 @@ def _commit(season: "Season", args: Namespace) -> int:
     planned = plan_run(replace(options, **played, given=options.given | {*played}), lambda sentence: None)
     (card,) = planned.players.check(planned.plan)
     own = planned.options.by_agent.get(card["name"], {})
-    if (problem := option_problem(card["spec"], own, options.prompts)) is not None:
+    name, spec = card["name"], card["spec"]
+    if problem := option_problem(spec, own, options.prompts) or name_problem(name) or shipped_problem(name, spec):
         raise UsageError(f"{problem}: its entry would be refused")
+    for other in (one["card"]["name"] for one in season.agents.values()):
+        if name != other and same_to_a_reader(name, other):
+            raise UsageError(f"the agent's name is {name!r}, which can't be told from {other!r}, who is registered")
     file = register(season, card, args.author)
     print(f"{file} registers {card['name']!r}. Publish it before the secret is revealed.")
     return 0

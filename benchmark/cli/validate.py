@@ -50,9 +50,9 @@ def check_all(
     """
     import json
 
-    from benchmark.entries.authorship import digest_of
     from benchmark.entries.validation import Verdict
     from benchmark.errors import UsageError
+    from benchmark.runs.authorship import digest_of
     from benchmark.runs.folder import RunFolder
     from benchmark.seasons.check import check_in
     from benchmark.show.tables.terminal import printable

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from agents.turn import Policy
 from benchmark.entries.authors import is_shipped
@@ -82,7 +81,7 @@ def _as_player(ours: Actions, name: str, plan: Plan) -> dict[str, int]:
     from agents.episode import EpisodeTask
     from agents.loop.rollout import rollout
 
-    policy, found = _player(name), {}
+    policy, found = _player(name), dict[str, int]()
     for scenario, own in ours.items():
         if why_not_played(policy, plan.scenarios[scenario]) is not None:
             continue
@@ -100,5 +99,4 @@ def _as_player(ours: Actions, name: str, plan: Plan) -> dict[str, int]:
 
 @cache
 def _player(name: str) -> Policy:
-    policy: Any = load_policy(name, RunOptions(), name)
-    return policy
+    return load_policy(name, RunOptions(), name)

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from unicodedata import normalize
 
+from agents.common.refusals import shown
 from agents.load import BASELINES
 from agents.models.provider import providers
 from benchmark.errors import UsageError
-from benchmark.runs.folder import folder_name
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, read_manifest
 
 _ALIKE = (("rn", "m"), ("vv", "w"), ("1", "l"), ("i", "l"), ("0", "o"))
@@ -34,32 +34,26 @@ def shipped_names() -> list[str]:
     return [*BASELINES, *(name for provider in providers().values() for name in provider.models)]
 
 
-def likeness_problems(name: str, spec: str, beside: Path | None = None) -> Iterator[str]:
-    """Tell which other name an agent's name could be taken for.
+def shipped_problem(name: str, spec: str) -> str | None:
+    """Return why an agent may not have a name that reads like that of a player that ships; ``None`` if it may.
 
     Args:
         name: the agent's.
         spec: what it is made from. A player that ships has its own name.
-        beside: the folder of the other entries; ``None`` if there is none.
     """
-    for other in shipped_names():
-        if same_to_a_reader(name, other) and not name == spec == other:
-            own = f"with the spec {spec!r}" if name == other else f"which can't be told from {other!r}"
-            yield f"the agent's name is {name!r}, {own}, a player of the project; play it under another name"
-            return
-    for other in [] if beside is None else names_beside(beside, folder_name(name)):
-        if same_to_a_reader(name, other):
-            yield f"the agent's name is {name!r}, which can't be told from {other!r}, the entry beside it"
+    other = next((one for one in shipped_names() if same_to_a_reader(name, one)), None)
+    if other is None or name == spec == other:
+        return None
+    like = "" if name == other else f"which can't be told from {other!r}, "
+    return f"the agent's name is {name!r}, {like}which is a player of the project, but its spec is {shown(spec)}"
 
 
-def names_beside(place: Path, but: str) -> Iterator[str]:
-    """Return the agents' names of the entries in a folder, but for the entry in the subfolder ``but``."""
+def problems_beside(name: str, place: Path, own: str) -> Iterator[str]:
+    """Tell which entries in a folder have a name that an agent's reads like; its own subfolder isn't one of them."""
     for folder in entries_in(place):
-        if folder.name != but:
-            try:
-                yield read_manifest(folder).get("agent", folder.name)
-            except UsageError:  # which is told when that entry is checked
-                yield folder.name
+        other = read_manifest(folder).get("agent", folder.name)
+        if folder.name != own and same_to_a_reader(name, other):
+            yield f"the agent's name is {name!r}, which can't be told from {other!r}, the entry beside it"
 
 
 def entries_in(place: Path) -> list[Path]:

@@ -19,13 +19,13 @@ from agents.protocol import LEGAL_ONLY
 from agents.turn import FinishReason
 from benchmark.entries.alike import likeness_warnings
 from benchmark.entries.authors import author_problems, is_larger, is_shipped, kind_problems
-from benchmark.entries.authorship import RERUN, taken_on_trust, tier_of
 from benchmark.entries.entry import Terms, name_problem, open_terms
-from benchmark.entries.names import likeness_problems
+from benchmark.entries.names import problems_beside, shipped_problem
 from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.options import ADDED, COUNTING, checked_options
+from benchmark.runs.authorship import RERUN, taken_on_trust, tier_of
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, folder_name
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import Plan, scenario_to_json
@@ -62,7 +62,7 @@ class Verdict:
     luck: Mapping[str, LuckCheck] = field(default_factory=dict)
     # {scenario: how much undue luck that check would have found} of the same ones
     power: Mapping[str, LuckPower] = field(default_factory=dict)
-    # who vouches for its responses, a tier of benchmark.entries.authorship; none of an entry that is refused
+    # who vouches for its responses, a tier of benchmark.runs.authorship; none of an entry that is refused
     authorship: str | None = None
     # what a reader should look at, and what no check can tell: one sentence each
     warnings: list[str] = field(default_factory=list)
@@ -97,13 +97,14 @@ def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = No
         problems.append(f"{MANIFEST_NAME}: the agent's folder is {name!r}, this one is {shown(path.resolve().name)}")
     beside = beside or path.resolve().parent
     if not problems:
-        card = folder.manifest["agents"][0]
-        problems += (f"{MANIFEST_NAME}: {one}" for one in likeness_problems(card["name"], card["spec"], beside))
+        alike = problems_beside(folder.manifest["agent"], beside, path.resolve().name)
+        problems += (f"{MANIFEST_NAME}: {problem}" for problem in alike)
     tally, tokens = LuckTally(plan.scenarios), TokenTally()
     problems = problems or list(islice(_episode_problems(folder, plan, tally, tokens), MAX_PROBLEMS))
     if problems:
         return Verdict(problems)
     luck = tally.checks()
+    card = folder.manifest["agents"][0]
     anew = is_shipped(card["spec"]) and not is_larger(card["spec"])  # its tokens are counted anew
     counts = () if anew else tokens.problems(card)
     found = [*luck_problems(luck), *counts, *islice(author_problems(folder, plan), MAX_PROBLEMS)]
@@ -161,8 +162,7 @@ def _text_problems(value: Any, place: str) -> Iterator[str]:
 
 def _card_problems(card: dict[str, Any]) -> Iterator[str]:
     settings = card["settings"]
-    if problem := name_problem(card["name"]):
-        yield problem
+    yield from filter(None, (name_problem(card["name"]), shipped_problem(card["name"], card["spec"])))
     yield from kind_problems(card)
     prompt_map = settings.get("prompt_map")
     if prompt_map is not None and settings.get("prompt_map_digest") != data_digest(prompt_map):

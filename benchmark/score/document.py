@@ -64,7 +64,7 @@ class AgentView(TypedDict):
     source: int  # index into ``sources``
     authorship: str | None
     """Who vouches for an entry's responses: ``"re-run here"``, ``"reproduced by maintainers"`` or ``"self-reported"``
-    (:mod:`benchmark.entries.authorship`); ``None`` in a run."""
+    (:mod:`benchmark.runs.authorship`); ``None`` in a run."""
     settings: dict[str, Any]
     """Model and decoding settings as in the manifest (temperature, max_tokens, mode, ...); may be empty."""
     prompts: dict[str, list[PromptMessageView]]

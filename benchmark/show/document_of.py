@@ -3,7 +3,7 @@
 The types are in ``benchmark.score.document``, the episodes in ``benchmark.show.episode_views``.
 """
 
-from benchmark.entries.authorship import tier_of
+from benchmark.runs.authorship import tier_of
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
 from benchmark.score.beside.reliability import reliability_rows

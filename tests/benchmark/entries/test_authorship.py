@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.entries import authorship
-from benchmark.entries.authorship import REPORTED, REPRODUCED, RERUN, digest_of, tier_of
 from benchmark.entries.names import same_to_a_reader
 from benchmark.entries.validation import check_entry
+from benchmark.runs import authorship
+from benchmark.runs.authorship import REPORTED, REPRODUCED, RERUN, digest_of, tier_of
 from benchmark.runs.folder import RunFolder
 from tests.benchmark.helpers import text_without_checksums
 
@@ -101,7 +101,7 @@ def test_maintainers_list_what_they_have_reproduced_and_not_a_letter_else(boards
 
 def test_what_is_listed_is_published():
     published = {digest_of(file.parent): file.parent.name for file in LEADERBOARDS.glob("*/manifest.json")}
-    assert authorship.listed().keys() <= published.keys(), "a digest of benchmark/entries/known.toml is of no entry"
+    assert authorship.listed().keys() <= published.keys(), "a digest of benchmark/runs/known.toml is of no entry"
     rerun = {published[digest] for digest, tier in authorship.listed().items() if tier == RERUN}
     assert rerun == {"blind", "greedy", "planner", "random", "tiny", "tiny-msgrpo-frozen-lake", "tiny-msgrpo-snake"}
 
@@ -207,7 +207,9 @@ def test_names_that_differ(one, other):
 )
 def test_a_name_like_a_shipped_players_is_refused(boards, name, folder, taken):
     problems = check_entry(renamed(boards, "mine", name, folder)).problems
-    assert any(f"can't be told from {taken!r}, a player of the project" in problem for problem in problems), problems
+    assert any(f"can't be told from {taken!r}, which is a player of the project" in problem for problem in problems), (
+        problems
+    )
 
 
 def test_a_name_like_another_entrys_is_refused(boards, textbench):

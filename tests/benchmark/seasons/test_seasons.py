@@ -146,6 +146,18 @@ def test_whom_no_entry_could_be_made_of_isnt_registered(tmp_path, capsys):
     assert main(["season", "commit", str(folder), "--agent", "mine=tiny", "--temperature", "0.7"]) == 0
 
 
+def test_a_name_like_another_isnt_registered(tmp_path, capsys):
+    folder = tmp_path / "winter"
+    new_season(folder, tmp_path / "secret", SETTINGS)
+    for name in ("planner.", "pIanner"):
+        assert main(["season", "commit", str(folder), "--agent", f"{name}=random"]) == 2
+        assert "can't be told from 'planner', which is a player of the project" in capsys.readouterr().err
+    assert main(["season", "commit", str(folder), "--agent", "mine=random"]) == 0
+    assert main(["season", "commit", str(folder), "--agent", "rnine=random"]) == 2
+    assert "'rnine', which can't be told from 'mine'" in capsys.readouterr().err
+    assert [file.name for file in folder.glob("agents/*")] == ["mine.json"]
+
+
 def test_another_agent_means_other_seeds(tmp_path):
     """So the organiser, who knows the secret, can't choose it by its seeds before the others have registered."""
     offsets = set()

@@ -26,7 +26,7 @@ RERUN, REPRODUCED, REPORTED = "re-run here", "reproduced by maintainers", "self-
 @cache
 def listed() -> dict[str, str]:
     """Return ``{digest: tier}`` of the entries that the maintainers list."""
-    tables = tomllib.loads(files("benchmark.entries").joinpath("known.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads(files("benchmark.runs").joinpath("known.toml").read_text(encoding="utf-8"))
     return {digest: tier for tier in (RERUN, REPRODUCED) for digest in tables[tier].values()}
 
 
