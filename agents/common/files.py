@@ -1,16 +1,28 @@
-"""Writing files and folders so that a crash leaves the old one or the new one, never half of one."""
+"""Reading and writing in folders that may be a stranger's, so that a crash leaves the old or the new, never half of it.
 
+A run, a training, an improvement, a season and an entry are folders that people send each other. A link in one may lead
+to any file of the reader's. So :func:`check_folder` refuses a folder out of which a link leads, :func:`member` and
+:func:`open_for_appending` open no link and no pipe, and drafts have names that can't be foreseen.
+"""
+
+import ctypes
 import errno
 import os
 import re
+import secrets
+import shlex
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}
+_DRAFT = re.compile(r"\.(.+)\.[0-9a-f]{16}\.(draft|old)")
+_NO_FILE = "it is a device or a pipe, and what is accepted is a file"
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 
 
 @contextmanager
@@ -28,16 +40,18 @@ def replacing(file: Path, mode: str = "w", *, through_links: bool = False) -> It
     if through_links:
         file = Path(os.path.realpath(file))
     if file.exists() and not (file.is_file() or file.is_dir() or file.is_symlink()):
-        raise OSError(errno.EINVAL, "it is a device or a pipe, and what is accepted is a file", str(file))
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
+        raise _unfit(file, _NO_FILE)
+    draft = _draft_for(file)
     try:
-        with draft.open(mode, encoding=None if "b" in mode else "utf-8") as stream:
+        # "x" makes a file that isn't there yet, and follows no link
+        with draft.open(mode.replace("w", "x"), encoding=None if "b" in mode else "utf-8") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(file)
     except BaseException as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
         refused = _refused(error)
         if refused is not None and refused is not error:
             raise refused from error
@@ -48,27 +62,159 @@ def replacing(file: Path, mode: str = "w", *, through_links: bool = False) -> It
 def replacing_folder(folder: Path) -> Iterator[Path]:
     """Give the path of an empty draft folder; at the end of the block it takes the place of ``folder``.
 
-    An error in the block leaves the old folder as it was, and nothing of the draft.
+    An error in the block leaves the old folder as it was, and nothing of the draft. A process that is killed leaves
+    the old folder or the new one under its name, whole. If the system can't exchange two folders in one step, it may
+    leave the old one beside it, and :func:`restore` puts that back. Two processes mustn't replace a folder at once.
 
     Raises:
-        OSError: the disk is full, or the parent folder can't be written.
+        OSError: the disk is full, the parent folder can't be written, or ``folder`` is a file or a link.
     """
-    draft = folder.with_name(f".writing-{folder.name}")
-    shutil.rmtree(draft, ignore_errors=True)  # a process that was killed left it
-    draft.mkdir(parents=True)
+    if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
+        raise _unfit(folder, "it is a file or a link, and what is accepted is a folder", errno.ENOTDIR)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    restore(folder.parent, folder.name)
+    draft = _draft_for(folder)
     try:
+        draft.mkdir()
         yield draft
         for path in [*draft.rglob("*"), draft]:
             sync(path)
+        _swap(draft, folder)
     except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)  # on a full disk it would take what the next attempt needs
         refused = _refused(error)
         if refused is not None and refused is not error:
             raise refused from error
         raise
-    shutil.rmtree(folder, ignore_errors=True)
-    draft.rename(folder)
-    sync(folder.parent)
+
+
+def _swap(draft: Path, folder: Path) -> None:
+    """Put a draft in the place of a folder, and remove what was there."""
+    old = draft
+    if not folder.exists():
+        draft.rename(folder)
+    elif not _exchanged(draft, folder):
+        old = draft.with_suffix(".old")
+        folder.rename(old)
+        try:
+            draft.rename(folder)
+        except OSError:
+            old.rename(folder)
+            raise
+    sync(folder.parent)  # the new names, before what they replaced is removed
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchanged(first: Path, second: Path) -> bool:
+    """Exchange two folders' names in one step; ``False`` if this system or file system can't."""
+    try:
+        exchange = ctypes.CDLL(None, use_errno=True).renameat2  # Linux with glibc or a recent musl
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(exchange(here, os.fsencode(first), here, os.fsencode(second), swap) == 0)
+
+
+def restore(parent: Path, name: str | None = None) -> None:
+    """Remove the drafts that killed processes left in a folder, and put back what one had moved aside.
+
+    Only this module's names are touched, and no links. The caller is the only process that writes here.
+
+    Args:
+        parent: the folder.
+        name: of the only file or folder whose drafts are meant.
+    """
+    with suppress(FileNotFoundError):
+        for path in [*parent.iterdir()]:
+            of = draft_of(path)
+            if of is None or name not in (None, of):
+                continue
+            if path.suffix == ".old" and not os.path.lexists(parent / of):
+                path.rename(parent / of)
+            elif path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def draft_of(path: Path) -> str | None:
+    """Return the name of the file or folder that a draft is for; ``None`` if the path is no draft of this module's."""
+    found = _DRAFT.fullmatch(path.name)
+    return found[1] if found and not path.is_symlink() and (path.is_file() or path.is_dir()) else None
+
+
+def _draft_for(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.draft")
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that holds a link that leads out of it, or a device or a pipe, at any depth.
+
+    The folder itself may be a link, as its user has named it. Links that stay inside are a training's own ``last`` and
+    ``best``, and those of trackers. A folder that isn't there holds nothing.
+
+    Raises:
+        OSError: with the path, and where it leads.
+    """
+    root = os.path.realpath(folder)
+    waiting = [root] if os.path.isdir(root) else []
+    while waiting:
+        with suppress(FileNotFoundError), os.scandir(waiting.pop()) as entries:  # what is deleted meanwhile
+            for entry in entries:
+                if entry.is_symlink() or _is_junction(entry.path):
+                    target = os.path.realpath(entry.path)
+                    if not Path(target).is_relative_to(root):
+                        raise _unfit(entry.path, f"it is a link out of {folder}, to {target}; remove it", errno.ELOOP)
+                elif entry.is_dir():
+                    waiting.append(entry.path)
+                elif not entry.is_file():
+                    raise _unfit(entry.path, _NO_FILE)
+
+
+def _is_junction(path: str) -> bool:
+    return bool(getattr(os.path, "isjunction", lambda _: False)(path))  # a folder's link on Windows
+
+
+def member(folder: Path, name: str) -> Path:
+    """Return the path of a file or folder in ``folder``, which is no link.
+
+    Raises:
+        OSError: the name leads elsewhere, or a link has it.
+    """
+    path = folder / name
+    if path.name != name or name == ".." or "\\" in name:
+        raise _unfit(path, "its name isn't one of a file in this folder")
+    if path.is_symlink():
+        raise _unfit(path, "it is a link; remove it", errno.ELOOP)
+    return path
+
+
+def open_for_appending(file: Path) -> int:
+    """Open a file of a folder to read and to append to it, made if it isn't there; returns the descriptor.
+
+    A file with a second name may be another file of the user's, which appending would change.
+
+    Raises:
+        OSError: it is a link, a device or a pipe, it has a second name, or it can't be written.
+    """
+    try:
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o644)
+    except OSError as error:
+        if file.is_symlink():
+            raise _unfit(file, "it is a link; remove it", errno.ELOOP) from None
+        raise
+    status = os.fstat(handle)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink <= 1:
+        return handle
+    os.close(handle)
+    if not stat.S_ISREG(status.st_mode):
+        raise _unfit(file, _NO_FILE)
+    name, copy = (shlex.quote(f"{file}{ending}") for ending in ("", ".copy"))
+    raise _unfit(file, f"it has a second name, whose content would change too: cp {name} {copy} && mv {copy} {name}")
+
+
+def _unfit(path: Path | str, why: str, number: int = errno.EINVAL) -> OSError:
+    return OSError(number, why, str(path))
 
 
 def sync(path: Path) -> None:

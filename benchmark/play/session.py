@@ -140,9 +140,12 @@ class Session:
             stopped = str(failure) if fault else f"a player failed: {type(failure).__name__}: {failure}"
             error = failure
         if stopped is not None:
+            if (lost := folder.lost()) is not None and lost not in stopped:
+                stopped = f"{stopped}; {lost}"
             stopped = self.redactor.scrub(stopped)
             _finish(folder, stopped, [*strange, *notices], meter)
         done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
+        done = done if folder.lost() is None else _kept(plan, folder)
         for_money, too_wide = incomplete is not None and incomplete.for_money, growth.too_wide if growth else {}
         return Ending(folder.path, done, total, stopped, error, for_money, too_wide, options)
 
@@ -385,6 +388,14 @@ def _meter(plan: Plan, folder: RunFolder) -> Meter:
     for matchup, seeds in plan.seeds.items():
         meter.tallies[matchup].done = sum(Key(*matchup, seed) in scored for seed in seeds)
     return meter
+
+
+def _kept(plan: Plan, folder: RunFolder) -> int:
+    """Count the episodes of a run whose folder was changed under it: those that a reader finds now."""
+    try:
+        return sum(tally.done for tally in _meter(plan, folder).tallies.values())
+    except (UsageError, StorageError):
+        return 0
 
 
 def _finish(folder: RunFolder, stopped: str | None, notices: Sequence[str], meter: Meter) -> None:

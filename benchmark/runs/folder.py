@@ -15,14 +15,15 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from shlex import quote
 
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
-from agents.common.files import replacing
-from agents.common.locking import LOCK_NAME, NO_LINKS, FolderLock
+from agents.common.files import draft_of, open_for_appending, replacing
+from agents.common.locking import LOCK_NAME, FolderLock
 from agents.common.redaction import Redactor
 from agents.common.refusals import problem_of, shown
 from benchmark.errors import StorageError, UsageError, storing, without_folder
@@ -71,6 +72,7 @@ class RunFolder:
         self._redactor = redactor or Redactor.from_environment()
         self._lock: FolderLock | None = None
         self._file: int | None = None
+        self._size = 0  # of what was there when it was opened, and of what was written since
         self._synced_at = time.monotonic()
 
     @classmethod
@@ -103,9 +105,6 @@ class RunFolder:
                 with replacing(path / name, "wb") as stream:
                     stream.write(content)
             folder.write_manifest()
-            for name in (MANIFEST_NAME, *files):
-                for draft in path.glob(f".{name}.*"):
-                    draft.unlink()
             folder._open_file()
         except OSError as error:
             folder.close()
@@ -225,7 +224,9 @@ class RunFolder:
                 yield self.parse(lines.readline())
 
     def _require_episodes(self) -> None:
-        if not self.episodes_path.is_file():  # a pipe under this name would keep us waiting for ever
+        if (
+            self.episodes_path.is_symlink() or not self.episodes_path.is_file()
+        ):  # a pipe under this name would keep us waiting for ever
             there = os.path.lexists(self.episodes_path)  # a resume couldn't write it either
             what = f"{self.episodes_path} isn't a file" if there else f"{self.path} has no file {EPISODES_NAME}"
             repair = f"; {'move it away, and ' * there}play its episodes again: {resume_command(self.path)}"
@@ -251,20 +252,26 @@ class RunFolder:
 
         Raises:
             ValueError: no reader would take it for an episode; nothing is written.
-            StorageError: the disk is full or the file can't be written. What was written before is unharmed.
+            StorageError: the disk is full or the file can't be written; what was written before is unharmed. Or
+                it isn't the run's file any more (:meth:`lost`).
         """
         line = sealed_line(self._redactor.scrub_bytes(to_line(record)))
         self.parse(line)  # what is written can be read: by the reader's own rules
         assert self._file is not None, "the folder is open for reading only"
         before = os.fstat(self._file).st_size
+        if before < self._size:
+            self._require_place()
         try:
             written = 0
             while written < len(line):
                 written += os.write(self._file, line[written:])
+            self._size = before + len(line)
             if time.monotonic() - self._synced_at > SYNC_SECONDS:
                 self.sync()
         except OSError as error:
-            os.ftruncate(self._file, before)
+            self._size = before
+            with suppress(OSError):  # else the next process cuts it off
+                os.ftruncate(self._file, before)
             raise StorageError(f"can't write to {self.episodes_path}: {error.strerror}") from None
 
     @property
@@ -291,24 +298,56 @@ class RunFolder:
         """Keep what unfinished episodes have cost, in all processes that worked on the run.
 
         Raises:
-            StorageError: the disk is full or the folder can't be written.
+            StorageError: as :meth:`write_manifest`.
         """
+        self._require_place()
         write_atomically(self.path / SPENT_NAME, self._redactor.scrub(json.dumps(tokens, indent=1)) + "\n")
 
     def sync(self) -> None:
+        """Have the operating system put what was written on the device, and see that it is still there.
+
+        Raises:
+            OSError: it refuses.
+            StorageError: as :meth:`lost` says.
+        """
         assert self._file is not None, "the folder is open for reading only"
         os.fsync(self._file)
         self._synced_at = time.monotonic()
+        self._require_place()
+
+    def lost(self) -> str | None:
+        """Say what happened to the file that is written, if it isn't the one of its name, or is shorter, any more."""
+        if self._file is None:
+            return None
+        own = os.fstat(self._file)
+        try:
+            there = os.lstat(self.episodes_path)
+        except OSError:
+            return f"{self.episodes_path} was moved or removed while the run wrote to it; put it back to go on"
+        if not os.path.samestat(own, there):
+            return f"{self.episodes_path} was replaced by another file while the run wrote to it"
+        if own.st_size < self._size:
+            return f"{self.episodes_path} was cut from {self._size} to {own.st_size} bytes while the run wrote to it"
+        return None
+
+    def _require_place(self) -> None:
+        if (why := self.lost()) is not None:
+            raise StorageError(why)
 
     def write_manifest(self) -> None:
-        """Replace the manifest as a whole; a reader sees the old one or the new one."""
+        """Replace the manifest as a whole; a reader sees the old one or the new one.
+
+        Raises:
+            StorageError: the disk is full, the folder can't be written, or another one has its place (:meth:`lost`).
+        """
+        self._require_place()
         text = json.dumps(self.manifest, indent=1, ensure_ascii=False, default=str) + "\n"
         write_atomically(self.path / MANIFEST_NAME, self._redactor.scrub(text))
 
     def close(self) -> None:
         if self._file is not None:
             try:
-                self.sync()
+                os.fsync(self._file)
             except OSError:
                 pass  # a full disk has been reported by the write that met it
             finally:
@@ -343,23 +382,23 @@ class RunFolder:
                     except ValueError:
                         damaged.append(line)
                 if damaged:
-                    with (self.path / DAMAGED_NAME).open("ab") as aside:
+                    with os.fdopen(open_for_appending(self.path / DAMAGED_NAME), "ab") as aside:
                         aside.writelines(damaged)
                         aside.flush()
                         os.fsync(aside.fileno())
         except OSError as error:
-            raise StorageError(f"can't write in {self.path}: {error.strerror}") from None
+            raise StorageError(f"can't write {error.filename or self.path}: {error.strerror}") from None
         os.close(self._file)  # it is the old file, which has no name any more
         self._open_file()
         return len(damaged)
 
     def _open_file(self) -> None:
         try:
-            self._file = os.open(self.episodes_path, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o644)
+            self._file = open_for_appending(self.episodes_path)
         except OSError as error:
             self.close()
-            reason = "it is a link" if self.episodes_path.is_symlink() else error.strerror
-            raise StorageError(f"can't write {self.episodes_path}: {reason}") from None
+            raise StorageError(f"can't write {self.episodes_path}: {error.strerror}") from None
+        self._size = os.fstat(self._file).st_size
 
     def _cut_unfinished_line(self) -> None:
         """Remove what a killed process left behind the last newline."""
@@ -375,6 +414,7 @@ class RunFolder:
             end = start
         if end < size:
             os.ftruncate(self._file, end)
+            self._size = end
 
 
 @cache
@@ -398,8 +438,8 @@ def _refuse_strangers(path: Path, files: Mapping[str, bytes]) -> None:
         raise UsageError(f"{path} already holds a run; choose another --out")
     for entry in sorted(path.iterdir()):
         name = entry.name
-        draft = any(name.startswith(f".{file}.") for file in (MANIFEST_NAME, *files))
-        ours = name == LOCK_NAME or draft or (name in files and entry.read_bytes() == files[name])
+        kept = name in files and entry.is_file() and not entry.is_symlink() and entry.read_bytes() == files[name]
+        ours = name == LOCK_NAME or draft_of(entry) in (MANIFEST_NAME, *files) or kept
         if not ours:
             raise UsageError(f"{path} isn't empty (it holds {name!r}) and isn't a run; choose another --out")
 

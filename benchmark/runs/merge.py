@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.common.redaction import Redactor
-from benchmark.errors import UsageError
+from benchmark.errors import UsageError, storing
 from benchmark.runs.folder import PROMPTS_FILES, RunFolder
 from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND, Manifest
 from benchmark.runs.plan import Matchup, Plan
@@ -67,6 +67,8 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
         if spent := [one for folder in folders if (one := folder.unrecorded)]:
             own = {agent: [one[agent] for one in spent if agent in one] for agent in sorted(set().union(*spent))}
             target.keep_unrecorded({agent: [*map(sum, zip(*several, strict=True))] for agent, several in own.items()})
+        with storing(target.episodes_path):
+            target.sync()
     conflicts = sum(len(found) > 1 for found in digests.values())
     missing = sum(key not in owner for key in plan.episodes())
     return MergeReport(len(owner), len(several), conflicts, missing)
