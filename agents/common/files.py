@@ -105,6 +105,13 @@ def _swap(draft: Path, folder: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder so that a process that is killed leaves nothing of it under its name."""
+    draft = _draft_for(folder)
+    folder.rename(draft)
+    shutil.rmtree(draft)
+
+
 def _exchanged(first: Path, second: Path) -> bool:
     """Exchange two folders' names in one step; ``False`` if this system or file system can't."""
     try:
@@ -157,7 +164,7 @@ def check_folder(folder: Path) -> None:
         OSError: with the path, and where it leads.
     """
     root = os.path.realpath(folder)
-    waiting = [root] if os.path.isdir(root) else []
+    waiting = [str(folder)] if folder.is_dir() else []
     while waiting:
         with suppress(FileNotFoundError), os.scandir(waiting.pop()) as entries:  # what is deleted meanwhile
             for entry in entries:
@@ -168,7 +175,7 @@ def check_folder(folder: Path) -> None:
                 elif entry.is_dir():
                     waiting.append(entry.path)
                 elif not entry.is_file():
-                    raise _unfit(entry.path, _NO_FILE)
+                    raise _unfit(entry.path, f"{_NO_FILE}; remove it")
 
 
 def _is_junction(path: str) -> bool:
@@ -199,7 +206,7 @@ def open_for_appending(file: Path) -> int:
     """
     try:
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o644)
-    except OSError as error:
+    except OSError:
         if file.is_symlink():
             raise _unfit(file, "it is a link; remove it", errno.ELOOP) from None
         raise

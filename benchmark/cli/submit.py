@@ -27,7 +27,7 @@ def run(args: Namespace) -> int:
     from shutil import copyfileobj
     from tempfile import TemporaryDirectory
 
-    from agents.common.files import replacing
+    from agents.common.files import member, replacing
     from agents.common.redaction import Redactor
     from benchmark.cli.validate import say_problems
     from benchmark.entries.entry import submit
@@ -38,7 +38,8 @@ def run(args: Namespace) -> int:
     about = (args.agent, args.author, args.note, Redactor.from_environment())
     with TemporaryDirectory() as aside:
         made = submit(Path(args.run), Path(aside), *about, None if season is None else season.terms)
-        entry = Path(args.out) / made.name
+        with storing(Path(args.out) / made.name):
+            entry = member(Path(args.out), made.name)
         problems = check_in(season, made, Path(args.out)).problems
         if problems and entry.exists():
             say_problems(entry, problems)

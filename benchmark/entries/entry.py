@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
-from agents.common.files import replacing
+from agents.common.files import member, replacing
 from agents.common.redaction import Redactor
 from agents.common.refusals import shown
 from benchmark.errors import UsageError, storing, unknown_name
@@ -82,9 +82,9 @@ def submit(
         "prices": {key: price for key, price in folder.manifest.get("prices", {}).items() if key == name},
         **Plan({matchup.scenario: plan.scenarios[matchup.scenario] for matchup in seeds}, seeds).to_json(),
     }
-    entry = out / folder_name(name)
     redactor = redactor or Redactor.from_environment()
-    with storing(entry):
+    with storing(out / folder_name(name)):
+        entry = member(out, folder_name(name))
         entry.mkdir(parents=True, exist_ok=True)
     order = sorted((key, offset) for key, (offset, _) in folder.index().items() if name in key.agents)
     file = entry / EPISODES_NAME

@@ -4,11 +4,13 @@ A second call with the same folder finds the answers there, each as often as it 
 """
 
 import json
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agents.common.files import open_for_appending, replacing
 from agents.common.redaction import Redactor
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
@@ -87,7 +89,7 @@ class Questions:
             "tokens": [paid.prompt_tokens, paid.completion_tokens],
             "seconds": round(turn.seconds, 3),
         }
-        with self._file.open("a", encoding="utf-8") as lines:
+        with os.fdopen(open_for_appending(self._file), "a", encoding="utf-8") as lines:
             lines.write(self._redactor.scrub(json.dumps(call)) + "\n")
         return call
 
@@ -99,7 +101,8 @@ def _whole_lines(file: Path) -> list[dict[str, Any]]:
     text = file.read_text(encoding="utf-8")
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
-        file.write_text(whole, encoding="utf-8")
+        with replacing(file) as stream:
+            stream.write(whole)
     try:
         return [json.loads(line) for line in whole.splitlines()]
     except ValueError as error:

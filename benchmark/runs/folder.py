@@ -54,8 +54,9 @@ def check_file_place(file: str) -> None:
         raise StorageError(f"can't write {file}: {why}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise StorageError(f"can't write {file}: Permission denied")
-    if path.name in OWN_FILES and (path.parent / MANIFEST_NAME).exists():
-        raise StorageError(f"can't write {file}: it is a file of the run in {path.parent}; choose another name")
+    if (path.parent / MANIFEST_NAME).exists() and (path.name in OWN_FILES or path.is_symlink()):
+        what = "a link in the folder" if path.is_symlink() else "a file"
+        raise StorageError(f"can't write {file}: it is {what} of the run in {path.parent}; choose another name")
 
 
 class RunFolder:
@@ -224,9 +225,8 @@ class RunFolder:
                 yield self.parse(lines.readline())
 
     def _require_episodes(self) -> None:
-        if (
-            self.episodes_path.is_symlink() or not self.episodes_path.is_file()
-        ):  # a pipe under this name would keep us waiting for ever
+        # a pipe under this name would keep us waiting for ever
+        if self.episodes_path.is_symlink() or not self.episodes_path.is_file():
             there = os.path.lexists(self.episodes_path)  # a resume couldn't write it either
             what = f"{self.episodes_path} isn't a file" if there else f"{self.path} has no file {EPISODES_NAME}"
             repair = f"; {'move it away, and ' * there}play its episodes again: {resume_command(self.path)}"

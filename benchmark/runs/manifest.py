@@ -1,6 +1,7 @@
 """``manifest.json``: what a run or an entry was asked for, of whom, with which versions. Its shape, and reading it."""
 
 import json
+import os
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
@@ -8,6 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
+from agents.common.files import check_folder
 from agents.common.redaction import Redactor
 from agents.common.refusals import problem_of, shown
 from benchmark.errors import UsageError
@@ -168,8 +170,8 @@ def read_manifest(path: Path) -> Manifest:
     if not path.is_dir():
         raise UsageError(f"{path} is a file; a run or an entry is a folder with a {MANIFEST_NAME}")
     try:
-        if file.exists() and not file.is_file():  # a pipe would keep us waiting for ever
-            raise UsageError(f"{file} isn't a file")
+        if os.path.lexists(file):
+            check_folder(path)  # a link in it may lead to anything, and a pipe would keep us waiting for ever
         content = Redactor.from_environment().scrub_bytes(file.read_bytes())
         manifest: Manifest = _manifest_type().validate_python(strict_json(content))
         manifest["settings"] = {**OLD_PROTOCOL, **manifest["settings"]}
@@ -183,7 +185,7 @@ def read_manifest(path: Path) -> Manifest:
             advice = f"; there are runs in it, name one: {', '.join(inside[:8])}"
         raise UsageError(f"{path} isn't a textbench run: it has no {MANIFEST_NAME}{advice}") from None
     except OSError as error:
-        raise UsageError(f"can't read {file}: {error.strerror}") from None
+        raise UsageError(f"can't read {error.filename or file}: {error.strerror}") from None
     except ValidationError as error:
         raise UsageError(f"{file} isn't a manifest that this version of textbench reads: {problem_of(error)}") from None
     except ValueError as error:

@@ -25,6 +25,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
+from agents.common.files import check_folder, refusal
 from agents.common.refusals import problem_of, shown
 from benchmark.entries.authors import differing_claims
 from benchmark.entries.entry import Terms
@@ -105,6 +106,10 @@ class Season:
                 f"there is no {path / SEASON_NAME}, which a season has; textbench season new --help says how to make "
                 f"one{did_you_mean(path.name, seasons)}"
             )
+        try:
+            check_folder(path)
+        except OSError as error:
+            raise UsageError(refusal(error)) from None
         about = _read(path / SEASON_NAME, SeasonShape)
         agents = {file.stem: _read(file, RegistrationShape) for file in sorted((path / "agents").glob("*.json"))}
         season_scenarios(about["scenarios"])

@@ -21,6 +21,7 @@ from graphlib import TopologicalSorter
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
+from agents.common.files import open_for_appending
 from benchmark.errors import BenchmarkError
 from research.jobs.folder import AnyJob, Folder
 from research.jobs.work import Work, do
@@ -134,7 +135,7 @@ def _failed(failed: Mapping[str, BaseException], left: Iterable[str], folder: Fo
 
 
 def _keep(name: str, error: BaseException, folder: Folder) -> None:
-    with (folder.path / _ERRORS).open("a", encoding="utf-8") as stream:
+    with os.fdopen(open_for_appending(folder.path / _ERRORS), "a", encoding="utf-8") as stream:
         stream.write(f"{name}\n{''.join(traceback.format_exception(error))}\n")
 
 

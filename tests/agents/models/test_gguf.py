@@ -254,7 +254,7 @@ def test_a_process_that_is_killed_in_the_middle_leaves_nothing_in_the_way(tmp_pa
         waiting = start(spec)
         time.sleep(0.5)
         assert len(models()) == 1
-        assert models()[0].startswith(".writing-")
+        assert models()[0].endswith(".draft")
         os.kill(killed.pid, signal.SIGKILL)
     printed, _ = waiting.communicate(timeout=120)
     folder = Path(printed.strip())

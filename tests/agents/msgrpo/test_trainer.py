@@ -303,7 +303,7 @@ def test_checkpoints_play_at_once_and_writing_is_atomic(
         TransformersModel.from_pretrained(out / "last").model.parameters(), trainer.model.parameters(), strict=True
     ):
         assert torch.equal(a, b)
-    assert not list((out / "checkpoints").glob(".writing*"))
+    assert not list((out / "checkpoints").glob(".*.draft"))
     before = (out / "last").resolve()
 
     def power_cut(*arguments: Any) -> None:

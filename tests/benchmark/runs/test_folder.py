@@ -118,14 +118,19 @@ def test_damaged_lines_are_set_aside_and_nothing_else_is_touched(folder):
     assert (folder.path / DAMAGED_NAME).read_bytes() == b"\x00\x00\n" + foreign
 
 
-@pytest.mark.parametrize("make", [lambda path: None, os.mkdir, os.mkfifo])
-def test_episodes_that_arent_in_a_file_are_one_sentence(folder, make):
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, r"run has no file episodes\.jsonl; play its episodes again: textbench resume"),
+        (os.mkdir, r"episodes\.jsonl isn't a file; move it away, and play its episodes again: textbench resume"),
+        (os.mkfifo, r"episodes\.jsonl: it is a device or a pipe, and what is accepted is a file; remove it"),
+    ],
+)
+def test_episodes_that_arent_in_a_file_are_one_sentence(folder, make, said):
     folder.close()
     folder.episodes_path.unlink()
     make(folder.episodes_path)
-    there = folder.episodes_path.exists()
-    what = r"episodes\.jsonl isn't a file; move it away, and" if there else r"run has no file episodes\.jsonl;"
-    with pytest.raises(UsageError, match=f"{what} play its episodes again: textbench resume"):
+    with pytest.raises(UsageError, match=said):
         list(RunFolder.open(folder.path).records())
 
 

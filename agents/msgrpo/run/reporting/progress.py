@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 
 from agents.common.clock import duration
-from agents.common.files import replacing
+from agents.common.files import open_for_appending, replacing
 from agents.common.intervals import Estimate
 from agents.common.locking import FolderLock
 from agents.episode import Episode
@@ -124,7 +125,7 @@ class RunLog:
     def samples(self, iteration: int, episodes: Sequence[Episode]) -> None:
         if self.out is None:
             return
-        with (self.out / "samples.txt").open("a", encoding="utf-8") as file:
+        with os.fdopen(open_for_appending(self.out / "samples.txt"), "a", encoding="utf-8") as file:
             for episode in episodes:
                 file.write(as_text(iteration, episode))
 
@@ -258,4 +259,4 @@ def _open_metrics(path: Path, first: int) -> TextIO:
                 kept.append(text)
     with replacing(path) as stream:
         stream.write("".join(line + "\n" for line in kept))
-    return path.open("a", encoding="utf-8")
+    return os.fdopen(open_for_appending(path), "a", encoding="utf-8")

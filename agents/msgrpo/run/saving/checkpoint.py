@@ -1,25 +1,28 @@
 """Checkpoints: a folder in Hugging Face format that an agent plays at once, plus what training needs to go on.
 
 A checkpoint is written beside its place, flushed to disk and renamed, so one that has its name is whole. ``last`` and
-``best`` are symbolic links into ``checkpoints/`` and are replaced the same way.
+``best`` are symbolic links into ``checkpoints/`` and are replaced the same way. ``SHA256SUMS`` in a checkpoint is of
+the form that ``sha256sum -c`` reads: a resume compares every file with it, at some 1.5 GB a second.
 """
 
 import json
 import re
-import shutil
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from agents.common.files import refusal, replacing_folder, sync
+from agents.common.files import check_folder, refusal, remove_folder, replacing, replacing_folder, restore, sync
 from agents.common.tensors import load_tensors
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.errors import CheckpointError, ConfigError
+from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rows import TrainingRow
 
-STATE, CONFIG = "trainer_state.pt", "msgrpo.toml"
+STATE, CONFIG, SUMS = "trainer_state.pt", "msgrpo.toml", "SHA256SUMS"
+POINTERS = ("last", "best")
 _NAME = re.compile(r"iteration-(\d{6,})")
 
 
@@ -31,17 +34,44 @@ def save_checkpoint(
     ``state`` holds tensors and plain values only, so that it can be loaded without running code.
 
     Raises:
-        CheckpointError: the disk is full, or can't be written.
+        OSError: the disk is full, or can't be written.
     """
-    try:
-        with replacing_folder(folder) as draft:
-            save_model(draft)
-            (draft / CONFIG).write_text(config.to_toml(), encoding="utf-8")
-            # through a file of Python's: torch's own says of a full disk "unexpected pos", and nothing of the reason
-            with (draft / STATE).open("wb") as file:
-                torch.save(dict(state), file)
-    except OSError as error:
-        raise CheckpointError(f"the checkpoint {folder} can't be written: {refusal(error)}") from error
+    with replacing_folder(folder) as draft:
+        save_model(draft)
+        (draft / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+        # through a file of Python's: torch's own says of a full disk "unexpected pos", and nothing of the reason
+        with (draft / STATE).open("wb") as file:
+            torch.save(dict(state), file)
+        lines = [f"{_sum(file)}  {file.relative_to(draft).as_posix()}\n" for file in _files_in(draft)]
+        (draft / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
+
+
+def _sum(file: Path) -> str:
+    with file.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def check_sums(folder: Path) -> None:
+    """Compare every file of a checkpoint with its checksum; checkpoints of older versions have none.
+
+    Raises:
+        ConfigError: a file is missing or has changed.
+    """
+    if not (folder / SUMS).exists():
+        return
+    there = {file.relative_to(folder).as_posix(): file for file in _files_in(folder)}
+    for line in (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines():
+        digest, _, name = line.partition("  ")
+        if name not in there or _sum(there[name]) != digest:
+            what = "changed or damaged" if name in there else "removed"
+            raise ConfigError(
+                f"{folder}: {name!r} was {what} after the checkpoint was written; resume from another checkpoint, or "
+                f"from this one as it is: rm {shlex.quote(str(folder / SUMS))}"
+            )
 
 
 def checkpoint_folder(out: Path, iteration: int) -> Path:
@@ -72,33 +102,42 @@ def iteration_of(out: Path, name: str) -> int | None:
 def remove_old(out: Path, keep: int) -> None:
     """Remove all but the ``keep`` newest checkpoints and those that ``last`` and ``best`` point to."""
     checkpoints = sorted(path for path in (out / "checkpoints").iterdir() if _NAME.fullmatch(path.name))
-    pointed = {(out / name).resolve() for name in ("last", "best")}
+    pointed = {(out / name).resolve() for name in POINTERS}
     for folder in checkpoints[:-keep]:
         if folder.resolve() not in pointed:
-            shutil.rmtree(folder)
+            remove_folder(folder)
 
 
 def find_checkpoint(path: str | Path) -> Path:
     """Find the checkpoint that ``--resume PATH`` means: a checkpoint itself, or the last one of a run's folder.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is none, or a link leads out of the folder.
     """
     folder = Path(path).expanduser()
-    for candidate in (folder, folder / "last"):
-        if (candidate / STATE).is_file():
-            return candidate.resolve()
+    run = folder.parent if folder.name in POINTERS and folder.is_symlink() else folder
+    try:
+        check_folder(run)
+        if (found := run_folder((run / "last").resolve())) is not None:
+            restore(found / "checkpoints")
+        for candidate in (folder, folder / "last"):
+            if (candidate / STATE).is_file():
+                check_folder(run_folder(candidate.resolve()) or candidate)
+                return candidate.resolve()
+    except OSError as error:
+        raise ConfigError(f"can't resume {str(path)!r}: {refusal(error)}") from None
     raise ConfigError(
         f"nothing to resume in {str(path)!r}: accepted is a run's folder (with last/) or a checkpoint (with {STATE})"
     )
 
 
 def load_state(folder: Path) -> dict[str, Any]:
-    """The training state of a checkpoint.
+    """Read the training state of a checkpoint, all of whose files are as they were written.
 
     Raises:
-        ConfigError: the file can't be read as one.
+        ConfigError: the file can't be read as one, or :func:`check_sums`.
     """
+    check_sums(folder)
     try:
         state: dict[str, Any] = load_tensors(folder / STATE)
     except ValueError as error:
@@ -142,7 +181,7 @@ def keep_batch(out: Path, iteration: int, rows: Sequence[TrainingRow], decode: C
     """Write the rows of an update that diverged to ``out``, a line each, to be looked into; returns the file."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"diverged-iteration-{iteration}.jsonl"
-    with path.open("w", encoding="utf-8") as file:
+    with replacing(path) as file:
         for row in rows:
             record = row._asdict() | {"tokens": row.tokens._asdict(), "response": decode(list(row.tokens.response))}
             file.write(json.dumps(record) + "\n")

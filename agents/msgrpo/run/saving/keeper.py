@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from agents.common.files import refusal
 from agents.models.local.loading.adapters import save_pretrained
 from agents.models.local.loading.card import write_card, write_chat_template
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -75,19 +76,25 @@ class Keeper:
         if self.out is None or self.processes.rank > 0:
             return None
         folder = checkpoints.checkpoint_folder(self.out, state.iteration)
+        try:
+            self._write(self.out, folder, state, spoiled)
+        except OSError as error:
+            raise CheckpointError(f"the checkpoint {folder} can't be written: {refusal(error)}") from error
+        return folder
+
+    def _write(self, out: Path, folder: Path, state: RunState, spoiled: bool) -> None:
         if state.iteration not in self._written:
             checkpoints.save_checkpoint(
                 folder, self.config, state.training, lambda place: self._save_model(place, state.weights)
             )
             self._written.add(state.iteration)
-        checkpoints.point(self.out, "last", folder)
-        best = checkpoints.iteration_of(self.out, "best")
+        checkpoints.point(out, "last", folder)
+        best = checkpoints.iteration_of(out, "best")
         unknown = not self.config.eval_every and not spoiled  # without evaluations the last one is played
         if best is None or self.best_so_far or unknown or (spoiled and best > state.iteration):
-            checkpoints.point(self.out, "best", folder)
+            checkpoints.point(out, "best", folder)
         self.best_so_far = False
-        checkpoints.remove_old(self.out, self.config.keep_checkpoints)
-        return folder
+        checkpoints.remove_old(out, self.config.keep_checkpoints)
 
     def rescue(self, error: BaseException) -> str:
         """Save the last valid state before a run ends early; returns where it is and how to go on.

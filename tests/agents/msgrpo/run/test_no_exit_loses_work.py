@@ -74,7 +74,7 @@ def test_a_polite_kill_saves_the_run_and_the_printed_command_goes_on(
     played = metrics_in(run)
     assert saved["iteration"] == len(played) >= 3
     assert saved["history"] == played
-    assert not list((run / "checkpoints").glob(".writing*"))
+    assert not list((run / "checkpoints").glob(".*.draft"))
     command = re.search(r"to go on: python -m agents\.msgrpo (.*)", told)
     assert command is not None
     more = saved["iteration"] + 1
