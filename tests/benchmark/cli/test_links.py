@@ -1,16 +1,11 @@
 """Links in a folder from elsewhere: whatever a command writes or removes there, it is nothing outside of the folder."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from agents.common.locking import LOCK_NAME
-from benchmark.improve.keeping import ABOUT, EVALUATION, SECONDS
-from benchmark.improve.methods.writing import PROGRAM, PROGRAMS
-from benchmark.improve.questions import CALLS_NAME
-from benchmark.play.agents.agent_folder import AGENT_NAME
 from benchmark.runs.folder import EPISODES_NAME, OWN_FILES
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.seasons.season import SEASON_NAME, SECRET_NAME
@@ -22,8 +17,6 @@ ENTRY_NAMES = [f"random/{name}" for name in RUN_NAMES]
 SEASON = (SEASON_NAME, SECRET_NAME, "agents", "agents/random.json", "agents/greedy.json", "entries")
 SEASON_NAMES = [*SEASON, *(draft for name in (SEASON_NAME, SECRET_NAME) for draft in drafts_of(name))]
 SEASON_NAMES += [f"agents/{draft}" for draft in drafts_of("random.json")]
-IMPROVED = (ABOUT, SECONDS, AGENT_NAME, EVALUATION, PROGRAM, PROGRAMS, CALLS_NAME, LOCK_NAME, "programs", "plays")
-IMPROVED_NAMES = [*IMPROVED, *(draft for name in (ABOUT, SECONDS, AGENT_NAME) for draft in drafts_of(name))]
 
 ON_RUNS = (
     ("resume", "{}", "--quiet"),
@@ -128,14 +121,3 @@ def test_no_season_is_written_through_a_link(textbench, workplace, command):
     for folder, what in planted(Path("s"), SEASON_NAMES, TARGETS):
         refused += goes_well_or_is_refused(textbench, command, folder, what) > 0
     assert refused
-
-
-def test_an_improvement_goes_on_in_no_folder_with_links(textbench, workplace, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "not-needed")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    command = ("improve", "library", "--agent", "openai:heeding", "--set", "writer=openai:wise", "--set", "seeds=8")
-    command += ("--scenario", "frozen-lake", "--eval-episodes", "3", "--quiet", "--mode", "direct", "--out", "{}")
-    Path("improved").mkdir()
-    (Path("improved") / ABOUT).write_text(json.dumps({"improvement": {}}))
-    for folder, what in planted(Path("improved"), IMPROVED_NAMES, TARGETS[:1]):
-        assert goes_well_or_is_refused(textbench, command, folder, what) > 0

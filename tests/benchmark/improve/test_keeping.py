@@ -16,8 +16,13 @@ from benchmark.errors import UsageError
 from benchmark.improve import IMPROVERS, checked
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
 from benchmark.improve.improver import ImprovementTask
-from benchmark.play.agents.agent_folder import from_anywhere
+from benchmark.improve.keeping import ABOUT, EVALUATION, SECONDS
+from benchmark.improve.methods.writing import PROGRAM, PROGRAMS
+from benchmark.improve.questions import CALLS_NAME
+from benchmark.play.agents.agent_folder import AGENT_NAME, from_anywhere
+from benchmark.runs.folder import EPISODES_NAME
 from tests.agents.openai_server import OpenAIServer
+from tests.links import TARGETS, drafts_of, planted
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
 
 NO_LIMIT = Budget()
@@ -214,6 +219,28 @@ def test_killed_at_any_moment_it_goes_on_and_ends_as_if_nothing_had_happened(tex
     assert textbench(*LIBRARY, "--out", "killed").code == 0
     assert files(Path("killed")) == files(Path("whole"))
     assert SCENARIOS["frozen-lake"].first_seed > max(TRAINING_SEEDS)
+
+
+IMPROVED = (ABOUT, SECONDS, AGENT_NAME, EVALUATION, PROGRAM, PROGRAMS, CALLS_NAME, LOCK_NAME, "programs", "plays")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_improvement_goes_on_through_no_link(textbench, server, target):
+    """Nor does one that is stopped after its last question and before its agent is written."""
+    assert textbench(*LIBRARY, "--eval-episodes", "0", "--out", "o").code == 0
+    (Path("o") / AGENT_NAME).unlink()
+    lines = (Path("o") / CALLS_NAME).read_text().splitlines(keepends=True)
+    (Path("o") / CALLS_NAME).write_text("".join(lines[:-1]) + lines[-1][:10])  # killed while it wrote
+    names = [*IMPROVED, *(draft for name in IMPROVED for draft in drafts_of(name))]
+    names += [f"{play.relative_to('o')}/{EPISODES_NAME}" for play in Path("o").glob("plays/*")][:2]
+    codes = set()
+    for folder, what in planted(Path("o"), names, (target,)):
+        done = textbench(*LIBRARY, "--eval-episodes", "0", "--out", folder)
+        codes.add(done.code)
+        assert "Traceback" not in done.err, what
+        assert done.code == 0 or done.err.count("\n") == 1, (what, done)
+    assert codes >= {2}
 
 
 def test_what_the_agent_names_here_is_named_by_whole_paths(textbench, workplace):
