@@ -1,0 +1,115 @@
+"""Links in a training's folder from elsewhere: going on with it writes, removes and reads nothing outside of it."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.common.locking import LOCK_NAME
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.__main__ import main
+from agents.msgrpo.errors import CheckpointError, ConfigError
+from agents.msgrpo.run.reporting.trackers import KNOWN
+from agents.msgrpo.run.saving.checkpoint import CONFIG, POINTERS, STATE, SUMS, keep_batch
+from tests.links import OUTSIDE, TARGETS, drafts_of, planted, whats_mine
+
+SHORT = MSGRPOConfig(
+    groups=2, group_size=4, iterations=2, minibatches=2, response_mode="direct", max_response_tokens=2, temperature=1.0,
+    learning_rate=1e-3, checkpoint_every=1, keep_checkpoints=1, eval_every=0, samples_every=1, stop_after=0,
+    preflight_episodes=0, out="theirs",
+)  # fmt: skip
+WRITTEN = ("metrics.jsonl", "samples.txt", "diverged-iteration-3.jsonl", KNOWN, LOCK_NAME, "checkpoints", "tensorboard")
+PLACE = "checkpoints/iteration-000002"
+NAMES = [*WRITTEN, *POINTERS, *(f".{name}.new" for name in POINTERS)]
+NAMES += [*(draft for name in ("metrics.jsonl", KNOWN) for draft in drafts_of(name))]
+NAMES += [f"checkpoints/iteration-00000{number}" for number in (1, 2, 3)]
+NAMES += [f"checkpoints/{draft}" for draft in drafts_of("iteration-000003")]
+NAMES += [f"{PLACE}/{name}" for name in (STATE, CONFIG, SUMS, "model.safetensors", "tokenizer.json")]
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def begun(make_trainer: Callable[..., MSGRPOTrainer]) -> Path:
+    """The folder of a training of two iterations."""
+    make_trainer(replace(SHORT, out="whole")).train()
+    return Path("whole")
+
+
+Maker = Callable[..., MSGRPOTrainer]
+
+
+def resume(make_trainer: Maker, folder: Path, **settings: Any) -> str:
+    """Go on for an iteration, which removes an older checkpoint; the sentence that refuses it, if it does."""
+    trainer = make_trainer(replace(SHORT, iterations=3, out=str(folder), **settings))
+    try:
+        trainer.resume(folder)
+        trainer.train()
+    except (ConfigError, CheckpointError, OSError) as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.filterwarnings("ignore:.*line 1 is damaged and left out")
+@pytest.mark.parametrize(
+    ("names", "target"),
+    [
+        (["samples.txt", "checkpoints", f"checkpoints/iteration-000001/{STATE}"], TARGETS[0]),
+        *(pytest.param(NAMES, target, marks=pytest.mark.slow) for target in TARGETS),
+    ],
+)
+def test_a_training_goes_on_through_no_link(make_trainer: Maker, begun: Path, names: list[str], target: str) -> None:
+    assert not resume(make_trainer, Path(shutil.copytree(begun, "unharmed", symlinks=True)))
+    refused = 0
+    for folder, _ in planted(begun, names, (target,)):
+        refused += bool(resume(make_trainer, folder))
+    assert refused >= len(names) // 2
+
+
+@pytest.mark.parametrize("name", POINTERS)
+def test_a_stranger_chooses_no_other_run_to_go_on_with(
+    make_trainer: Callable[..., MSGRPOTrainer], begun: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ``last`` that leads into a training of the user's would go on with that one, in its folder."""
+    theirs = Path(shutil.copytree(begun, "theirs", symlinks=True))
+    before = {path: path.stat().st_mtime_ns for path in sorted(begun.rglob("*"))}
+    (theirs / name).unlink()
+    (theirs / name).symlink_to((begun / PLACE).absolute())
+    for named in (theirs, theirs / name):
+        assert main(["--resume", str(named), "--set", "iterations=9", "--quiet"]) == 2
+        said = capsys.readouterr().err
+        assert re.fullmatch(
+            rf"error: can't resume '.*': can't use theirs/{name}: it is a link out of theirs, .*\n", said
+        )
+    assert {path: path.stat().st_mtime_ns for path in sorted(begun.rglob("*"))} == before
+
+
+def test_a_new_training_writes_through_no_link(make_trainer: Maker) -> None:
+    Path("empty").mkdir()
+    for folder, _ in planted(Path("empty"), ["metrics.jsonl", "samples.txt", "checkpoints", "last"], TARGETS[:2]):
+        trainer = make_trainer(replace(SHORT, iterations=1, out=str(folder)))
+        with pytest.raises((ConfigError, OSError), match=r"theirs"):
+            trainer.train()
+
+
+def test_the_batch_of_a_diverged_update_replaces_a_link(workplace: Path) -> None:
+    mine = whats_mine()
+    for name in ("diverged-iteration-3.jsonl", *drafts_of("diverged-iteration-3.jsonl")):
+        (workplace / "out").mkdir()
+        (workplace / "out" / name).symlink_to((OUTSIDE / "diary").absolute())
+        file = keep_batch(Path("out"), 3, [], str)
+        assert (file.name, file.is_symlink(), file.read_text()) == ("diverged-iteration-3.jsonl", False, "")
+        shutil.rmtree("out")
+    (workplace / "out").mkdir()
+    os.link(OUTSIDE / "diary", workplace / "out/diverged-iteration-3.jsonl")
+    keep_batch(Path("out"), 3, [], str)
+    assert whats_mine() == mine
