@@ -19,14 +19,14 @@ CALLS = ("write", "fsync", "replace", "rename", "mkdir", "unlink", "remove", "rm
 
 
 class Faults:
-    """Counts calls below a folder; ``at`` is the one that ``happen`` is done at, before it.
+    """Counts calls below a folder; ``at`` is the one that ``happen`` is done at, before it, or the first of many.
 
     Attributes:
         calls: the names of the calls so far.
     """
 
-    def __init__(self, folder: Path, at: int | None, happen: Callable[[], None]) -> None:
-        self._root, self._at, self._happen = os.path.realpath(folder), at, happen
+    def __init__(self, folder: Path, at: int | None, happen: Callable[[], None], lasting: bool) -> None:
+        self._root, self._at, self._happen, self._lasting = os.path.realpath(folder), at, happen, lasting
         self.calls: list[str] = []
 
     def concerns(self, where: Any, folder: int | None = None) -> bool:
@@ -42,7 +42,7 @@ class Faults:
         if not self.concerns(where, folder):
             return
         self.calls.append(name)
-        if len(self.calls) == self._at:
+        if self._at is not None and (len(self.calls) == self._at or (self._lasting and len(self.calls) > self._at)):
             self._happen()
 
 
@@ -55,9 +55,11 @@ class _File(io.FileIO):
 
 
 @contextmanager
-def faults(folder: Path, at: int | None = None, happen: Callable[[], None] = lambda: None) -> Iterator[Faults]:
+def faults(
+    folder: Path, at: int | None = None, happen: Callable[[], None] = lambda: None, *, lasting: bool = False
+) -> Iterator[Faults]:
     """Count all calls that write below a folder in this block, and let something happen at one of them."""
-    found = Faults(folder, at, happen)
+    found = Faults(folder, at, happen, lasting)
     real_os = {name: getattr(os, name) for name in (*CALLS, "open")}
     real_open = io.open
 

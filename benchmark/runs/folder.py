@@ -389,6 +389,7 @@ class RunFolder:
         except OSError as error:
             raise StorageError(f"can't write {error.filename or self.path}: {error.strerror}") from None
         os.close(self._file)  # it is the old file, which has no name any more
+        self._file = None
         self._open_file()
         return len(damaged)
 
