@@ -1,0 +1,66 @@
+"""Every call of a training that writes fails, once or from then on: a checkpoint stays whole, a resume ends equal."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.run.saving.checkpoint import STATE, check_sums, load_state
+from tests.agents.msgrpo.run.test_no_exit_loses_work import metrics_in, same
+from tests.faults import broken, faults, full
+
+SHORT = MSGRPOConfig(
+    groups=2, group_size=4, iterations=2, minibatches=1, response_mode="direct", max_response_tokens=2, temperature=1.0,
+    learning_rate=1e-3, checkpoint_every=1, keep_checkpoints=1, eval_every=0, samples_every=1, stop_after=0,
+    preflight_episodes=0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("happen", "lasting", "stride"),
+    [
+        (full, False, 45),
+        pytest.param(broken, True, 10, marks=pytest.mark.slow),
+        pytest.param(full, False, 1, marks=pytest.mark.slow),
+        pytest.param(full, True, 3, marks=pytest.mark.slow),
+        pytest.param(broken, False, 3, marks=pytest.mark.slow),
+    ],
+)
+def test_a_training_keeps_a_whole_checkpoint_and_ends_as_if_nothing_had_happened(
+    make_trainer: Callable[..., MSGRPOTrainer], tmp_path: Path, happen: Any, lasting: bool, stride: int
+) -> None:
+    out = tmp_path / "out"
+    config = replace(SHORT, out=str(out))
+    with faults(out) as counting:
+        make_trainer(config).train()
+    whole, calls = metrics_in(out), counting.calls
+    assert {"open", "file.write", "fsync", "replace", "rename", "symlink", "rmdir"} <= set(calls)
+    stopped = 0
+    for at in range(2, len(calls) + 1, stride):
+        what = at, calls[at - 1]
+        shutil.rmtree(out)
+        try:
+            with faults(out, at, happen, lasting=lasting):
+                make_trainer(config).train()
+        except (OSError, ConfigError):  # which the command says in a sentence
+            stopped += 1
+        for name in ("last", "best"):
+            if (out / name).exists():
+                check_sums(out / name)
+                assert load_state(out / name)["iteration"] in (0, 1, 2)
+        if (out / "last" / STATE).exists():
+            trainer = make_trainer(config)
+            trainer.resume(out)
+        else:
+            shutil.rmtree(out, ignore_errors=True)  # as it is told: there was no checkpoint yet
+            trainer = make_trainer(config)
+        trainer.train()
+        assert len(metrics_in(out)) == len(whole), what
+        assert all(same(*pair) for pair in zip(metrics_in(out), whole, strict=True)), what
+        assert [path.name for path in (out / "checkpoints").iterdir()] == ["iteration-000002"], what
+    assert stopped > 0.7 * len(range(2, len(calls) + 1, stride))
