@@ -127,9 +127,16 @@ def _publish(args: Namespace, results: "Results") -> None:
     import sys
     from pathlib import Path
 
+    from agents.common.files import check_folder, refusal
+    from benchmark.errors import StorageError
     from benchmark.show import published
 
     document = results.leaderboard().document
+    try:
+        for place in filter(None, (args.eval_results, args.every_eval_ever)):
+            check_folder(Path(place))
+    except OSError as error:
+        raise StorageError(refusal(error)) from None
     files = []
     if args.eval_results:
         files += published.write_eval_results(document, Path(args.eval_results), args.benchmark)

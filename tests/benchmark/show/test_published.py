@@ -120,3 +120,16 @@ def test_what_cannot_be_published_is_refused(textbench: Any, played: dict[tuple[
         assert (done.code, sentence in done.err) == (2, True)
         assert not Path("hub").exists()
         assert not Path("eee").exists()
+
+
+@pytest.mark.parametrize("link", ["hub/modèle", "hub/modèle/.eval_results", "eee/data", "eee/data/textbench"])
+def test_nothing_is_published_through_a_link(
+    textbench: Any, played: dict[tuple[str, str], dict[str, Any]], link: str
+) -> None:
+    Path("outside").mkdir()
+    Path(link).parent.mkdir(parents=True)
+    Path(link).symlink_to(Path("outside").absolute())
+    done = textbench("export", "r/random", *PUBLISH)
+    assert (done.code, done.err.count("\n")) == (2, 1), done
+    assert f"can't use {link}: it is a link out of " in done.err
+    assert not list(Path("outside").iterdir())
