@@ -316,7 +316,7 @@ class RunFolder:
         self._require_place()
 
     def lost(self) -> str | None:
-        """Say what happened to the file that is written, if it isn't the one of its name, or is shorter, any more."""
+        """Report what happened to the file that is written, if another has its name now or it became shorter."""
         if self._file is None:
             return None
         own = os.fstat(self._file)

@@ -24,9 +24,14 @@ def kept_in(path: Path) -> int:
         return 0
 
 
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
-@pytest.mark.parametrize("happen", [full, broken], ids=["full", "broken"])
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("happen", "lasting", "stride"),
+    [
+        (full, False, 7),
+        (broken, True, 7),
+        *(pytest.param(how, lasting, 1, marks=pytest.mark.slow) for how in (full, broken) for lasting in (False, True)),
+    ],
+)
 def test_a_run_loses_nothing_that_it_said_was_kept(textbench, monkeypatch, happen, lasting, stride):
     monkeypatch.setattr(folder_module, "SYNC_SECONDS", 0.0)  # a sync after every episode
     with faults(Path("o")) as counting:
@@ -53,8 +58,9 @@ def test_a_run_loses_nothing_that_it_said_was_kept(textbench, monkeypatch, happe
     assert stopped > 0.7 * len(range(1, number + 1, stride))
 
 
-@pytest.mark.parametrize("happen", [full, broken], ids=["full", "broken"])
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("happen", "stride"), [(full, 5), *(pytest.param(how, 1, marks=pytest.mark.slow) for how in (full, broken))]
+)
 def test_a_repair_loses_no_line(textbench, happen, stride):
     assert textbench(*RUN).code == 0
     whole = counted("o")

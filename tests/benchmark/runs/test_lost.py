@@ -56,8 +56,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("change", "said", "kept"), CHANGES, ids=lambda value: getattr(value, "__name__", None))
-@pytest.mark.parametrize("at", [5, 12])
-@pytest.mark.parametrize("seconds", [0.0, 1000.0], ids=["synced", "at the end"])
+@pytest.mark.parametrize(("at", "seconds"), [(5, 0.0), (12, 1000.0)], ids=["synced", "at the end"])
 def test_a_run_whose_file_is_changed_stops_and_claims_no_more_than_is_there(
     textbench, monkeypatch, change, said, kept, at, seconds
 ):

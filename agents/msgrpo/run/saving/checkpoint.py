@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from agents.common.files import check_folder, refusal, remove_folder, replacing, replacing_folder, restore, sync
+from agents.common.files import check_folder, refusal, remove_folder, replacing, replacing_folder, sync
+from agents.common.locking import FolderLock
 from agents.common.tensors import load_tensors
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
@@ -119,8 +120,8 @@ def find_checkpoint(path: str | Path) -> Path:
     run = folder.parent if folder.name in POINTERS and folder.is_symlink() else folder
     try:
         check_folder(run)
-        if (found := run_folder((run / "last").resolve())) is not None:
-            restore(found / "checkpoints")
+        if (run / "last").is_symlink() and not (run / "last").exists():
+            FolderLock(run, ConfigError).release()  # which puts back what a killed process had moved aside
         for candidate in (folder, folder / "last"):
             if (candidate / STATE).is_file():
                 check_folder(run_folder(candidate.resolve()) or candidate)

@@ -1,5 +1,6 @@
 """A bit that flips in a checkpoint is noticed by the resume, in whichever file it is."""
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,9 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from agents.common.locking import FolderLock
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.saving.checkpoint import STATE, SUMS
+from agents.msgrpo.run.saving.checkpoint import (
+    STATE,
+    SUMS,
+    check_sums,
+    checkpoint_folder,
+    find_checkpoint,
+    load_state,
+    point,
+    remove_old,
+    save_checkpoint,
+)
+from tests.faults import every_kill
 
 SHORT = MSGRPOConfig(
     groups=2, group_size=4, iterations=1, minibatches=1, response_mode="direct", max_response_tokens=2, temperature=1.0,
@@ -70,3 +83,60 @@ def test_damaged_checksums_are_a_sentence(
     (tmp_path / "out/last" / SUMS).write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match=r"was removed after the checkpoint was written; resume from another"):
         trainer.resume(tmp_path / "out")
+
+
+def test_a_checkpoint_that_was_moved_aside_when_its_process_was_killed_is_put_back(
+    make_trainer: Callable[..., MSGRPOTrainer], tmp_path: Path
+) -> None:
+    """As on a file system that can't exchange two folders; a draft of a process that still trains is left alone."""
+    config = replace(SHORT, out=str(tmp_path / "out"))
+    make_trainer(config).train()
+    place = (tmp_path / "out/last").resolve()
+    place.rename(place.with_name(f".{place.name}.{'a' * 16}.old"))
+    draft = place.with_name(f".iteration-000002.{'b' * 16}.draft")
+    draft.mkdir()
+    with FolderLock(tmp_path / "out"):
+        assert place.is_dir()  # the lock put it back, and cleared the draft away
+        draft.mkdir()
+        assert find_checkpoint(tmp_path / "out") == place
+        assert draft.is_dir()
+    place.rename(place.with_name(f".{place.name}.{'a' * 16}.old"))
+    trainer = make_trainer(replace(config, iterations=2))
+    trainer.resume(tmp_path / "out")
+    assert len(trainer.train()) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exchanges", [True, False], ids=["exchange", "two renames"])
+def test_a_kill_at_any_call_leaves_last_at_a_whole_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
+) -> None:
+    """While a checkpoint that is there is written anew, ``last`` is set to it and the one before is removed."""
+    if not exchanges:
+        monkeypatch.setattr("agents.common.files._exchanged", lambda first, second: False)
+    out, begun = tmp_path / "out", tmp_path / "begun"
+
+    def save(out: Path, iteration: int, content: bytes) -> None:
+        folder = checkpoint_folder(out, iteration)
+        save_checkpoint(folder, SHORT, {"iteration": iteration}, lambda place: file_in(place, content))
+        point(out, "last", folder)
+        remove_old(out, 1)
+
+    def file_in(folder: Path, content: bytes) -> None:
+        (folder / "weights").write_bytes(content)
+
+    save(begun, 2, b"old")
+    save_checkpoint(checkpoint_folder(begun, 1), SHORT, {"iteration": 1}, lambda place: file_in(place, b"older"))
+    found = set()
+    shutil.copytree(begun, out, symlinks=True)
+    for _ in every_kill(out, lambda: save(out, 2, b"new")):
+        checkpoint = find_checkpoint(out)
+        assert load_state(checkpoint) == {"iteration": 2}
+        found.add((checkpoint / "weights").read_bytes())
+        FolderLock(out).release()
+        assert {path.name for path in (out / "checkpoints").iterdir()} <= {"iteration-000001", "iteration-000002"}
+        for each in (out / "checkpoints").iterdir():
+            check_sums(each)
+        shutil.rmtree(out)
+        shutil.copytree(begun, out, symlinks=True)
+    assert found == {b"old", b"new"}
