@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agents.common.approvals import Claim, approve, content_digest, open_claims
-from agents.common.files import check_folder, refusal, replacing
+from agents.common.files import replacing
 from agents.common.toml import read_toml, to_toml
 from agents.load import BASELINES, options_taken
 from agents.models.provider import providers
@@ -156,10 +156,6 @@ def _named(agent: AgentSpec) -> AgentSpec:
 
 def _read(folder: Path) -> AgentTable:
     file = folder / AGENT_NAME
-    try:
-        check_folder(folder)  # a link in it may lead to anything, which a model would be sent as its prompts
-    except OSError as error:
-        raise UsageError(refusal(error)) from None
     table = read_toml(file, f"the agent {file}", UsageError)
     if not isinstance(table.get("spec"), str):
         raise UsageError(f'{file} needs spec = "...", the agent as --agent takes it, and may have options of it')

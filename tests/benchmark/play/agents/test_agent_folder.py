@@ -52,16 +52,6 @@ def test_one_that_an_improvement_has_not_finished_is_none_yet(textbench, workpla
     assert not Path("a").exists()
 
 
-def test_nothing_is_read_through_a_link_of_its_folder(textbench, folder):
-    """A stranger's prompts may be a link to a file of the user's, which a model would be sent."""
-    write_agent_folder(folder, {"spec": "random", "prompts": "prompts.toml"})
-    Path("mine.toml").write_text('opening = "a secret"\n')
-    (folder / "prompts.toml").symlink_to(Path("mine.toml").absolute())
-    done = textbench(*RUN, "--agent", "players/mine", "--out", "a")
-    assert (done.code, done.out, Path("a").exists()) == (2, "", False)
-    assert "can't use players/mine/prompts.toml: it is a link out of players/mine, to " in done.err
-
-
 def test_a_program_names_it_as_well(folder):
     results = evaluate({"it": "players/mine"}, scenarios="frozen-lake", episodes=2, quiet=True)
     assert results.agents == ("it",)
