@@ -386,7 +386,7 @@ def test_an_adapter_of_a_hub_has_to_be_allowed(textbench, small_run, strange, op
     strange(settings={"agents": ["m=tiny", "greedy"], "agent_options": {"m": options}})
     refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
     assert refused.code == 2
-    assert ("--set m.adapter=someones/adapter" in refused.err) == asks == ("trust" in refused.err)
+    assert ("--set m.adapter=someones/adapter" in refused.err) == asks == ("if you trust this folder" in refused.err)
 
 
 def test_a_link_in_place_of_a_folders_prompts_is_refused(textbench, small_run, strange):
