@@ -42,6 +42,7 @@ class EpisodeTask:
         start: where the episode begins, in place of an initial state that the seeds decide.
         retries: how many more answers a player may give to a decision when the one before couldn't be read.
         moves_listed: whether prompts may list the legal moves.
+        team: the names of the agents that play, by seat, if several teams play in one rollout; else empty.
     """
 
     scenario: str
@@ -53,6 +54,7 @@ class EpisodeTask:
     start: EpisodeStart | None = None
     retries: int = 0
     moves_listed: bool = True
+    team: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -186,6 +188,7 @@ class Episode:
         seconds: wall-clock time from reset to end.
         end_state: the game's state after the last round; there as :attr:`Step.state` is.
         unplayed: the answers of a round that a provider's error kept from being played, each with its player.
+        team: as the task has it.
     """
 
     scenario: str
@@ -202,6 +205,7 @@ class Episode:
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     end_state: Any = None
     unplayed: tuple[tuple[str, Turn], ...] = ()
+    team: tuple[str, ...] = ()
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.player == player)

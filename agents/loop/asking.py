@@ -2,9 +2,22 @@
 
 from collections.abc import Sequence
 from inspect import iscoroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agents.turn import Policy, Turn, TurnRequest
+
+if TYPE_CHECKING:
+    from agents.episode import EpisodeTask
+
+
+class AnswerStore(Protocol):
+    """Keeps the answers of players behind servers when they arrive, so that no decision is asked and paid for twice."""
+
+    def recall(self, task: "EpisodeTask", request: TurnRequest) -> Turn | None:
+        """Return what an earlier process was answered in a decision of an episode; ``None`` if there is nothing."""
+
+    def keep(self, task: "EpisodeTask", request: TurnRequest, turn: Turn) -> None:
+        """Keep an answer that has just arrived."""
 
 
 def ask(policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Turn]:

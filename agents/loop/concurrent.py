@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.asking import ask, check_turn
+from agents.loop.asking import AnswerStore, ask, check_turn
 from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
@@ -34,33 +34,50 @@ def concurrent_rollout(
     deadline: float | None,
     on_step: Callable[[EpisodeTask, Step], None] | None,
     pool: EnvironmentPool,
+    answers: AnswerStore | None = None,
 ) -> Iterator[Episode]:
     """Play ``tasks`` with up to ``max_concurrency`` episodes in flight; see :func:`agents.loop.rollout.rollout`."""
-    finished: SimpleQueue[Future[Episode]] = SimpleQueue()
+    finished: SimpleQueue[Future[Episode] | None] = SimpleQueue()  # ``None``: a step was played, there may be a task
     in_flight: set[Future[Episode]] = set()
-    with _LoopThread(policies, pool) as player:
+    held_back = False  # whether there was no task for now, and may be one after the next step
+
+    def stepped(task: EpisodeTask, step: Step) -> None:
+        if on_step is not None:
+            on_step(task, step)
+        if held_back:
+            finished.put(None)
+
+    with _LoopThread(policies, pool, answers) as player:
         while True:
-            while len(in_flight) < max_concurrency and (task := next(tasks, None)) is not None:
-                future = player.submit(task, on_step)
-                in_flight.add(future)
-                future.add_done_callback(finished.put)
+            held_back = False
+            while len(in_flight) < max_concurrency and not held_back:
+                try:
+                    task = next(tasks)
+                except StopIteration:
+                    break
+                held_back = task is None
+                if task is not None:
+                    future = player.submit(task, stepped)
+                    in_flight.add(future)
+                    future.add_done_callback(finished.put)
             if not in_flight:
                 return
             try:
-                future = finished.get(timeout=None if deadline is None else max(deadline - monotonic(), 0))
+                ended = finished.get(timeout=None if deadline is None else max(deadline - monotonic(), 0))
             except Empty:
                 raise TimeoutError(
                     f"out of time with {len(in_flight)} episodes in flight, which were cancelled"
                 ) from None
-            in_flight.remove(future)
-            yield future.result()
+            if ended is not None:
+                in_flight.remove(ended)
+                yield ended.result()
 
 
 class _LoopThread:
     """An event loop in a thread; leaving the ``with`` block cancels what it plays and closes all connections."""
 
-    def __init__(self, policies: Policies, pool: EnvironmentPool) -> None:
-        self._policies, self._pool = policies, pool
+    def __init__(self, policies: Policies, pool: EnvironmentPool, kept: AnswerStore | None) -> None:
+        self._policies, self._pool, self._kept = policies, pool, kept
         self._players = {id(policy): policy for policy in all_policies(policies)}
         self._ask: dict[int, Ask] = {
             key: partial(_ask, policy) if is_served(policy) else _Batcher(policy).ask
@@ -114,9 +131,20 @@ class _LoopThread:
 
     async def _answers(self, live: LiveEpisode) -> dict[str, Turn]:
         requests = live.requests()
-        asks = [self._ask[id(live.policies[player])](request) for player, request in requests.items()]
+        asks = [self._answer(live, player, request) for player, request in requests.items()]
         turns = [await asks[0]] if len(asks) == 1 else await asyncio.gather(*asks)
         return dict(zip(requests, turns, strict=True))
+
+    async def _answer(self, live: LiveEpisode, player: str, request: TurnRequest) -> Turn:
+        policy = live.policies[player]
+        kept = self._kept if is_served(policy) else None  # others answer again for nothing
+        if kept is None:
+            return await self._ask[id(policy)](request)
+        turn = kept.recall(live.task, request)
+        if turn is None:
+            turn = await self._ask[id(policy)](request)
+            kept.keep(live.task, request, turn)
+        return turn
 
 
 async def _ask(policy: Policy, request: TurnRequest) -> Turn:

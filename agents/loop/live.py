@@ -1,7 +1,7 @@
 """One episode while it is being played: what each player is asked next, and what becomes of the answers."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from time import perf_counter
@@ -17,12 +17,26 @@ if TYPE_CHECKING:
 
 Past = TypeVar("Past")
 
-Policies = Policy | Mapping[str, Policy]
-"""Who plays: one policy for all players, or ``{player: policy}``."""
+
+@dataclass(frozen=True)
+class Teams:
+    """Several teams in one rollout: a task's :attr:`~agents.episode.EpisodeTask.team` says which of them plays it.
+
+    Attributes:
+        policies: ``{team: its policies by seat}``.
+    """
+
+    policies: Mapping[tuple[str, ...], Sequence[Policy]]
+
+
+Policies = Policy | Mapping[str, Policy] | Teams
+"""Who plays: one policy for all players, ``{player: policy}``, or several teams."""
 
 
 def all_policies(policies: Policies) -> list[Policy]:
-    """Every policy that plays; one that has several seats may come several times."""
+    """Return every policy that plays; one that has several seats may come several times."""
+    if isinstance(policies, Teams):
+        return [policy for team in policies.policies.values() for policy in team]
     return list(policies.values()) if isinstance(policies, Mapping) else [policies]
 
 
@@ -81,6 +95,8 @@ class LiveEpisode:
         self.task, self._pool = task, pool
         self._env = env = pool.take(task)
         players = env.possible_agents
+        if isinstance(policies, Teams):
+            policies = dict(zip(players, policies.policies[task.team], strict=True))
         by_player = policies if isinstance(policies, Mapping) else dict.fromkeys(players, policies)
         if missing := [player for player in players if player not in by_player]:
             raise ValueError(
@@ -280,6 +296,7 @@ class LiveEpisode:
             metrics=metrics,
             end_state=self._env.state(),
             unplayed=tuple(self._unplayed),
+            team=self.task.team,
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
 from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.asking import ask
+from agents.loop.asking import AnswerStore, ask
 from agents.loop.concurrent import concurrent_rollout
 from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
@@ -24,6 +24,7 @@ def rollout(
     timeout: float | None = None,
     on_step: Callable[[EpisodeTask, Step], None] | None = None,
     pool: EnvironmentPool | None = None,
+    answers: AnswerStore | None = None,
 ) -> Iterator[Episode]:
     """Play every task and yield its episode as soon as it ends, in no particular order.
 
@@ -31,17 +32,20 @@ def rollout(
     decision has its own seed, ``(task.seed, *task.noise, round, player's index)``.
 
     Args:
-        policies: one policy for all players, or ``{player: policy}``. With policies that are all synchronous, live
+        policies: one policy for all players, ``{player: policy}``, or several teams, one of which each task names.
+            With policies that are all synchronous, live
             episodes advance in lock step (one ``act`` per policy and round, over all live episodes) and are refilled
             as they end; one whose model is a server (:func:`~agents.turn.is_served`) is asked request by request, each
             episode at its own pace.
-        tasks: consumed lazily, one at a time. ``None`` is none for now: the next one is asked for when an episode ends.
+        tasks: consumed lazily, one at a time. ``None`` is none for now: the next one is asked for when an episode ends,
+            or beside servers when a step is played.
         max_concurrency: the most episodes in flight (one with a policy that is ``sequential``, as a person is). An
             episode's place is given to the next task only when the consumer has come back for more, so what was
             yielded is safe on disk before another one starts.
         timeout: seconds for the whole loop; then everything in flight is cancelled and ``TimeoutError`` raised.
         on_step: called after every step, in the thread that plays; for live displays and for counting costs.
         pool: environments to play in, of one rollout after the other; those who search keep what they found by game.
+        answers: keeps what players behind servers answer.
 
     Yields:
         Complete episodes, and incomplete ones whose :attr:`Episode.error` says which provider's error ended them.
@@ -63,8 +67,10 @@ def rollout(
     if any(getattr(policy, "sequential", False) for policy in players):
         max_concurrency = 1
     deadline = None if timeout is None else monotonic() + timeout
-    play = concurrent_rollout if any(map(is_served, players)) else _in_lock_step
-    return play(policies, iter(tasks), max_concurrency, deadline, on_step, EnvironmentPool() if pool is None else pool)
+    pool = EnvironmentPool() if pool is None else pool
+    if any(map(is_served, players)):
+        return concurrent_rollout(policies, iter(tasks), max_concurrency, deadline, on_step, pool, answers)
+    return _in_lock_step(policies, iter(tasks), max_concurrency, deadline, on_step, pool)
 
 
 def _in_lock_step(

@@ -72,7 +72,6 @@ class Meter:
         self.tallies = {matchup: Tally(total, 0) for matchup, total in totals.items()}
         self.tokens = {agent: [*counted, 0][:3] for agent, counted in (tokens or {}).items()}
         self.prices = prices
-        self._recorded: dict[str, list[int]] = {}  # of the tokens those of episodes that are kept
         self._started = time.monotonic()
         self._lock = Lock()  # steps are counted where they are played, what a failure cost where its episode is kept
 
@@ -87,23 +86,12 @@ class Meter:
         tally.kept += 1
         for player, paid in paid_tokens(record).items():
             tally.cost += cost(paid, self.prices.get(agents[player])) or 0.0
-            _add(self._recorded, agents[player], paid)
 
     def mean_cost(self, matchups: Iterable[Matchup]) -> tuple[int, float]:
         """How many episodes of these matchups are kept, and the US dollars of one, 0 where there are none."""
         tallies = [self.tallies[matchup] for matchup in matchups]
         kept = sum(tally.kept for tally in tallies)
         return kept, sum(tally.cost for tally in tallies) / max(1, kept)
-
-    @property
-    def unrecorded(self) -> dict[str, list[int]]:
-        """``{agent: tokens}`` of episodes that aren't kept, of those who have any."""
-        nothing = [0, 0, 0]
-        left = {
-            agent: [max(0, paid - kept) for paid, kept in zip(counted, self._recorded.get(agent, nothing), strict=True)]
-            for agent, counted in self.tokens.items()
-        }
-        return {agent: tokens for agent, tokens in left.items() if any(tokens)}
 
     def count_episode(self, matchup: Matchup, score: float, error: str | None) -> None:
         tally = self.tallies[matchup]

@@ -8,18 +8,26 @@
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import NamedTuple, Protocol
 
 from agents.episode import EpisodeTask, Step
+from agents.loop.live import Teams
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
+from agents.models.served.answers import is_hopeless
 from agents.turn import Policy, Turn, is_served
+from benchmark.play.agents.players import Players
 from benchmark.play.progress import Display, Meter
+from benchmark.runs.answers import AnswersFile
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
-from benchmark.runs.record import Key, Record, error_reason, paid_tokens, to_record, unscored
+from benchmark.runs.record import Key, Record, error_reason, key_of, paid_tokens, to_record, unscored
 from benchmark.score.scores import cost
+
+FIRST_EPISODES = 3
+"""Episodes of a server's agent that are in flight before its first answer, and failures in a row that end it when the
+next request would fail as well."""
 
 
 class TurnLimit(Protocol):
@@ -65,10 +73,6 @@ class _MoneySpent(Stopped):
     """The run has cost what it may; the message is made when nothing is in flight any more."""
 
 
-class GaveUp(Exception):  # noqa: N818 - the other agents' run goes on
-    """One agent can't play at all (a wrong key, a server that is down); the message says why."""
-
-
 class Incomplete(NamedTuple):
     """Why not everything was played."""
 
@@ -89,23 +93,34 @@ Elsewhere = Callable[[TableWork], Generator[Record]]
 """Plays a table's episodes in other processes, and yields their records as they arrive."""
 
 
+Seeds = Mapping[Matchup, Sequence[int]]
+Grow = Callable[[Sequence[Matchup]], Seeds]
+"""Gives the further seeds of a table's matchups, after all that it had."""
+
+
 def play_plan(
     plan: Plan,
     folder: RunFolder,
-    load_policy: Callable[[str], Policy],
+    players: Players,
     limits: Limits,
     meter: Meter,
     display: Display,
-    grow: Callable[[Sequence[Matchup]], Mapping[Matchup, Sequence[int]]] | None = None,
+    answers: AnswersFile,
+    grow: Grow | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Incomplete | None:
     """Play every episode of the plan that the folder has no scored record of.
 
+    Agents whose models are behind servers play together, start by start, so that whatever stops the run leaves each of
+    them about as many episodes of the same starts. Scripted players come before them, and models of this process one
+    after the other behind them, as not all may fit into memory.
+
     Args:
         plan, folder: what is to be played, and where it goes; the folder is open for writing.
-        load_policy: makes the policy of an agent's name; called when the agent's turn comes.
+        players: the agents, each of which is made when its turn comes.
         limits: when to stop.
         meter, display: count what is played, and show it.
+        answers: keeps what servers answer.
         grow: asked after all episodes of a table's matchups for further seeds of these; nothing ends its turn.
         elsewhere: plays in place of this process, which then only writes; agents aren't made here.
 
@@ -122,78 +137,132 @@ def play_plan(
     policies: dict[str, Policy] = {}
     reasons: list[str] = []
     for_money = False
-    dead: set[str] = set()
     try:
-        for matchups in plan.teams():
-            team = matchups[0].agents
-            if dead.intersection(team):
-                continue
-            seeds: Mapping[Matchup, Sequence[int]] = {matchup: missing[matchup] for matchup in matchups}
+        for group in _groups(plan, players, apart=elsewhere is not None):
+            seeds: Seeds = {matchup: missing[matchup] for matchups in group for matchup in matchups}
             if not any(seeds.values()) and grow is not None:
-                seeds = grow(matchups)
+                seeds = _grown(group, grow)
             if not any(seeds.values()):
                 continue
-            for name in [name for name in policies if name not in team]:
+            names = {name for matchups in group for name in matchups[0].agents}
+            for name in policies.keys() - names:
                 del policies[name]  # one model in memory at a time
-            for name in team if elsewhere is None else ():
-                policies.setdefault(name, load_policy(name))
-            try:
-                while any(seeds.values()):
-                    _TeamRun(plan, folder, seeds, policies, limits, meter, display, deadline).play(elsewhere)
-                    seeds = {} if grow is None else grow(matchups)
-            except GaveUp as failure:
-                reasons.append(str(failure))
-                if len(set(team)) == 1:  # of two at a table nobody knows whose fault it was
-                    dead.update(team)
+            for name in dict.fromkeys(name for matchups in group for name in matchups[0].agents):
+                if elsewhere is None and name not in policies:
+                    policies[name] = players.load(name)
+            playing = _GroupRun(plan, folder, group, policies, limits, meter, display, answers, deadline)
+            while any(seeds.values()):
+                playing.play(seeds, elsewhere)
+                seeds = {} if grow is None else _grown(playing.alive, grow)
+            reasons += playing.given_up
     except Stopped as stop:
-        reasons.append(str(stop))
+        reasons += [*playing.given_up, str(stop)]
         for_money = isinstance(stop, _MoneySpent)
     return Incomplete("; ".join(reasons), for_money) if reasons else None
 
 
+def _groups(plan: Plan, players: Players, *, apart: bool) -> list[list[list[Matchup]]]:
+    """Sort the tables into groups that are played one after the other; ``apart``: each is a group of its own."""
+    if apart:
+        return [[team] for team in plan.teams()]
+    tables: dict[tuple[str, ...], list[Matchup]] = {}
+    for matchup in plan.seeds:
+        tables.setdefault(matchup.agents, []).append(matchup)
+    teams = [*tables.values()]
+    served = [team for team in teams if not players.served.isdisjoint(team[0].agents)]
+    others = [team for team in teams if team not in served]
+    scripted = [team for team in others if players.scripted.issuperset(team[0].agents)]
+    local = [team for team in others if team not in scripted]
+    return [*([team] for team in scripted), *([served] if served else []), *([team] for team in local)]
+
+
+def _grown(group: Sequence[Sequence[Matchup]], grow: Grow) -> Seeds:
+    return {matchup: seeds for matchups in group for matchup, seeds in grow(matchups).items()}
+
+
 def missing_seeds(plan: Plan, folder: RunFolder) -> dict[Matchup, list[int]]:
     """The planned seeds that have no scored record, in the order in which they are played."""
-    scored = {key for key, (_, is_scored) in folder.index().items() if is_scored}
+    scored = folder.scored()
     return {
         matchup: [seed for seed in seeds if Key(*matchup, seed) not in scored] for matchup, seeds in plan.seeds.items()
     }
 
 
-class _TeamRun:
-    """All matchups of one table of agents, in one rollout."""
+class _Start(NamedTuple):
+    """A start that a team has yet to play; the smallest goes first."""
+
+    number: int  # of its scenario's starts
+    place: int  # of its scenario
+    scenario: str
+    seed: int
+
+
+class _Team:
+    """One table of agents: what it has to play, and how that goes."""
+
+    def __init__(self, matchups: Sequence[Matchup], players: Mapping[str, Sequence[str]]) -> None:
+        self.matchups, self.agents = matchups, matchups[0].agents
+        # ``{scenario: {player: agent}}``
+        self.seats = {one.scenario: dict(zip(players[one.scenario], self.agents, strict=True)) for one in matchups}
+        self.waiting: deque[_Start] = deque()
+        self.started = self.finished = 0
+        self.under_way: dict[tuple[str, int], float] = {}  # US dollars so far of (scenario, seed) in flight
+        self.answered = False  # whether any step was played: a wrong key or model doesn't get so far
+        self.failures: Counter[str] = Counter()
+        self.hopeless = 0  # failures in a row that the next request would meet as well
+        self.any_scored = self.gave_up = False
+
+    @property
+    def in_flight(self) -> int:
+        return self.started - self.finished
+
+
+class _GroupRun:
+    """The tables of agents that play together, in one rollout."""
 
     def __init__(
         self,
         plan: Plan,
         folder: RunFolder,
-        seeds: Mapping[Matchup, Sequence[int]],
+        group: Sequence[Sequence[Matchup]],
         policies: Mapping[str, Policy],
         limits: Limits,
         meter: Meter,
         display: Display,
+        answers: AnswersFile,
         deadline: float | None,
     ) -> None:
-        self._plan, self._folder, self._seeds, self._policies = plan, folder, seeds, policies
-        matchup = next(iter(seeds))
-        self._team = matchup.agents
-        self._seat = dict(zip(plan.scenarios[matchup.scenario].game().players, self._team, strict=True))
+        self._plan, self._folder, self._policies, self._answers = plan, folder, policies, answers
         self._limits, self._meter, self._display, self._deadline = limits, meter, display, deadline
+        players = {one.scenario: plan.scenarios[one.scenario].game().players for matchups in group for one in matchups}
+        self._teams = {matchups[0].agents: _Team(matchups, players) for matchups in group}
         # where they are elsewhere, they aren't here to be asked
-        self._in_flight = limits.in_flight(self._policies[name] for name in self._team if name in self._policies)
-        scenarios = {name: plan.scenarios[name] for name, _ in seeds}
-        self._waiting = deque((scenarios[matchup.scenario], seed) for matchup, left in seeds.items() for seed in left)
-        self._started = self._finished = 0
-        self._under_way: dict[tuple[str, int], float] = {}  # US dollars so far of (scenario, seed) in flight
-        self._failures: Counter[str] = Counter()
-        self._any_scored = False
+        names = dict.fromkeys(name for agents in self._teams for name in agents if name in policies)
+        self._in_flight = limits.in_flight(policies[name] for name in names)
         resample = folder.manifest["settings"].get("resample")
         self._noise = () if resample is None else (resample,)
+        self.given_up: list[str] = []
 
-    def play(self, elsewhere: Elsewhere | None) -> None:
-        while self._waiting and self._affordable():  # what is in flight may cost less than it was feared to
+    @property
+    def alive(self) -> list[Sequence[Matchup]]:
+        """The matchups of the tables that haven't given up."""
+        return [team.matchups for team in self._teams.values() if not team.gave_up]
+
+    def play(self, seeds: Seeds, elsewhere: Elsewhere | None) -> None:
+        """Play these seeds; raises :class:`Stopped` when a limit is reached."""
+        for team in self._teams.values():
+            if team.gave_up:
+                continue
+            own = [(place, one, seeds.get(one, ())) for place, one in enumerate(team.matchups)]
+            starts = (
+                _Start(self._number(one, seed), place, one.scenario, seed) for place, one, left in own for seed in left
+            )
+            team.waiting = deque(sorted(starts))
+        while (first := self._next()) is not None:  # what is in flight may cost less than it was feared to
             seconds = None if self._deadline is None else max(0.001, self._deadline - monotonic())
-            work = TableWork(self._seat, self._tasks(), len(self._waiting), seconds)
-            records = self._play_here(work) if elsewhere is None else self._counted(elsewhere(work))
+            total = sum(len(team.waiting) for team in self._teams.values())
+            work = TableWork(first.seats[first.waiting[0].scenario], self._tasks(), total, seconds)
+            records = self._play_here(work) if elsewhere is None else self._counted(elsewhere(work), first)
             try:
                 with closing(records):
                     for record in records:
@@ -202,78 +271,105 @@ class _TeamRun:
                 raise Stopped(f"the run's time is up (--run-timeout {self._limits.run_timeout:g})") from None
             except _MoneySpent:
                 break
-        if self._waiting or self._finished < self._started:
+        if any(team.waiting or (team.in_flight and not team.gave_up) for team in self._teams.values()):
             raise _MoneySpent(self._budget_message()) from None  # made here, where all that was in flight is counted
 
+    def _number(self, matchup: Matchup, seed: int) -> int:
+        return seed - self._plan.seeds[matchup][0] if self._plan.seeds[matchup] else seed
+
     def _play_here(self, work: TableWork) -> Generator[Record]:
-        policies = {player: self._policies[name] for player, name in work.seats.items()}
-        most, seconds = self._in_flight, work.seconds
-        episodes = rollout(policies, work.tasks, max_concurrency=most, timeout=seconds, on_step=self._on_step)
+        policies = Teams({agents: [self._policies[name] for name in agents] for agents in self._teams})
+        episodes = rollout(
+            policies,
+            work.tasks,
+            max_concurrency=self._in_flight,
+            timeout=work.seconds,
+            on_step=self._on_step,
+            answers=self._answers,
+        )
         try:
             for episode in episodes:
+                seats = self._teams[episode.team].seats[episode.scenario]
                 for player, turn in episode.unplayed:  # of a round that no step tells of
-                    self._count(player, turn)
-                yield to_record(episode)
+                    self._count(seats[player], turn)
+                # in results an agent has the name that the user gave it; two agents can share a model's name
+                yield to_record(episode) | {"agents": dict(seats)}
                 self._stop_above_budget()
         finally:
             getattr(episodes, "close", lambda: None)()
 
-    def _counted(self, records: Generator[Record]) -> Generator[Record]:
+    def _counted(self, records: Generator[Record], team: _Team) -> Generator[Record]:
         """Records from elsewhere; what they cost is known when they arrive."""
         with closing(records):
             for record in records:
                 for player, tokens in paid_tokens(record).items():
-                    self._meter.count_tokens(self._seat[player], *tokens)
-                yield record
+                    self._meter.count_tokens(team.seats[record["scenario"]][player], *tokens)
+                yield record | {"agents": dict(team.seats[record["scenario"]])}
                 self._stop_above_budget()
 
     def _tasks(self) -> Iterator[EpisodeTask | None]:
         """The tasks, each when there is money for another episode."""
-        while self._waiting:
-            if not self._affordable():
+        while any(team.waiting for team in self._teams.values()):
+            if (team := self._next()) is None:
                 yield None
                 continue
-            scenario, seed = self._waiting.popleft()
-            self._started += 1
-            yield EpisodeTask.of(scenario, seed, noise=self._noise)
+            start = team.waiting.popleft()
+            team.started += 1
+            scenario = self._plan.scenarios[start.scenario]
+            yield replace(EpisodeTask.of(scenario, start.seed, noise=self._noise), team=team.agents)
 
-    def _affordable(self) -> bool:
-        """Whether what is left reaches for those in flight and one more.
+    def _next(self) -> _Team | None:
+        """Return the table whose start comes first of those that may begin one now."""
+        able = [team for team in self._teams.values() if team.waiting and self._may_start(team)]
+        return min(able, key=lambda team: team.waiting[0][:2], default=None)
+
+    def _may_start(self, team: _Team) -> bool:
+        """Whether a table may begin another episode, and what is left reaches for those in flight and one more.
 
         Each is taken to cost the mean of the kept episodes, or what the dearest one in flight has cost already: short
         ones finish first, and their mean promises too much. For the same reason no more are in flight than are kept,
-        and one.
+        and one. Until a server has answered at all, a few requests find out whether it does.
         """
-        in_flight = self._started - self._finished
+        served = any(is_served(self._policies[name]) for name in team.agents if name in self._policies)
+        if served and not team.answered and team.in_flight >= FIRST_EPISODES:
+            return False
+        in_flight = sum(team.in_flight for team in self._teams.values())
         if self._limits.turns is not None and not self._limits.turns.may_start(in_flight, self._meter.finished):
             return False
         if self._limits.max_cost is None:
             return True
-        kept, mean = self._meter.mean_cost(self._seeds)
-        each, left = max((mean, *self._under_way.values())), self._limits.max_cost - self._meter.spent
-        free = not any(cost((1, 1), self._meter.prices.get(name)) for name in self._team)
-        return in_flight <= kept and (in_flight + 1) * each <= left and (free or left > 0)
+        kept, mean = self._meter.mean_cost(team.matchups)
+        left = self._limits.max_cost - self._meter.spent - sum(map(self._expected, self._teams.values()))
+        free = not any(cost((1, 1), self._meter.prices.get(name)) for name in team.agents)
+        return team.in_flight <= kept and max((mean, *team.under_way.values())) <= left and (free or left > 0)
+
+    def _expected(self, team: _Team) -> float:
+        """US dollars that a table's episodes in flight are expected to cost."""
+        _, mean = self._meter.mean_cost(team.matchups)
+        return team.in_flight * max((mean, *team.under_way.values()))
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
-        key = task.scenario, task.seed
+        team, key = self._teams[task.team], (task.scenario, task.seed)
+        team.answered = True
         for turn in step.turns:
-            self._under_way[key] = self._under_way.get(key, 0.0) + self._count(step.player, turn)
+            agent = team.seats[task.scenario][step.player]
+            team.under_way[key] = team.under_way.get(key, 0.0) + self._count(agent, turn)
         self._stop_above_budget()
 
-    def _count(self, player: str, turn: Turn) -> float:
-        """Count a turn; returns what it cost, in US dollars.
+    def _count(self, name: str, turn: Turn) -> float:
+        """Count a turn of an agent; returns what it cost, in US dollars.
 
         Raises:
             Stopped: money is limited, and nobody says what the turn cost.
         """
-        name, paid = self._seat[player], turn.paid
+        paid = turn.paid
         tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
         if turn.uncounted and self._limits.max_cost is not None and cost((1, 1), self._meter.prices.get(name)):
             raise Stopped(
                 f"the server of {name!r} doesn't say how many tokens an answer took, so --max-cost can't be kept: make "
                 "it tell (usage in its answers), or play without --max-cost"
             )
-        if paid[:2] != (0, 0):
+        if paid[:2] != (0, 0) and not self._answers.was_recalled(turn):
             self._meter.count_tokens(name, *tokens)
         if self._limits.turns is not None:
             self._limits.turns.count(turn)
@@ -287,29 +383,43 @@ class _TeamRun:
         beside, limit = self._limits.beside, self._limits.max_cost or 0.0
         return (
             f"the money is used up: {beside + self._meter.spent:.4f} USD spent of --max-cost {beside + limit:g}; "
-            "go on with a larger --max-cost"
+            "resume with a larger --max-cost"
         )
 
     def _keep(self, record: Record) -> None:
-        self._finished += 1
-        self._under_way.pop((record["scenario"], record["seed"]), None)
-        # In results an agent has the name that the user gave it; two agents can share a model's name.
-        record["agents"] = dict(zip(record["agents"], self._team, strict=True))
+        team = self._teams[tuple(record["agents"].values())]
+        team.finished += 1
+        team.under_way.pop((record["scenario"], record["seed"]), None)
         try:
             self._folder.append(record)
         except ValueError as error:  # figures beyond anything real, from a server or a game
             record = unscored(record, str(error))
             self._folder.append(record)
+        self._answers.close_episode(key_of(record), scored=record["error"] is None)
         self._meter.count_kept(record)
-        matchup = Matchup(record["scenario"], tuple(self._team))
+        matchup = Matchup(record["scenario"], team.agents)
         self._meter.count_episode(matchup, next(iter(record["returns"].values())), record["error"])
         self._display.update()
         if record["error"] is None:
-            self._any_scored = True
-            return
-        # When nothing works at all, stop instead of failing every episode.
-        self._failures[error_reason(record["error"])] += 1
+            team.any_scored, team.hopeless = True, 0
+        elif not team.gave_up:
+            self._note_failure(team, error_reason(record["error"]))
+
+    def _note_failure(self, team: _Team, reason: str) -> None:
+        """Have a table of agents give up when nothing works, instead of failing in every episode."""
+        team.failures[reason] += 1
+        team.hopeless = team.hopeless + 1 if is_hopeless(reason) else 0
         patience = max(20, 2 * min(self._in_flight, 64))
-        if not self._any_scored and self._failures.total() >= patience:
-            reason = self._failures.most_common(1)[0][0]
-            raise GaveUp(f"the first {patience} episodes of {', '.join(self._team)} all failed: {reason}")
+        if team.hopeless >= FIRST_EPISODES:
+            failed = f"{team.hopeless} episodes of {', '.join(team.agents)} failed one after the other"
+        elif not team.any_scored and team.failures.total() >= patience:
+            failed = f"the first {patience} episodes of {', '.join(team.agents)} all failed"
+            reason = team.failures.most_common(1)[0][0]
+        else:
+            return
+        self.given_up.append(f"{failed}: {reason}")
+        for other in self._teams.values():
+            # who is at fault isn't known when several agents sit at a table
+            if other is team or (len(set(team.agents)) == 1 and team.agents[0] in other.agents):
+                other.gave_up = True
+                other.waiting.clear()

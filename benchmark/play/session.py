@@ -33,6 +33,7 @@ from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, check
 from benchmark.play.progress import Meter, choose_display, noticed, teller
 from benchmark.play.runner import Incomplete, Limits, TurnLimit, play_plan
 from benchmark.play.until import Growth
+from benchmark.runs.answers import ANSWERS_NAME, AnswersFile
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_command
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
 from benchmark.runs.plan import Plan, import_registration, told_otherwise
@@ -103,7 +104,8 @@ class Session:
     def _play(self, quiet: bool, turns: TurnLimit | None, beside: float, began: float | None) -> Ending:
         folder, options = self.folder, self.options
         plan = Plan.from_manifest(folder.manifest)
-        meter = _meter(plan, folder)
+        answers = AnswersFile(folder.path, self.redactor, folder.scored)
+        meter = _meter(plan, folder, answers)
         limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, turns, beside, began)
         growth = Growth.of(folder, options, meter)
         start_session(folder.manifest)
@@ -115,6 +117,9 @@ class Session:
         agents = self.players.specs.values()
         strange = [*not_taken(agents, options), *not_read(agents, plan)]
         strange += not_cached(folder.manifest["agents"], options)
+        if answers.damaged:
+            lines = "1 line" if answers.damaged == 1 else f"{answers.damaged} lines"
+            strange.append(f"{lines} of {ANSWERS_NAME} can't be read; what they had answered is asked again")
         for sentence in strange:
             teller(quiet)(sentence)
         try:
@@ -124,26 +129,28 @@ class Session:
                 noticed(teller(quiet)) as notices,
                 choose_display(meter, quiet) as display,
             ):
-                incomplete = play_plan(plan, folder, self.players.load, limits, meter, display, growth, elsewhere)
+                incomplete = play_plan(plan, folder, self.players, limits, meter, display, answers, growth, elsewhere)
             stopped = incomplete.reason if incomplete else None
             if stopped is None:
-                _finish(folder, None, [*strange, *notices], meter)
+                _finish(folder, None, [*strange, *notices])
         except KeyboardInterrupt as interrupt:
             stopped, error = "interrupted", interrupt
         except StorageError as refusal:
             stopped, error = str(refusal), refusal
         except BenchmarkError:
-            _finish(folder, "failed", [*strange, *notices], meter)
+            answers.close()
+            _finish(folder, "failed", [*strange, *notices])
             raise
         except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
             fault = isinstance(failure, GameError)
             stopped = str(failure) if fault else f"a player failed: {type(failure).__name__}: {failure}"
             error = failure
+        answers.close()
         if stopped is not None:
             if (lost := folder.lost()) is not None and lost not in stopped:
                 stopped = f"{stopped}; {lost}"
             stopped = self.redactor.scrub(stopped)
-            _finish(folder, stopped, [*strange, *notices], meter)
+            _finish(folder, stopped, [*strange, *notices])
         done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
         done = done if folder.lost() is None else _kept(plan, folder)
         for_money, too_wide = incomplete is not None and incomplete.for_money, growth.too_wide if growth else {}
@@ -274,7 +281,8 @@ def _spent(path: Path) -> float:
     if not (path / MANIFEST_NAME).exists():
         return 0.0
     folder = RunFolder.open(path)
-    return _meter(Plan.from_manifest(folder.manifest), folder).spent
+    answers = AnswersFile(path, Redactor.from_environment(), folder.scored, writing=False)
+    return _meter(Plan.from_manifest(folder.manifest), folder, answers).spent
 
 
 def nobody(question: str) -> bool:
@@ -374,10 +382,10 @@ def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
     return stored
 
 
-def _meter(plan: Plan, folder: RunFolder) -> Meter:
-    """The meter, with what is on disk already counted in."""
+def _meter(plan: Plan, folder: RunFolder, answers: AnswersFile) -> Meter:
+    """Make the meter, with what is on disk already counted in."""
     totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
-    meter = Meter(totals, folder.manifest.get("prices", {}), folder.unrecorded)
+    meter = Meter(totals, folder.manifest.get("prices", {}), answers.unrecorded_tokens)
     scored: set[Key] = set()
     for _, record in folder.numbered_records():
         if record["error"] is None:
@@ -393,13 +401,14 @@ def _meter(plan: Plan, folder: RunFolder) -> Meter:
 def _kept(plan: Plan, folder: RunFolder) -> int:
     """Count the episodes of a run whose folder was changed under it: those that a reader finds now."""
     try:
-        return sum(tally.done for tally in _meter(plan, folder).tallies.values())
+        scored = folder.scored()
+        return sum(key in scored for key in plan.episodes())
     except (UsageError, StorageError):
         return 0
 
 
-def _finish(folder: RunFolder, stopped: str | None, notices: Sequence[str], meter: Meter) -> None:
-    """Note how the run ended and what unfinished episodes have cost; a full disk must not hide why it was stopped.
+def _finish(folder: RunFolder, stopped: str | None, notices: Sequence[str]) -> None:
+    """Note how the run ended; a full disk must not hide why it was stopped.
 
     Raises:
         StorageError: the disk refused, and nothing had stopped the run.
@@ -409,6 +418,4 @@ def _finish(folder: RunFolder, stopped: str | None, notices: Sequence[str], mete
         folder.write_manifest()
         return
     with suppress(StorageError):
-        if unrecorded := meter.unrecorded:
-            folder.keep_unrecorded(unrecorded)
         folder.write_manifest()

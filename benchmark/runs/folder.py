@@ -14,27 +14,24 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from shlex import quote
-
-from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from agents.common.files import draft_of, open_for_appending, replacing
 from agents.common.locking import LOCK_NAME, FolderLock
 from agents.common.redaction import Redactor
-from agents.common.refusals import problem_of, shown
+from agents.common.refusals import shown
 from benchmark.errors import StorageError, UsageError, storing, without_folder
+from benchmark.runs.answers import ANSWERS_NAME
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
 from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, sealed_line, to_line
 
 EPISODES_NAME = "episodes.jsonl"
 DAMAGED_NAME = "episodes.damaged.jsonl"
 PROMPTS_NAME = "prompts.toml"
-SPENT_NAME = "spent.json"
-OWN_FILES = (MANIFEST_NAME, EPISODES_NAME, DAMAGED_NAME, PROMPTS_NAME, SPENT_NAME)
+OWN_FILES = (MANIFEST_NAME, EPISODES_NAME, DAMAGED_NAME, PROMPTS_NAME, ANSWERS_NAME)
 """What a run's folder, or an entry's, consists of."""
 PROMPTS_FILES = "prompts*.toml"  # those of single agents, too
 
@@ -159,6 +156,10 @@ class RunFolder:
                 index[key] = offset, record["error"] is None
         return index
 
+    def scored(self) -> set[Key]:
+        """Return the keys of the episodes that have a scored record."""
+        return {key for key, (_, is_scored) in self.index().items() if is_scored}
+
     def records(self) -> Iterator[Record]:
         """The record of every episode, in the order of :meth:`located_records`."""
         return (record for _, record in self.located_records())
@@ -274,35 +275,6 @@ class RunFolder:
                 os.ftruncate(self._file, before)
             raise StorageError(f"can't write to {self.episodes_path}: {error.strerror}") from None
 
-    @property
-    def unrecorded(self) -> dict[str, tuple[int, int, int]]:
-        """``{agent: tokens}`` of episodes that were paid for and not finished, which no record tells of.
-
-        They are those of prompts, of completions, and of the prompts those that the provider had in its cache.
-
-        Raises:
-            UsageError: the file is damaged.
-        """
-        file = self.path / SPENT_NAME
-        if not file.is_file():
-            return {}
-        try:
-            return _unrecorded_type().validate_json(file.read_bytes())
-        except ValidationError as error:
-            raise UsageError(
-                f"{file} doesn't say what unfinished episodes have cost: {problem_of(error)}; remove the file: then "
-                "that isn't counted in --max-cost"
-            ) from None
-
-    def keep_unrecorded(self, tokens: Mapping[str, Sequence[int]]) -> None:
-        """Keep what unfinished episodes have cost, in all processes that worked on the run.
-
-        Raises:
-            StorageError: as :meth:`write_manifest`.
-        """
-        self._require_place()
-        write_atomically(self.path / SPENT_NAME, self._redactor.scrub(json.dumps(tokens, indent=1)) + "\n")
-
     def sync(self) -> None:
         """Have the operating system put what was written on the device, and see that it is still there.
 
@@ -416,11 +388,6 @@ class RunFolder:
         if end < size:
             os.ftruncate(self._file, end)
             self._size = end
-
-
-@cache
-def _unrecorded_type() -> TypeAdapter[dict[str, tuple[int, int, int]]]:
-    return TypeAdapter(dict[str, tuple[NonNegativeInt, NonNegativeInt, NonNegativeInt]])
 
 
 def folder_name(agent: str) -> str:

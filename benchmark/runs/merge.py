@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from agents.common.redaction import Redactor
 from benchmark.errors import UsageError, storing
+from benchmark.runs.answers import AnswersFile
 from benchmark.runs.folder import PROMPTS_FILES, RunFolder
 from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND, Manifest
 from benchmark.runs.plan import Matchup, Plan
@@ -64,9 +65,9 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
                     digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
                 if owner[key] == number:
                     target.append(record)
-        if spent := [one for folder in folders if (one := folder.unrecorded)]:
-            own = {agent: [one[agent] for one in spent if agent in one] for agent in sorted(set().union(*spent))}
-            target.keep_unrecorded({agent: [*map(sum, zip(*several, strict=True))] for agent, several in own.items()})
+        done = {key for key, number in owner.items() if indices[number][key][1]}
+        begun = [AnswersFile(folder.path, redactor, folder.scored, writing=False) for folder in folders]
+        AnswersFile(out, redactor).take_over(begun, done)
         with storing(target.episodes_path):
             target.sync()
     conflicts = sum(len(found) > 1 for found in digests.values())

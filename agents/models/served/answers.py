@@ -19,6 +19,7 @@ request is sent again as after a status 500. What is here is common to all route
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +44,14 @@ class ProviderError(Exception):
         super().__init__(message)
         self.may_pass = may_pass
         self.overloaded = overloaded
+
+
+_HOPELESS = re.compile(r"\bstatus 40[12] from |\binsufficient_quota\b")
+
+
+def is_hopeless(error: str) -> bool:
+    """Say whether a provider's error would meet every further request too: a wrong key, or an account without money."""
+    return _HOPELESS.search(error) is not None
 
 
 FINISH_REASONS: dict[str, FinishReason] = {

@@ -279,6 +279,8 @@ class ServedModel:
                 said += f" (omit=[{name!r}] in the agent's options leaves it out)"
         if any(name in said for name in CONTINUE):
             said += " (it can't go on from the prompts' [prefix]: take that out)"
+        if "insufficient_quota" in text and "insufficient_quota" not in said:
+            said += " (insufficient_quota)"
         if 300 <= status < 400:
             said = f"a redirect to {headers.get('location')}; give that server as the base URL"
         message = f"status {status} from {self._transport.url}: {said}".rstrip(": ")

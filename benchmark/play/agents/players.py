@@ -42,6 +42,7 @@ class Players:
 
     Attributes:
         served: the names of those whose model is behind a server, as far as :meth:`check` has made them.
+        scripted: the names of those without a model, likewise.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Players:
             raise UsageError(f"two agents are named {twice.name!r}; name one of them differently: {how}")
         self.options = options
         self.served: set[str] = set()
+        self.scripted: set[str] = set()
         self._kept: dict[str, Policy] = {}
 
     def check(self, plan: Plan) -> list[dict[str, Any]]:
@@ -72,6 +74,7 @@ class Players:
             check_plays(name, policy, plan.scenarios_of(name))
             cards.append(card_of(self.specs[name], policy))
             self.served |= {name} if is_served(policy) else set()
+            self.scripted |= {name} if cards[-1]["kind"] == "scripted" else set()
             if name in self.policies:
                 continue
             in_memory = isinstance(getattr(policy, "model", None), LanguageModel)

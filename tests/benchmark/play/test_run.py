@@ -315,7 +315,7 @@ def test_money_is_counted_and_limited(textbench):
 
     limited = textbench(*command, "--out", "limited", "--max-cost", 0.05)
     assert limited.code == 1
-    assert "of --max-cost 0.05; go on with a larger --max-cost" in limited.err
+    assert "of --max-cost 0.05; resume with a larger --max-cost" in limited.err
     assert limited.err.endswith("Go on with:\n  textbench resume limited --max-cost 0.1\n")
     spent = sum(len(record["steps"]) for record in RunFolder.open(Path("limited")).records()) * 0.002
     assert 0.02 < spent <= 0.05

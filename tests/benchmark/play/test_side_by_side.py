@@ -105,7 +105,7 @@ def test_one_budget_is_for_all_of_them_in_order(textbench):
     each = spent("one") / 2  # all have as many steps
     for limit in (4.5 * each, 5.5 * each):
         told = textbench(*command, "--max-cost", limit).err
-        assert f"{limit - 0.5 * each:.4f} USD spent of --max-cost {limit:g}; go on with a larger --max-cost" in told
+        assert f"{limit - 0.5 * each:.4f} USD spent of --max-cost {limit:g}; resume with a larger --max-cost" in told
         assert told.endswith("  the same command with --out beside and a larger --max-cost\n")
         assert textbench("resume", "beside/unlisted", "--quiet").code == 1  # alone, it has what the other one left
         assert spent("beside") == pytest.approx(limit - 0.5 * each)

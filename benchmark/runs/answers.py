@@ -1,0 +1,312 @@
+"""Answers of servers that were paid for, of episodes that have no scored record yet: ``answers.jsonl`` of a run folder.
+
+Every answer is written when it arrives, so that neither a kill nor a limit loses what was paid for: a resume plays the
+episode again from its seed, and where an earlier process was answered, nobody is asked. When an episode's scored record
+is written its answers aren't needed any more, and a run that has ended without losing any leaves no such file.
+
+A decision is known by its episode, its round, its player and the number of the attempt, and by what was observed, so
+that an answer is never taken for another question's.
+"""
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, get_type_hints
+from zlib import crc32
+
+from pydantic import Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from agents.common.checksum import opened, sealed
+from agents.common.files import member, open_for_appending, replacing
+from agents.common.redaction import Redactor
+from agents.episode import EpisodeTask
+from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Turn, TurnRequest, Usage
+from benchmark.errors import StorageError
+from benchmark.runs.record import STRICT, Key, Seconds
+
+ANSWERS_NAME = "answers.jsonl"
+_CLOSING = b"}\n"
+_MOST_WASTE = 1 << 24  # bytes of answers that aren't needed any more, before the file is written anew
+
+
+_Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+
+
+@with_config(STRICT)
+class _UsageShape(TypedDict):
+    """The fields of :class:`~agents.turn.Usage`."""
+
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    cached: bool
+    reasoning_tokens: _Count
+    cached_prompt_tokens: _Count
+
+
+@with_config(STRICT)
+class _TurnShape(TypedDict):
+    """The fields of a :class:`~agents.turn.Turn` that a record tells of, as far as they say something."""
+
+    response: str
+    finish_reason: NotRequired[FinishReason]
+    seconds: NotRequired[Seconds]
+    served_by: NotRequired[str]
+    reasoning: NotRequired[str]
+    left_out: NotRequired[list[str]]
+    uncounted: NotRequired[bool]
+    usage: NotRequired[_UsageShape]
+    discarded: NotRequired[_UsageShape]
+
+
+@with_config(STRICT)
+class _Line(TypedDict):
+    """A line of the file: an answer, or that an episode ended unscored, whose record tells of the answers so far."""
+
+    scenario: str
+    agents: list[str]
+    seed: int
+    decision: NotRequired[Annotated[list[int], Field(description="The seed of the decision behind the episode's.")]]
+    observed: NotRequired[Annotated[int, Field(description="CRC-32 of the observation.")]]
+    agent: NotRequired[str]
+    turn: NotRequired[_TurnShape]
+    recorded: NotRequired[Literal[True]]
+
+
+class _Kept(NamedTuple):
+    """One answer."""
+
+    agent: str
+    observed: int
+    turn: Turn
+    recorded: bool  # whether an unscored episode's record tells what was paid
+
+
+Decision = tuple[int, ...]
+
+
+class AnswersFile:
+    """The file of a run folder; an :class:`~agents.loop.asking.AnswerStore` for the loop that plays.
+
+    Args:
+        path: the run folder, whose lock the caller holds.
+        redactor: what must not be written.
+        scored: gives the episodes that have a scored record, whose answers aren't needed.
+        writing: whether the file may be changed.
+
+    Raises:
+        StorageError: the file can't be read, or it is a link.
+
+    Attributes:
+        damaged: lines that couldn't be read; what they had answered is asked again.
+    """
+
+    def __init__(
+        self, path: Path, redactor: Redactor, scored: Callable[[], Collection[Key]] = tuple, *, writing: bool = True
+    ) -> None:
+        self._file, self._redactor, self._writing = path / ANSWERS_NAME, redactor, writing
+        self._lock = Lock()  # answers arrive in the thread of the loop, and records are written in the caller's
+        self._handle: int | None = None
+        self._waste = 0
+        self._recalled: set[int] = set()
+        self.damaged = 0
+        self._episodes: dict[Key, dict[Decision, _Kept]] = {}
+        self._read(scored)
+
+    def _read(self, scored: Callable[[], Collection[Key]]) -> None:
+        try:
+            lines = member(self._file.parent, ANSWERS_NAME).read_bytes().splitlines(keepends=True)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageError(f"can't read {self._file}: {error.strerror}") from None
+        done = scored()
+        for line in lines:
+            try:
+                self._take(_line_type().validate_json(opened(line, _CLOSING)), done)
+            except (ValueError, KeyError):
+                self.damaged += 1
+        self._rewrite()
+
+    def _take(self, line: Mapping[str, Any], scored: Collection[Key]) -> None:
+        key = Key(line["scenario"], tuple(line["agents"]), line["seed"])
+        if key in scored:
+            return
+        if line.get("recorded"):
+            self._mark_recorded(key)
+            return
+        turn = dict(line["turn"])
+        turn |= {name: Usage(**turn[name]) for name in _USAGES if name in turn}
+        turn["left_out"] = tuple(turn.get("left_out", ()))
+        kept = _Kept(line["agent"], line["observed"], Turn(**turn), recorded=False)
+        self._episodes.setdefault(key, {})[tuple(line["decision"])] = kept
+
+    def recall(self, task: EpisodeTask, request: TurnRequest) -> Turn | None:
+        """Return the answer to a decision, as :class:`~agents.loop.asking.AnswerStore` has it."""
+        with self._lock:
+            kept = self._episodes.get(_key_of(task), {}).get(_decision_of(task, request))
+            if kept is None or kept.observed != _observed(request):
+                return None
+            self._recalled.add(id(kept.turn))  # which stays here as long as the episode is open
+            return kept.turn
+
+    def keep(self, task: EpisodeTask, request: TurnRequest, turn: Turn) -> None:
+        """Write an answer that has just arrived; a provider's error is none.
+
+        Raises:
+            StorageError: the disk is full or the file can't be written.
+        """
+        if turn.error is not None:
+            return
+        key, decision = _key_of(task), _decision_of(task, request)
+        agent = task.team[int(decision[1])]
+        kept = _Kept(agent, _observed(request), turn, recorded=False)
+        with self._lock:
+            self._episodes.setdefault(key, {})[decision] = kept
+            self._append(_line_of(key, decision, kept))
+
+    def was_recalled(self, turn: Turn) -> bool:
+        """Say whether an answer is one of an earlier process's, which :attr:`unrecorded_tokens` counted already."""
+        return id(turn) in self._recalled
+
+    def close_episode(self, key: Key, *, scored: bool) -> None:
+        """Drop the answers of an episode that has a record; those of an unscored one are used when it is played again.
+
+        Raises:
+            StorageError: as :meth:`keep`.
+        """
+        with self._lock:
+            if not scored:
+                self._mark_recorded(key)
+                if key in self._episodes:
+                    self._append(_line(key) | {"recorded": True})
+                return
+            if dropped := self._episodes.pop(key, None):
+                self._waste += sum(
+                    len(kept.turn.response) + len(kept.turn.reasoning) + 200 for kept in dropped.values()
+                )
+                self._recalled -= {id(kept.turn) for kept in dropped.values()}
+            if self._waste > _MOST_WASTE:
+                self._rewrite()
+
+    def _mark_recorded(self, key: Key) -> None:
+        for decision, kept in self._episodes.get(key, {}).items():
+            turn = kept.turn
+            if not kept.recorded:  # nothing is paid for it again
+                turn = replace(turn, usage=turn.usage._replace(cached=True), discarded=NO_USAGE)
+                self._episodes[key][decision] = kept._replace(turn=turn, recorded=True)
+
+    @property
+    def unrecorded_tokens(self) -> dict[str, list[int]]:
+        """``{agent: [prompt, completion, cached prompt tokens]}`` that were paid for and stand in no record."""
+        found: dict[str, list[int]] = {}
+        for kept in (kept for answers in self._episodes.values() for kept in answers.values()):
+            paid, before = kept.turn.paid, found.get(kept.agent, [0, 0, 0])
+            counts = (paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens)
+            found[kept.agent] = [one + more for one, more in zip(before, counts, strict=True)]
+        return {agent: tokens for agent, tokens in found.items() if any(tokens)}
+
+    def take_over(self, others: Iterable["AnswersFile"], scored: Collection[Key]) -> None:
+        """Add the answers of other runs that are merged into this one, to episodes that none of them has a score of.
+
+        Raises:
+            StorageError: as :meth:`keep`.
+        """
+        for other in others:
+            for key, answers in other._episodes.items():
+                if key not in scored:
+                    self._episodes.setdefault(key, {}).update(answers)
+        self._rewrite()
+
+    def close(self) -> None:
+        """Leave a file of what is still needed, or none."""
+        with suppress(StorageError):  # a full disk was reported by the write that met it; what was there is there
+            self._rewrite()
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        for key, answers in self._episodes.items():
+            marked = {decision: kept for decision, kept in answers.items() if kept.recorded}
+            yield from (_line_of(key, decision, kept) for decision, kept in marked.items())
+            if marked:
+                yield _line(key) | {"recorded": True}
+            yield from (_line_of(key, decision, kept) for decision, kept in answers.items() if not kept.recorded)
+
+    def _bytes(self, line: Mapping[str, Any]) -> bytes:
+        text = json.dumps(line, separators=(",", ":"))  # ASCII, so that half a surrogate pair is held as well
+        return sealed(self._redactor.scrub(text).encode() + b"\n", _CLOSING)
+
+    def _rewrite(self) -> None:
+        """Replace the file by what is still needed."""
+        self._waste = 0
+        if not self._writing:
+            return
+        try:
+            if not self._episodes:
+                self._file.unlink(missing_ok=True)
+            else:
+                with replacing(self._file, "wb") as stream:
+                    stream.writelines(map(self._bytes, self._lines()))
+        except OSError as error:
+            raise StorageError(f"can't write {self._file}: {error.strerror}") from None
+        finally:
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None
+
+    def _open(self) -> int:
+        if self._handle is None:
+            self._handle = open_for_appending(self._file)
+        return self._handle
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        data = self._bytes(line)
+        try:
+            handle, written = self._open(), 0
+            while written < len(data):
+                written += os.write(handle, data[written:])
+        except OSError as error:
+            raise StorageError(f"can't write to {self._file}: {error.strerror}") from None
+
+
+def _key_of(task: EpisodeTask) -> Key:
+    return Key(task.scenario, task.team, task.seed)
+
+
+def _decision_of(task: EpisodeTask, request: TurnRequest) -> Decision:
+    """Return the round, the player's place and the attempt, which are the end of the decision's seed."""
+    return request.seed[1 + len(task.noise) :]
+
+
+def _observed(request: TurnRequest) -> int:
+    return crc32(request.observation.encode("utf-8", "surrogatepass"))
+
+
+def _size(turn: Turn) -> int:
+    return len(turn.response) + len(turn.reasoning) + 200
+
+
+def _line(key: Key) -> dict[str, Any]:
+    return {"scenario": key.scenario, "agents": list(key.agents), "seed": key.seed}
+
+
+_DEFAULT = Turn("")
+_USAGES = ("usage", "discarded")
+_PLAIN = [name for name in get_type_hints(_TurnShape) if name not in ("response", *_USAGES)]
+
+
+def _line_of(key: Key, decision: Decision, kept: _Kept) -> dict[str, Any]:
+    turn = kept.turn
+    told: dict[str, Any] = {"response": turn.response}
+    told |= {name: value for name in _PLAIN if (value := getattr(turn, name)) != getattr(_DEFAULT, name)}
+    told |= {name: usage._asdict() for name in _USAGES if (usage := getattr(turn, name)) != NO_USAGE}
+    return _line(key) | {"decision": decision, "observed": kept.observed, "agent": kept.agent, "turn": told}
+
+
+@cache
+def _line_type() -> TypeAdapter[Any]:
+    return TypeAdapter(_Line)

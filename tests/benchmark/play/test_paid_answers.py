@@ -1,0 +1,154 @@
+"""No answer that was paid for is asked for again, and a run that is stopped leaves its agents with the same starts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.record import answers_of, paid_tokens
+from tests.agents.openai_server import MOVES, OpenAIServer
+
+ROOT = Path(__file__).parents[3]
+LAKE = ("--scenario", "frozen-lake", "--temperature", 1, "--quiet")
+
+
+@pytest.fixture(autouse=True)
+def prices(workplace):
+    """All tokens cost a thousandth of a dollar."""
+    rows = [f'[prices."{name}"]\ninput = 1000\noutput = 1000\n' for name in ("m", "a", "b")]
+    Path("prices.toml").write_text("".join(rows))
+
+
+def numbered():
+    """A server's answers, no two of which are the same, as those of a model at temperature 1."""
+    numbers = count()
+
+    def respond(request):
+        number = next(numbers)
+        return f"<think>{number}</think><action>{MOVES[number % 4]}</action>"
+
+    return respond
+
+
+def answers_in(folder):
+    records = RunFolder.open(Path(folder)).records()
+    return [answer["response"] for record in records for step in record["steps"] for answer in answers_of(step)]
+
+
+def done_of(folder):
+    """``{agent: its seeds that are scored}``"""
+    found = {}
+    for key in RunFolder.open(Path(folder)).scored():
+        found.setdefault(key.agents[0], set()).add(key.seed)
+    return found
+
+
+def test_a_killed_process_leaves_every_answer_that_had_arrived(textbench):
+    with OpenAIServer(respond=numbered(), latency=0.02) as server:
+        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--max-concurrency", 4)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        arguments = [sys.executable, "-m", "benchmark.cli", *map(str, command), "--episodes", "12", "--out", "r"]
+        process = subprocess.Popen(arguments, env=environment)
+        while server.served["ok"] < 30:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        time.sleep(0.1)  # what was in flight ends
+        before = Path("r/answers.jsonl").read_text().count("\n")
+        assert before > 10
+        assert textbench("resume", "r", "--quiet").code == 0
+        asked = server.served["ok"]
+    told = answers_in("r")
+    assert len(set(told)) == len(told)
+    assert asked - len(told) <= 4  # those that hadn't arrived when the process was killed
+    assert not Path("r/answers.jsonl").exists()
+
+
+def test_a_limit_on_money_leaves_the_agents_with_the_same_starts_and_loses_nothing(textbench):
+    with OpenAIServer(respond=numbered()) as server:
+        agents = ("--agent", "a=openai:m", "--agent", "b=openai:m", "--agent", "random")
+        command = (*agents, "--base-url", server.base_url, *LAKE, "--prices", "prices.toml", "--max-concurrency", 8)
+        stopped = textbench("run", *command, "--episodes", 20, "--max-cost", 25, "--out", "r")
+        assert "the money is used up" in stopped.err
+        done = done_of("r")
+        assert len(done["random"]) == 20
+        assert min(len(done["a"]), len(done["b"])) > 3
+        assert max(len(done["a"]), len(done["b"])) < 20
+        assert len(done["a"] ^ done["b"]) <= 8
+        assert textbench("resume", "r", "--quiet", "--max-cost", 1000).code == 0
+        asked, tokens = server.served["ok"], server.tokens_served
+    told = [answer for answer in answers_in("r") if "<plan>" not in answer]  # the random player plans
+    assert asked == len(told)  # limits wait for what is in flight, or keep what has arrived
+    paid = [paid_tokens(record) for record in RunFolder.open(Path("r")).records()]
+    assert sum(sum(counts[:2]) for players in paid for counts in players.values()) == tokens
+
+
+def test_an_episode_that_a_servers_fault_ended_is_played_again_from_what_was_answered(textbench):
+    answer, failing = numbered(), [True]
+
+    def respond(request):
+        text = answer(request)
+        return text if not failing[0] or not text.startswith("<think>3<") else "x" * 2**21  # refused for its size
+
+    with OpenAIServer(respond=respond) as server:
+        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--max-concurrency", 1)
+        first = textbench(*command, "--episodes", 1, "--max-retries", 0, "--max-tokens", 10**6, "--out", "r", "--json")
+        assert first.code == 1
+        (row,) = json.loads(first.out)["scores"]
+        assert row["episodes"] == 0
+        failing[0] = False
+        again = textbench("resume", "r", "--quiet", "--json")
+        assert again.code == 0
+    told = answers_in("r")
+    assert [int(text.split("<")[1].removeprefix("think>")) for text in told[:4]] == [0, 1, 2, 4]
+    (record,) = RunFolder.open(Path("r")).records()
+    assert record["measured"]["cached_tokens"][0] > 0  # the unscored record tells what these three have cost
+
+
+@pytest.mark.parametrize("fault", ["401", "no-quota"])
+def test_a_wrong_key_or_an_empty_account_ends_an_agent_after_a_few_requests(textbench, fault):
+    with OpenAIServer(faults={fault: 1.0}) as broken, OpenAIServer() as sound:
+        agents = ("--agent", "a=openai:m", "--agent", "b=openai:m", "--set", f"b.base_url={broken.base_url}")
+        done = textbench("run", *agents, "--base-url", sound.base_url, *LAKE, "--episodes", 40, "--out", "r")
+        assert broken.served[fault] <= 6
+    assert done.code == 1
+    assert "3 episodes of b failed one after the other: status 4" in done.err
+    assert len(done_of("r")["a"]) == 40
+
+
+def test_an_account_that_runs_empty_in_the_middle_ends_its_agent(textbench):
+    served = count()
+
+    class Emptied(OpenAIServer):
+        @property
+        def faults(self):
+            return {"no-quota": 1.0} if next(served) >= 60 else {}
+
+        @faults.setter
+        def faults(self, value):
+            pass
+
+    with Emptied() as server:
+        command = ("--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--max-concurrency", 4)
+        done = textbench("run", *command, "--episodes", 60, "--out", "r")
+        assert "3 episodes of m failed one after the other" in done.err
+        assert 3 <= server.served["no-quota"] <= 8
+
+
+def test_answers_that_cannot_be_read_are_asked_again(textbench):
+    with OpenAIServer(respond=numbered()) as server:
+        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--prices", "prices.toml")
+        textbench(*command, "--episodes", 10, "--max-cost", 0.5, "--out", "r")
+        file = Path("r/answers.jsonl")
+        (line, *rest) = file.read_bytes().splitlines(keepends=True)
+        file.write_bytes(line.replace(b"think", b"thimk") + b"".join(rest) + b"[1, 2")
+        done = textbench("resume", "r", "--max-cost", 1000)
+        assert done.code == 0
+        assert "2 lines of answers.jsonl can't be read; what they had answered is asked again" in done.err
