@@ -209,6 +209,8 @@ class Turn:
         allowed: the tokens that might stand at each of ``response_ids``, where answers were constrained; else ``None``.
         discarded: tokens of answers that a server gave before, or in place of, the response and that weren't taken.
         uncounted: whether a server answered without saying how many tokens that took.
+        tool_calls: the calls of tools that a server's model made, as JSON; no tool is offered, and none is called.
+        cut: what a server's model wrote behind the end of its response, which no game reads.
     """
 
     response: str
@@ -227,6 +229,8 @@ class Turn:
     allowed: Allowed | None = None
     discarded: Usage = NO_USAGE
     uncounted: bool = False
+    tool_calls: str = ""
+    cut: str = ""
 
     @property
     def paid(self) -> Usage:

@@ -225,6 +225,8 @@ def _row_type() -> "TypeAdapter[Any]":
         weights: NotRequired[tuple[tuple[int, int, int], ...]]
         reasoning: NotRequired[str]
         left_out: NotRequired[tuple[str, ...]]
+        tool_calls: NotRequired[str]
+        cut: NotRequired[str]
         allowed: NotRequired[None]  # models behind a cache aren't held to legal answers
 
     return TypeAdapter(Row)

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
     from benchmark.play.options import RunOptions
     from benchmark.play.session import Ending
+    from benchmark.runs.unreadable import Unreadable
     from benchmark.score.document import ScoreView
 
 COMPLETE, INCOMPLETE, INTERRUPTED = 0, 1, 130
+MOST_EXPLAINED = 3  # agents whose unreadable answers are explained where a run ends
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,15 @@ def report(
         leaderboard, complete = results.leaderboard(), results.complete
         if complete:
             keep(leaderboard.scores)
+        unreadable = _unreadable(ending, leaderboard.scores)
         if output.json:
             about = {"run": str(path), "complete": complete, "stopped": stopped}
+            about["unreadable"] = [one.document() for one in unreadable]
             output.document(about | leaderboard.document)
         else:
             leaderboard.print(stats=output.stats)
+            for one in unreadable[:MOST_EXPLAINED]:
+                output.say(f"{one.agent}: {one.share:.0%} of {one.answers} answers can't be read: {one.reason}")
             output.say(f"the episodes: textbench replay {quote(str(ending.path))}")
             if not output.stats:
                 output.say(f"all figures: textbench leaderboard {quote(str(path))} --stats")
@@ -91,6 +97,17 @@ def report(
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else INCOMPLETE
 
 
+def _unreadable(ending: "Ending", scores: "Sequence[ScoreView]") -> "list[Unreadable]":
+    """Return the agents too many of whose answers can't be read, with the reason."""
+    from benchmark.runs.folder import RunFolder
+    from benchmark.runs.unreadable import MOST_SHARE, unreadable_answers
+
+    suspects = [row["agent"] for row in scores if row["invalid_rate"] and row["invalid_rate"]["value"] > MOST_SHARE]
+    if not suspects:
+        return []
+    return unreadable_answers(RunFolder.open(ending.path).records(), dict.fromkeys(suspects))
+
+
 def _why_unscored(scores: "Sequence[ScoreView]") -> str:
     """How many episodes are unscored, and the reason of most: all that there is to say of a server that isn't there."""
     reasons: Counter[str] = Counter()
@@ -112,3 +129,15 @@ def _on_cluster(options: "RunOptions") -> str:
     return "".join(
         f" {flag_of(name)}" + ("" if value == alone[name] else f" {quote(value)}") for name, value in values.items()
     )
+
+
+def ask_at_terminal(question: str) -> bool:
+    """Ask the user, where there is one."""
+    import sys
+
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    from benchmark.show.tables.terminal import printable
+
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -33,22 +33,10 @@ def run(args: Namespace) -> int:
     """Play the episodes that the folder lacks."""
     from pathlib import Path
 
-    from benchmark.cli.output import Output, report
+    from benchmark.cli.output import Output, ask_at_terminal, report
     from benchmark.play.session import reopen_session
 
     options = read_options(args, names=_NAMES)
     output = Output(args.json, args.quiet, args.stats)
     session = reopen_session(Path(args.folder), options, output.say, repair=args.repair, ask=ask_at_terminal)
     return report(session.play(quiet=output.quiet), output)
-
-
-def ask_at_terminal(question: str) -> bool:
-    """Ask the user, where there is one."""
-    import sys
-
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    from benchmark.show.tables.terminal import printable
-
-    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -40,7 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Play the run, or with --dry-run only say what would be played."""
-    from benchmark.cli.output import Output, report
+    from benchmark.cli.output import Output, ask_at_terminal, report
     from benchmark.play.session import by_protocol, check_unplayed, play_all
     from benchmark.score.comparing.protocols import side_by_side
     from benchmark.seasons.plan import plan_played
@@ -50,7 +50,7 @@ def run(args: Namespace) -> int:
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     runs = [plan_played(options, output.say) for options in by_protocol(read_options(args))]
     if not args.dry_run:
-        ending = play_all(runs, quiet=output.quiet)
+        ending = play_all(runs, quiet=output.quiet, ask=ask_at_terminal)
         return report(ending, output, ending.path.parent if len(runs) > 1 else None)
     planned = runs[0]
     for each in runs:

@@ -36,7 +36,8 @@ class TokenTally:
         for index, asked, answer in answers:
             if "tokens" not in answer:
                 continue
-            for i, text in enumerate((asked.observation, answer["response"] + answer.get("reasoning", ""))):
+            written = "".join(answer.get(name, "") for name in ("response", "reasoning", "tool_calls", "cut"))
+            for i, text in enumerate((asked.observation, written)):
                 self._tokens[i] += answer["tokens"][i]
                 self._letters[i] += len(text)
                 if answer["tokens"][i] > self._most[i]:

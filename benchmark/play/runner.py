@@ -6,7 +6,7 @@
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -17,12 +17,24 @@ from agents.loop.live import Teams
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
 from agents.models.served.answers import is_hopeless
 from agents.turn import Policy, Turn, is_served
+from benchmark.entries.authors import is_shipped
 from benchmark.play.agents.players import Players
 from benchmark.play.progress import Display, Meter
 from benchmark.runs.answers import AnswersFile
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
-from benchmark.runs.record import Key, Record, error_reason, key_of, paid_tokens, to_record, unscored
+from benchmark.runs.record import (
+    Key,
+    Record,
+    answers_of,
+    error_reason,
+    key_of,
+    paid_tokens,
+    step_record,
+    to_record,
+    unscored,
+)
+from benchmark.runs.unreadable import FIRST_ANSWERS, Unreadable
 from benchmark.score.scores import cost
 
 FIRST_EPISODES = 3
@@ -69,6 +81,14 @@ class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody se
     """A limit was reached; the message says which."""
 
 
+class _Mute(Stopped):
+    """Nothing that a model has answered so far can be read."""
+
+    def __init__(self, seen: Unreadable) -> None:
+        self.seen = seen
+        super().__init__(f"the first {seen.answers} answers of {seen.agent} can't be read: {seen.reason}")
+
+
 class _MoneySpent(Stopped):
     """The run has cost what it may; the message is made when nothing is in flight any more."""
 
@@ -108,6 +128,7 @@ def play_plan(
     answers: AnswersFile,
     grow: Grow | None = None,
     elsewhere: Elsewhere | None = None,
+    ask: Callable[[str], bool] | None = None,
 ) -> Incomplete | None:
     """Play every episode of the plan that the folder has no scored record of.
 
@@ -123,6 +144,7 @@ def play_plan(
         answers: keeps what servers answer.
         grow: asked after all episodes of a table's matchups for further seeds of these; nothing ends its turn.
         elsewhere: plays in place of this process, which then only writes; agents aren't made here.
+        ask: asked whether to go on with a model whose first answers can't be read; ``None``: go on.
 
     Returns:
         ``None`` when everything was played, else why not. Unscored episodes count as played. An agent for which
@@ -151,6 +173,7 @@ def play_plan(
                 if elsewhere is None and name not in policies:
                     policies[name] = players.load(name)
             playing = _GroupRun(plan, folder, group, policies, limits, meter, display, answers, deadline)
+            playing.ask = ask
             while any(seeds.values()):
                 playing.play(seeds, elsewhere)
                 seeds = {} if grow is None else _grown(playing.alive, grow)
@@ -205,7 +228,7 @@ class _Team:
         # ``{scenario: {player: agent}}``
         self.seats = {one.scenario: dict(zip(players[one.scenario], self.agents, strict=True)) for one in matchups}
         self.waiting: deque[_Start] = deque()
-        self.started = self.finished = 0
+        self.flying: dict[tuple[str, int], _Start] = {}  # ``{(scenario, seed): start}`` of the episodes in flight
         self.under_way: dict[tuple[str, int], float] = {}  # US dollars so far of (scenario, seed) in flight
         self.answered = False  # whether any step was played: a wrong key or model doesn't get so far
         self.failures: Counter[str] = Counter()
@@ -214,7 +237,13 @@ class _Team:
 
     @property
     def in_flight(self) -> int:
-        return self.started - self.finished
+        return len(self.flying)
+
+    def put_back(self) -> None:
+        """Have the episodes wait again that were in flight and are cancelled."""
+        self.waiting = deque(sorted([*self.flying.values(), *self.waiting]))
+        self.flying.clear()
+        self.under_way.clear()
 
 
 class _GroupRun:
@@ -242,6 +271,13 @@ class _GroupRun:
         resample = folder.manifest["settings"].get("resample")
         self._noise = () if resample is None else (resample,)
         self.given_up: list[str] = []
+        self.ask: Callable[[str], bool] | None = None
+        # what can't be read of models nothing of which could be read so far; ``None`` for all others
+        cards = {card["name"]: card for card in folder.manifest["agents"]}
+        self._heard = {
+            name: None if cards[name]["kind"] == "scripted" or is_shipped(cards[name]["spec"]) else Unreadable(name)
+            for name in names
+        }
 
     @property
     def alive(self) -> list[Sequence[Matchup]]:
@@ -269,6 +305,12 @@ class _GroupRun:
                         self._keep(record)
             except TimeoutError:
                 raise Stopped(f"the run's time is up (--run-timeout {self._limits.run_timeout:g})") from None
+            except _Mute as mute:
+                for team in self._teams.values():
+                    team.put_back()
+                self._heard[mute.seen.agent] = None
+                if self.ask is not None and not self.ask(f"{mute}. Play on?"):
+                    self._give_up(str(mute), [mute.seen.agent])
             except _MoneySpent:
                 break
         if any(team.waiting or (team.in_flight and not team.gave_up) for team in self._teams.values()):
@@ -314,7 +356,7 @@ class _GroupRun:
                 yield None
                 continue
             start = team.waiting.popleft()
-            team.started += 1
+            team.flying[start.scenario, start.seed] = start
             scenario = self._plan.scenarios[start.scenario]
             yield replace(EpisodeTask.of(scenario, start.seed, noise=self._noise), team=team.agents)
 
@@ -354,7 +396,19 @@ class _GroupRun:
         for turn in step.turns:
             agent = team.seats[task.scenario][step.player]
             team.under_way[key] = team.under_way.get(key, 0.0) + self._count(agent, turn)
+        self._hear(team.seats[task.scenario][step.player], step)
         self._stop_above_budget()
+
+    def _hear(self, name: str, step: Step) -> None:
+        """Stop the run when the first answers of a model are all unreadable, before all of them are paid for."""
+        if self.ask is None or (heard := self._heard.get(name)) is None:
+            return
+        for answer in answers_of(step_record(step)):
+            heard.add(answer)
+        if heard.causes.total() < heard.answers:
+            self._heard[name] = None
+        elif heard.answers >= FIRST_ANSWERS:
+            raise _Mute(heard)
 
     def _count(self, name: str, turn: Turn) -> float:
         """Count a turn of an agent; returns what it cost, in US dollars.
@@ -388,8 +442,9 @@ class _GroupRun:
 
     def _keep(self, record: Record) -> None:
         team = self._teams[tuple(record["agents"].values())]
-        team.finished += 1
-        team.under_way.pop((record["scenario"], record["seed"]), None)
+        played = record["scenario"], record["seed"]
+        team.flying.pop(played, None)
+        team.under_way.pop(played, None)
         try:
             self._folder.append(record)
         except ValueError as error:  # figures beyond anything real, from a server or a game
@@ -417,9 +472,13 @@ class _GroupRun:
             reason = team.failures.most_common(1)[0][0]
         else:
             return
-        self.given_up.append(f"{failed}: {reason}")
-        for other in self._teams.values():
-            # who is at fault isn't known when several agents sit at a table
-            if other is team or (len(set(team.agents)) == 1 and team.agents[0] in other.agents):
-                other.gave_up = True
-                other.waiting.clear()
+        # who is at fault isn't known when several agents sit at a table
+        self._give_up(f"{failed}: {reason}", set(team.agents) if len(set(team.agents)) == 1 else (), team)
+
+    def _give_up(self, reason: str, agents: Collection[str], team: _Team | None = None) -> None:
+        """Play no more episodes of a table, or of agents wherever they sit."""
+        self.given_up.append(reason)
+        for one in self._teams.values():
+            if one is team or not set(agents).isdisjoint(one.agents):
+                one.gave_up = True
+                one.waiting.clear()

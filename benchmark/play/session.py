@@ -89,19 +89,28 @@ class Session:
         turns: TurnLimit | None = None,
         beside: float = 0.0,
         began: float | None = None,
+        ask: Callable[[str], bool] | None = None,
     ) -> Ending:
         """Play what the folder lacks, show progress on standard error unless ``quiet``, and close the folder.
 
         Whatever stops it, finished episodes are kept and the manifest says how it ended. ``turns`` is a limit of the
-        caller's; ``beside`` and ``began`` are as in :class:`~benchmark.play.runner.Limits`.
+        caller's; ``beside`` and ``began`` are as in :class:`~benchmark.play.runner.Limits`, ``ask`` as in
+        :func:`~benchmark.play.runner.play_plan`.
 
         Raises:
             BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
         """
         with self.folder:
-            return self._play(quiet, turns, beside, began)
+            return self._play(quiet, turns, beside, began, ask)
 
-    def _play(self, quiet: bool, turns: TurnLimit | None, beside: float, began: float | None) -> Ending:
+    def _play(
+        self,
+        quiet: bool,
+        turns: TurnLimit | None,
+        beside: float,
+        began: float | None,
+        ask: Callable[[str], bool] | None,
+    ) -> Ending:
         folder, options = self.folder, self.options
         plan = Plan.from_manifest(folder.manifest)
         answers = AnswersFile(folder.path, self.redactor, folder.scored)
@@ -129,7 +138,9 @@ class Session:
                 noticed(teller(quiet)) as notices,
                 choose_display(meter, quiet) as display,
             ):
-                incomplete = play_plan(plan, folder, self.players, limits, meter, display, answers, growth, elsewhere)
+                incomplete = play_plan(
+                    plan, folder, self.players, limits, meter, display, answers, growth, elsewhere, ask
+                )
             stopped = incomplete.reason if incomplete else None
             if stopped is None:
                 _finish(folder, None, [*strange, *notices])
@@ -248,7 +259,7 @@ def by_protocol(options: RunOptions) -> list[RunOptions]:
     return runs
 
 
-def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False) -> Ending:
+def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False, ask: Callable[[str], bool] | None = None) -> Ending:
     """Play runs one after the other until one is stopped; their limits are for all of them together.
 
     Returns:
@@ -265,7 +276,7 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False) -> Ending:
             beside = sum(_spent(Path(str(each.options.out))) for each in runs if each is not run)
             # what is left is kept in the folder: a resume of it alone spends no more than all together may
             run = run._replace(options=replace(run.options, max_cost=max(0.0, limit - beside)))
-        endings.append(open_session(run).play(quiet=quiet, beside=beside, began=began))
+        endings.append(open_session(run).play(quiet=quiet, beside=beside, began=began, ask=ask))
     done, total = (sum(getattr(ending, name) for ending in endings) for name in ("done", "total"))
     total += sum(run.plan.total for run in runs[len(endings) :])
     too_wide = {

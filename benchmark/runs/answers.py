@@ -58,6 +58,8 @@ class _TurnShape(TypedDict):
     seconds: NotRequired[Seconds]
     served_by: NotRequired[str]
     reasoning: NotRequired[str]
+    tool_calls: NotRequired[str]
+    cut: NotRequired[str]
     left_out: NotRequired[list[str]]
     uncounted: NotRequired[bool]
     usage: NotRequired[_UsageShape]
@@ -287,7 +289,7 @@ def _observed(request: TurnRequest) -> int:
 
 
 def _size(turn: Turn) -> int:
-    return len(turn.response) + len(turn.reasoning) + 200
+    return len(turn.response) + len(turn.reasoning) + len(turn.cut) + 200
 
 
 def _line(key: Key) -> dict[str, Any]:

@@ -51,6 +51,8 @@ class RefusedRecord(TypedDict):
     tokens: NotRequired[Annotated[Tokens, Field(description="Prompt and completion tokens, when there are any.")]]
     reasoning_tokens: NotRequired[Annotated[int, Field(ge=0, le=10**9, description="As in a step.")]]
     reasoning: NotRequired[Annotated[str, Field(description="As in a step.")]]
+    tool_calls: NotRequired[Annotated[str, Field(description="As in a step.")]]
+    cut: NotRequired[Annotated[str, Field(description="As in a step.")]]
 
 
 @with_config(STRICT)
@@ -74,6 +76,8 @@ class StepRecord(TypedDict):
     reasoning: NotRequired[
         Annotated[str, Field(description="The text of the reasoning, where a server gives it apart from the response.")]
     ]
+    tool_calls: NotRequired[Annotated[str, Field(description="The calls of tools in the answer, as JSON, if any.")]]
+    cut: NotRequired[Annotated[str, Field(description="What a server sent behind the end of the response, if any.")]]
     refused: NotRequired[
         Annotated[
             list[RefusedRecord], Field(max_length=MOST_RETRIES, description="Answers before this one, with retry.")
@@ -189,7 +193,7 @@ def to_record(episode: Episode) -> Record:
         "scenario": episode.scenario,
         "seed": episode.seed,
         "agents": dict(episode.agents),
-        "steps": [_step_record(step) for step in episode.steps],
+        "steps": [step_record(step) for step in episode.steps],
         "returns": dict(episode.returns),
         "successes": dict(episode.successes),
         **({"metrics": metrics} if (metrics := defined_metrics(episode.metrics)) else {}),
@@ -246,7 +250,8 @@ def defined_metrics(metrics: Mapping[str, Mapping[str, float]]) -> dict[str, dic
     return {player: values for player, values in known.items() if values}
 
 
-def _step_record(step: Step) -> dict[str, Any]:
+def step_record(step: Step) -> dict[str, Any]:
+    """Return what a record holds of a step."""
     turn = step.turn
     row: dict[str, Any] = {
         "round": step.index,
@@ -275,9 +280,7 @@ def _fields_of(turn: Turn) -> dict[str, Any]:
         row["tokens"] = [turn.usage.prompt_tokens, turn.usage.completion_tokens]
     if turn.usage.reasoning_tokens:
         row["reasoning_tokens"] = turn.usage.reasoning_tokens
-    if turn.reasoning:
-        row["reasoning"] = turn.reasoning
-    return row
+    return row | {name: text for name in ("reasoning", "tool_calls", "cut") if (text := getattr(turn, name))}
 
 
 def to_line(record: Record) -> bytes:

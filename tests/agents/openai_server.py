@@ -140,6 +140,7 @@ class OpenAIServer:
         models: the names that its list of models has; ``None``: it has no such route.
         strict_names: refuse a model that the list hasn't with a status 404, as OpenAI and vLLM do.
         prompt_cache: the share of each prompt that the usage calls cached.
+        stops: whether an answer ends at a stop string.
         seed: of the faults.
     """
 
@@ -167,6 +168,7 @@ class OpenAIServer:
         models: Sequence[str] | None = ("local", "m", "org/model"),
         strict_names: bool = False,
         prompt_cache: float = 0.0,
+        stops: bool = True,
         seed: int = 0,
         port: int = 0,
     ) -> None:
@@ -182,7 +184,7 @@ class OpenAIServer:
                 self.limits[kind] = Bucket(rate, size) if window is None else Window(rate * window / 60, window)
         self.reasoning, self.refused, self.only_route = reasoning, dict(refused or {}), only_route
         self.parses_reasoning = parses_reasoning
-        self.prompt_cache, self.models, self.strict_names = prompt_cache, models, strict_names
+        self.prompt_cache, self.models, self.strict_names, self.stops = prompt_cache, models, strict_names, stops
         self.seed, self.port = seed, port
         unknown = [name for name in self.faults if name not in FAULTS]
         if unknown or sum(self.faults.values()) > 1 + 1e-9:
@@ -300,7 +302,7 @@ class OpenAIServer:
         text, finish_reason = self.respond(request), "stop"
         if fault == "garbage":
             text = "I would rather not say where I'm going."
-        stops = request.get("stop") or []
+        stops = (self.stops and request.get("stop")) or []
         for stop in [stops] if isinstance(stops, str) else stops:
             text = text.partition(stop)[0]  # servers cut the stop string out
         limit, words = openai_routes.limit_of(request), text.split(" ")
@@ -323,6 +325,9 @@ class OpenAIServer:
             message["content"] = json.dumps(credentials(self.headers)) + text
         elif fault in ("null-content", "content-filter", "tool-call"):
             message["content"] = None
+            if fault == "tool-call":
+                called = {"name": "move", "arguments": '{"direction": "left"}'}
+                message["tool_calls"] = [{"id": "call_0", "type": "function", "function": called}]
         elif fault == "refusal":
             message |= {"content": None, "refusal": "I can't help with that."}
         prompt = openai_routes.words_of(request, route)

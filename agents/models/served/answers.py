@@ -6,8 +6,8 @@ answer                                              outcome
 text with a known, complete finish                  the response
 text cut off by the token limit                     the response, ``finish_reason="length"``; nothing is repaired
 no content, for any reason but a filter             the response ``""``: the model had its say and said nothing
-a call of a tool, none of which was offered         likewise, or the text beside it: the model chose to do that
-refusal                                             the refusal's text is the response, ``finish_reason="refusal"``
+a call of a tool, none of which was offered         likewise, or the text beside it, with the call in ``tool_calls``
+refusal, in its field or in words                   the refusal's text is the response, ``finish_reason="refusal"``
 withheld by a content filter                        a failure: what the model said isn't known
 no finish, or one that isn't known to be complete   a failure: nobody knows whether the model had finished
 not JSON, JSON of another shape, an error object    a failure
@@ -25,7 +25,7 @@ from typing import Any
 
 from agents.models.reasoning import NOT_BEGUN, Begun, end_of_response, split_reasoning
 from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Turn, Usage
-from textgames.texts.actions import THINK, THOUGHT
+from textgames.texts.actions import OPEN_TAG, THINK, THOUGHT
 
 MAX_ANSWER_BYTES = 2**20
 """The most that is read of an answer. 256 tokens are some kilobytes; the rest is room for a long visible reasoning."""
@@ -193,23 +193,27 @@ def completion_of(
     choice: Mapping[str, Any],
     reasoning: str = "",
     begun: Begun = NOT_BEGUN,
+    tool_calls: object = None,
 ) -> Turn:
     """The completion that an answer holds, once its route has found the text and how it ended.
 
     ``stops`` and ``choice`` are as in :func:`with_stop_string`. Reasoning that the server left in the text goes to that
     which it gave apart. What ended in the middle of reasoning has no response, not even the string that it ended at.
-    A text that closes more reasoning than it opens went on from a ``<think>`` of the chat template's.
+    A text that closes more reasoning than it opens went on from a ``<think>`` of the chat template's. What a server
+    wrote behind the end of the response was paid for, so it is kept, apart.
     """
-    text, behind = writable(text), 0
+    text, behind, cut = writable(text), 0, ""
     if not begun.prefix and text.count(THOUGHT) > text.count(THINK):
         begun, behind = Begun(opening="open"), text.rindex(THOUGHT) + len(THOUGHT)
     before = text[:behind] or begun.text
     if finish_reason in ("stop", "length") and (end := end_of_response(text[behind:], stops, before)) is not None:
-        text, finish_reason = text[: behind + end], "stop"
+        text, cut, finish_reason = text[: behind + end], text[behind + end :], "stop"
     inside, text = split_reasoning(text, begun.opening)
     reasoning = "\n\n".join(part for part in (reasoning, inside) if part)
     if finish_reason == "stop" and not (reasoning and not text):
         text = with_stop_string(text, stops, choice, begun.prefix)
+    if finish_reason == "stop" and not tool_calls and _REFUSAL.match(text) and OPEN_TAG not in text:
+        finish_reason = "refusal"
     usage = read_usage(answer.get("usage"))
     return Turn(
         text,
@@ -218,7 +222,18 @@ def completion_of(
         uncounted=usage == NO_USAGE,
         served_by=served_by(answer),
         reasoning=writable(reasoning),
+        tool_calls=writable(json.dumps(tool_calls)) if tool_calls else "",
+        cut=cut,
     )
+
+
+_REFUSAL = re.compile(
+    r"\W*(?:(?:I['’]m|I am) (?:very |really |so )?sorry|sorry|(?:my )?apologies|I apologi[sz]e|I must decline"
+    r"|I (?:can['’]?t|can ?not|won['’]t|will not|(?:am|['’]m) (?:unable|not able) to)|I['’]m (?:unable|not able) to)\b"
+    r"(?=.{0,200}\b(?:help|assist|comply|provide|participate|engage|fulfil+|continue|answer|play|request)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How a refusal in words begins. It only names the reason of a response that can't be read anyway."""
 
 
 def read_usage(usage: object) -> Usage:

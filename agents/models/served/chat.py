@@ -58,7 +58,8 @@ def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
     if LLAMA_CPP in answer:  # which gives the message that it went on from as a whole
         text = text.removeprefix(begun.prefix)
     reasoning = next((said for name in REASONING_FIELDS if isinstance(said := message.get(name), str) and said), "")
-    return answers.completion_of(answer, text, finish_reason, decoding.stop, choice, reasoning, begun)
+    calls = message.get("tool_calls") or message.get("function_call")
+    return answers.completion_of(answer, text, finish_reason, decoding.stop, choice, reasoning, begun, calls)
 
 
 def _text(message: Mapping[str, Any]) -> str | None:

@@ -215,6 +215,8 @@ class ServedModel:
             response=scrub(completion.response),
             served_by=completion.served_by and scrub(completion.served_by),
             reasoning=scrub(completion.reasoning),
+            tool_calls=scrub(completion.tool_calls),
+            cut=scrub(completion.cut),
             left_out=tuple(name for name in self._dialect.left_out if name in OMITTABLE),
         )
 

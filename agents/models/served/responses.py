@@ -49,8 +49,9 @@ def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
     reasoning = "\n\n".join(
         said for key in ("summary", "content") for said in _texts(items, "reasoning", key, ("text",))
     )
+    calls = [item for item in items if str(item.get("type")).endswith("_call")]
     nothing_cut_out = {"stop_reason": None}
-    return answers.completion_of(answer, text, finish_reason, decoding.stop, nothing_cut_out, reasoning, begun)
+    return answers.completion_of(answer, text, finish_reason, decoding.stop, nothing_cut_out, reasoning, begun, calls)
 
 
 def _finish(answer: Mapping[str, Any]) -> object:

@@ -1,0 +1,113 @@
+"""Why a model's answers can't be read, and what to do about it: the same 100% of invalid responses has many causes.
+
+``answers of a record -> cause -> sentence with an example and a remedy``.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents.turn import FinishReason
+from benchmark.runs.record import Record, answers_of
+from textgames.texts.actions import UnreadableReason, behind_thoughts
+
+MOST_SHARE = 0.1
+"""The share of unreadable answers above which a run's ending explains them."""
+FIRST_ANSWERS = 20
+"""So many answers of a model that are all unreadable stop its part of a run."""
+LONGEST_EXAMPLE = 200  # letters
+
+_CAUSES = {
+    "reasoning": (
+        "cut off at the token limit while still reasoning",
+        "--max-tokens N, or --set {name}.reasoning_tokens=N",
+    ),
+    "length": ("cut off at the token limit", "--max-tokens N"),
+    "refusal": ("refused to answer", "--prompts FILE, in words that the model takes for a game"),
+    "tool_calls": ("a call of a tool, and none is offered", "--prompts FILE, saying that the answer is text"),
+    "empty": ("empty", "--max-tokens N, or another --mode"),
+    "form": ("an answer that isn't in the form asked for", "--protocol retry tells the model why and asks again"),
+    "illegal": ("an action that isn't legal there", "--protocol retry tells the model why and asks again"),
+}
+"""``{cause: (what the answers are, what may help)}``."""
+
+_REFUSED: tuple[FinishReason, ...] = ("refusal", "content_filter")
+
+
+def cause_of(answer: Mapping[str, Any]) -> str:
+    """Return the cause of an unreadable answer, a key of :data:`_CAUSES`; ``answer`` is one of a record's step."""
+    response, finish = answer["response"], answer.get("finish_reason", "stop")
+    if finish in _REFUSED:
+        return "refusal"
+    if answer.get("tool_calls"):
+        return "tool_calls"
+    if finish == "length":
+        hidden = not response.strip() and (answer.get("reasoning") or answer.get("reasoning_tokens"))
+        return "reasoning" if hidden or behind_thoughts(response) is None else "length"
+    if not response.strip():
+        return "empty"
+    return "illegal" if answer["unreadable"] == UnreadableReason.ILLEGAL else "form"
+
+
+@dataclass
+class Unreadable:
+    """What is known of one agent's answers.
+
+    Attributes:
+        agent: its name.
+        answers: how many were looked at.
+        causes: ``{cause: unreadable answers}``.
+        examples: ``{cause: the first such answer}``, verbatim up to :data:`LONGEST_EXAMPLE` letters.
+    """
+
+    agent: str
+    answers: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, answer: Mapping[str, Any]) -> None:
+        """Count an answer of a record's step."""
+        self.answers += 1
+        if answer.get("unreadable") is None:
+            return
+        cause = cause_of(answer)
+        self.causes[cause] += 1
+        shown = answer["response"].strip() or answer.get("tool_calls") or answer.get("reasoning") or ""
+        self.examples.setdefault(cause, shown[:LONGEST_EXAMPLE])
+
+    @property
+    def share(self) -> float:
+        """The share of answers that can't be read, 0 to 1."""
+        return self.causes.total() / max(1, self.answers)
+
+    @property
+    def reason(self) -> str:
+        """The most frequent cause with its example and what may help, as half a sentence."""
+        cause, count = self.causes.most_common(1)[0]
+        what, remedy = _CAUSES[cause]
+        most = "" if count == self.causes.total() else f" in {count} of {self.causes.total()}"
+        return f"{what}{most}, such as {self.examples[cause]!r}; {remedy.format(name=self.agent)}"
+
+    def document(self) -> dict[str, Any]:
+        """Return the same as JSON holds it."""
+        cause = self.causes.most_common(1)[0][0]
+        return {
+            "agent": self.agent,
+            "answers": self.answers,
+            "unreadable": self.causes.total(),
+            "causes": dict(self.causes),
+            "example": self.examples[cause],
+            "remedy": _CAUSES[cause][1].format(name=self.agent),
+        }
+
+
+def unreadable_answers(records: Iterable[Record], agents: Iterable[str]) -> list[Unreadable]:
+    """Look at all answers of these agents, and return those of whose answers too many can't be read."""
+    found = {name: Unreadable(name) for name in agents}
+    for record in records:
+        for step in record["steps"]:
+            if (own := found.get(record["agents"][step["player"]])) is not None:
+                for answer in answers_of(step):
+                    own.add(answer)
+    return [one for one in found.values() if one.share > MOST_SHARE]

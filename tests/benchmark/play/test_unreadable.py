@@ -1,0 +1,108 @@
+"""A model whose answers can't be read is stopped early, and its run's ending says why and what may help."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.record import answers_of
+from tests.agents.openai_server import OpenAIServer, random_move
+
+LAKE = ("--scenario", "frozen-lake", "--max-concurrency", 2, "--out", "r")
+REFUSAL = "I'm sorry, but I can't help with that."
+CAUSES = {
+    "length": (
+        {"respond": lambda request: "Let me look. " * 300},
+        "cut off at the token limit",
+        "--max-tokens",
+    ),
+    "reasoning": (
+        {"respond": lambda request: "<think>" + "Hm. " * 600},
+        "cut off at the token limit while still reasoning",
+        "--set m.reasoning_tokens=N",
+    ),
+    "form": (
+        {"respond": lambda request: "right."},
+        "an answer that isn't in the form asked for, such as 'right.'",
+        "retry",
+    ),
+    "refusal": ({"respond": lambda request: REFUSAL}, "refused to answer, such as \"I'm sorry", "--prompts FILE"),
+    "tool_calls": ({"faults": {"tool-call": 1.0}}, "a call of a tool, and none is offered", "--prompts FILE"),
+}
+
+
+def answers():
+    return [
+        answer
+        for record in RunFolder.open(Path("r")).records()
+        for step in record["steps"]
+        for answer in answers_of(step)
+    ]
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_model_nothing_of_which_can_be_read_is_stopped_with_the_reason(textbench, workplace, cause):
+    server, what, remedy = CAUSES[cause]
+    with OpenAIServer(**server) as serving:
+        command = ("run", "--agent", "m=openai:m", "--agent", "random", "--base-url", serving.base_url, *LAKE)
+        done = textbench(*command, "--episodes", 10)
+        asked = sum(serving.served.values())
+        assert done.code == 1
+        assert "the first 20 answers of m can't be read" in done.err
+        assert what in done.err
+        assert remedy in done.err
+        assert asked <= 24
+        assert sum(key.agents == ("random",) for key in RunFolder.open(Path("r")).scored()) == 10
+        resumed = textbench("resume", "r")
+        assert resumed.code == 0
+        told = [answer for answer in answers() if "unreadable" in answer]
+        assert f"100% of {len(told)} answers can't be read" in resumed.err
+        assert sum(serving.served.values()) - len(told) <= 2  # nothing was asked twice but what was in flight
+
+
+def test_the_json_document_explains_the_answers_of_a_model_that_is_readable_at_times(textbench, workplace):
+    def respond(request):
+        text = random_move(request)
+        return text if "<action>right" in text or "<action>down" in text else "right."
+
+    with OpenAIServer(respond=respond) as server:
+        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 5, "--json")
+        done = textbench(*command)
+    (told,) = json.loads(done.out)["unreadable"]
+    assert told["agent"] == "m"
+    assert told["answers"] == len(answers())
+    assert told["causes"] == {"form": sum("unreadable" in answer for answer in answers())}
+    assert told["example"] == "right."
+    assert told["unreadable"] / told["answers"] > 0.1
+
+
+def test_readable_answers_are_not_explained(textbench, workplace):
+    with OpenAIServer() as server:
+        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 5, "--json")
+        assert json.loads(textbench(*command).out)["unreadable"] == []
+
+
+def test_a_call_of_a_tool_is_kept(textbench, workplace):
+    with OpenAIServer(faults={"tool-call": 1.0}) as server:
+        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2, "--quiet")
+        textbench(*command)
+    assert all(json.loads(answer["tool_calls"]) for answer in answers())
+    assert all(answer["response"] == "" for answer in answers())
+
+
+def test_what_a_server_writes_behind_the_action_is_kept_and_not_read(textbench, workplace):
+    behind = " Then I would go <action>left</action>."
+    with OpenAIServer(respond=lambda request: f"<action>right</action>{behind}", stops=False) as server:
+        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2, "--quiet")
+        assert textbench(*command).code == 0
+    assert {(answer["response"], answer["cut"]) for answer in answers()} == {("<action>right</action>", behind)}
+
+
+def test_a_refusal_in_words_counts_as_refused(textbench, workplace):
+    with OpenAIServer(respond=lambda request: REFUSAL) as server:
+        command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2, "--json")
+        done = textbench(*command, "--quiet")
+    (told,) = json.loads(done.out)["unreadable"]
+    assert told["causes"] == {"refusal": len(answers())}
+    assert {answer["finish_reason"] for answer in answers()} == {"refusal"}
