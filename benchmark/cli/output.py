@@ -55,6 +55,7 @@ def report(
     from benchmark.play.agents.options import secrets_of
     from benchmark.results import read_results
     from benchmark.runs.folder import resume_command
+    from benchmark.show.tables.notes import SHORT_FIRST
 
     path, stopped, error = beside or ending.path, ending.stopped, ending.error
     again = resume_command(path) if beside is None else f"the same command with --out {quote(str(beside))}"
@@ -67,6 +68,7 @@ def report(
         unreadable = _unreadable(ending, leaderboard.scores)
         if output.json:
             about = {"run": str(path), "complete": complete, "stopped": stopped}
+            about["partial"] = None if complete else SHORT_FIRST
             about["unreadable"] = [one.document() for one in unreadable]
             output.document(about | leaderboard.document)
         else:

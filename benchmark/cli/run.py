@@ -21,7 +21,7 @@ from benchmark.play.options import add_options, read_options
 
 if TYPE_CHECKING:
     from benchmark.play.agents.players import Players
-    from benchmark.play.cost.estimate import Estimate
+    from benchmark.play.cost.estimate import Estimate, Total
     from benchmark.play.options import RunOptions
     from benchmark.runs.plan import Plan
     from benchmark.show.tables.terminal import Sheet
@@ -65,16 +65,27 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
     """Say what ``--until`` is expected to take, and how that is estimated."""
     import json
 
+    from benchmark.play.cost.estimate import paid_prices, total_of
     from benchmark.play.cost.forecast import forecast
     from benchmark.play.cost.letters import LETTERS_PER_TOKEN
     from benchmark.score.stopping import looks
     from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
 
     numbers = looks(options.episodes)
-    needs = forecast(plan, {name: spec.spec for name, spec in players.specs.items()}, options)
+    specs = {name: spec.spec for name, spec in players.specs.items()}
+    needs = forecast(plan, specs, options)
+    prices = paid_prices(specs, options)
+
+    def tokens(agent: str, end: int) -> tuple[float, float]:
+        own = [need for need in needs if need.agent == agent]
+        return sum(need.prompt_tokens[end] for need in own), sum(need.completion_tokens[end] for need in own)
+
+    known = {agent: price for agent, price in prices.items() if price is not None}
+    total = total_of({agent: (tokens(agent, 0), tokens(agent, 1)) for agent in prices}, known, options)
     if as_json:
         rule = {"until": options.until, "looks": numbers}
-        print(json.dumps({"dry_run": True, **rule, "matchups": [need._asdict() for need in needs]}))
+        told = {"total": total._asdict()} if prices else {}
+        print(json.dumps({"dry_run": True, **rule, **told, "matchups": [need._asdict() for need in needs]}))
         return 0
 
     def between(ends: tuple[int, int]) -> str:
@@ -91,14 +102,13 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
     )
     least, most = (sum(need.episodes[end] for need in needs) for end in (0, 1))
     enough = all(need.enough for need in needs)
-    known = (
-        "for every score to be known" if enough else "the most that are allowed, after which not every score is known"
-    )
+    aim = "for every score to be known" if enough else "the most that are allowed, after which not every score is known"
     notes = (
-        f"{between((least, most))} episodes, {known} to {options.until:g}; nothing was played",
+        f"{between((least, most))} episodes, {aim} to {options.until:g}; nothing was played",
         f"looks after {', '.join(map(str, numbers))} episodes, and stops where the interval is narrow",
         f"estimated: the least and the most that a scripted player needs, by its first {numbers[0]} episodes",
         f"prompt tokens: {LETTERS_PER_TOKEN} letters each; completion tokens: if every response were as long as it may",
+        *([_total_note(total, options)] if prices else []),
     )
     columns = ("<scenario", "<agent", "episodes", "decisions", "prompt tokens", "completion tokens at most")
     print_sheets([Sheet("would be played", columns, lines, notes)], stdout_console())
@@ -108,7 +118,7 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
 def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: bool) -> int:
     import json
 
-    from benchmark.play.cost.estimate import estimate
+    from benchmark.play.cost.estimate import estimate, total_estimate
     from benchmark.play.levels import levels_in
 
     if options.levels is not None:
@@ -123,28 +133,45 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
     estimates = estimate(plan, {name: spec.spec for name, spec in players.specs.items()}, options)
     if as_json:
         totals = {"dry_run": True, "episodes": plan.total, "requests_at_most": requests}
-        told = {"estimates": [one._asdict() for one in estimates]} if estimates else {}
+        told: dict[str, Any] = {}
+        if estimates:
+            total = total_estimate(estimates, options)._asdict()
+            told = {"estimates": [one._asdict() for one in estimates], "total": total}
         print(json.dumps({**totals, "agents": agents, **told, "matchups": rows}))
         return 0
     from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
 
     lines = _by_matchup(rows) if len(rows) <= MOST_ROWS else _by_scenario(rows)
     spread = "spread evenly here, a run puts them where they tell most; " if options.levels is not None else ""
-    total = f"{plan.total} episodes, at most {requests:,} decisions; {spread}nothing was played"
+    planned = f"{plan.total} episodes, at most {requests:,} decisions; {spread}nothing was played"
     columns = ("<scenario", "<agents", "episodes", "seeds", "decisions at most")
     each = tuple(
         (row["agent"], str(row["scenarios"]), f"{row['episodes']:,}", f"{row['requests_at_most']:,}") for row in agents
     )
     sheets = [
         Sheet("each agent", ("<agent", "scenarios", "episodes", "decisions at most"), each),
-        Sheet("would be played", columns, lines, (total,)),
+        Sheet("would be played", columns, lines, (planned,)),
     ]
-    money = [_money_sheet(estimates)] if estimates else []
+    money = [_money_sheet(estimates, _total_note(total_estimate(estimates, options), options))] if estimates else []
     print_sheets([*(sheets if len(agents) > 1 else sheets[1:]), *money], stdout_console())
     return 0
 
 
-def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
+def _total_note(total: "Total", options: "RunOptions") -> str:
+    """Say what all agents take together in dollars and hours, and how that is estimated."""
+    from agents.loop.rollout import DEFAULT_CONCURRENCY
+    from benchmark.play.cost.estimate import TOKENS_PER_SECOND
+
+    least, most = total.cost or (0.0, 0.0)
+    money = "their price isn't known" if total.cost is None else f"{least:.2f} to {most:.2f} USD"
+    many = options.max_concurrency or DEFAULT_CONCURRENCY
+    return (
+        f"all agents together: {money}, up to {total.hours[1]:.1f} hours, with {many} answers at a time of "
+        f"{TOKENS_PER_SECOND} tokens a second"
+    )
+
+
+def _money_sheet(estimates: "Sequence[Estimate]", total: str) -> "Sheet":
     """What the agents would take whose tokens cost money."""
     from benchmark.play.cost.letters import LETTERS_PER_TOKEN
     from benchmark.show.tables.terminal import Sheet
@@ -175,6 +202,7 @@ def _money_sheet(estimates: "Sequence[Estimate]") -> "Sheet":
         f"estimated: decisions and prompts are the random player's, {LETTERS_PER_TOKEN} letters of prompts a token",
         "at most: as many decisions and answers as there may be, as long as they may be, to the longest prompt seen",
         f"prices: {', '.join(filter(None, sources)) or 'not known; --prices FILE tells them'}",
+        total,
     )
     return Sheet("tokens and money", columns, lines, notes)
 

@@ -28,7 +28,7 @@ _CAUSES = {
     "tool_calls": ("a call of a tool, and none is offered", "--prompts FILE, saying that the answer is text"),
     "empty": ("empty", "--max-tokens N, or another --mode"),
     "form": ("an answer that isn't in the form asked for", "--protocol retry tells the model why and asks again"),
-    "illegal": ("an action that isn't legal there", "--protocol retry tells the model why and asks again"),
+    "illegal": ("a name that is no legal action there", "--protocol retry tells the model why and asks again"),
 }
 """``{cause: (what the answers are, what may help)}``."""
 
@@ -47,7 +47,8 @@ def cause_of(answer: Mapping[str, Any]) -> str:
         return "reasoning" if hidden or behind_thoughts(response) is None else "length"
     if not response.strip():
         return "empty"
-    return "illegal" if answer["unreadable"] == UnreadableReason.ILLEGAL else "form"
+    named = answer["unreadable"] in (UnreadableReason.ILLEGAL, UnreadableReason.UNKNOWN_NAME)
+    return "illegal" if named else "form"
 
 
 @dataclass

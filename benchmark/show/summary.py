@@ -10,7 +10,7 @@ from benchmark.score.document import EstimateView
 from benchmark.show.tables.beside import level_figure
 from benchmark.show.tables.columns import OVER
 from benchmark.show.tables.figures import estimate_figure, number
-from benchmark.show.tables.notes import agent_note, agent_warning, further_protocols, source_notes
+from benchmark.show.tables.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, source_notes
 from benchmark.show.tables.scale import scale_sentence
 from benchmark.show.tables.terminal import printable
 
@@ -174,7 +174,8 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
         return f"No episode{of} is scored yet; planned: {most}."
     levels = " to ".join(f"{100 * level:.4g}%" for level in sorted({row["confidence"] for row in scores}))
     one = (planned if missing else counts) == [1]
-    return f"Means of {many}{missing} episode{'' if one else 's'}{of}, with {levels} {OVER}."
+    lean = f", {SHORT_FIRST}" if missing else ""
+    return f"Means of {many}{missing} episode{'' if one else 's'}{of}{lean}, with {levels} {OVER}."
 
 
 def _marked(rows: Sequence[Row]) -> str:

@@ -7,14 +7,14 @@ allows, every prompt as long as the longest that was seen, and every response as
 prompt shows too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
 
 from agents.episode import EpisodeTask
 from agents.load import load_agent
-from agents.loop.rollout import rollout
+from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
 from agents.models.provider import find_model
 from agents.prompt import PromptMap
 from agents.protocol import answers_at_most
@@ -34,6 +34,10 @@ PILOT_EPISODES = 3
 """Of the random player in every scenario."""
 
 
+TOKENS_PER_SECOND = 50
+"""Of an answer: a common speed of models behind servers, by which hours are estimated before any was asked."""
+
+
 class Estimate(NamedTuple):
     """What one agent's episodes would take in tokens and in money."""
 
@@ -45,6 +49,55 @@ class Estimate(NamedTuple):
     price: Price | None  # ``None`` where nobody knows it
     cost_of_prompts: float | None  # US dollars
     cost_at_most: float | None
+
+
+class Total(NamedTuple):
+    """What all agents whose tokens may cost money take together; pairs are the least and the most."""
+
+    cost: tuple[float, float] | None  # US dollars; ``None`` if the price of one isn't known
+    hours: tuple[float, float]  # if every answer is as long as it may be
+
+
+def total_of(
+    tokens: Mapping[str, tuple[tuple[float, float], tuple[float, float]]],
+    prices: Mapping[str, Price],
+    options: RunOptions,
+) -> Total:
+    """Add up ``{agent: ((prompt, completion) tokens at least, the same at most)}`` of agents that may cost money."""
+    ends = []
+    for end in (0, 1):
+        costs = [
+            None if (price := prices.get(agent)) is None else (sent * price["input"] + said * price["output"]) / 1e6
+            for agent, (sent, said) in ((agent, pair[end]) for agent, pair in tokens.items())
+        ]
+        said = sum(pair[end][1] for pair in tokens.values())
+        in_flight = options.max_concurrency or DEFAULT_CONCURRENCY
+        ends.append((costs, said / TOKENS_PER_SECOND / in_flight / 3600))
+    known = all(cost is not None for costs, _ in ends for cost in costs)
+    least, most = (sum(cost or 0.0 for cost in costs) for costs, _ in ends)
+    return Total((least, most) if known else None, (ends[0][1], ends[1][1]))
+
+
+def total_estimate(estimates: Sequence[Estimate], options: RunOptions) -> Total:
+    """Add up the estimates of a run's agents: from their prompts alone to the most that they may take."""
+    tokens = {
+        one.agent: ((one.prompt_tokens, 0), (one.prompt_tokens_at_most, one.completion_tokens_at_most))
+        for one in estimates
+    }
+    return total_of(tokens, {one.agent: one.price for one in estimates if one.price is not None}, options)
+
+
+def paid_prices(specs: Mapping[str, str], options: RunOptions) -> dict[str, Price | None]:
+    """Return the price of every agent whose tokens may cost money, ``None`` if nobody has named it.
+
+    Raises:
+        UsageError: as :func:`estimate`.
+    """
+    asked = {name: _paid_questions(spec, options.by_agent.get(name, {})) for name, spec in specs.items()}
+    models = {name: next(iter(own)) for name, own in asked.items() if own}
+    cards = [{"name": name, "spec": specs[name], "settings": {"model": model}} for name, model in models.items()]
+    found = agent_prices(cards, options, {})
+    return {name: found.get(name) for name in models}
 
 
 class Seat(NamedTuple):
@@ -67,13 +120,10 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
     Raises:
         UsageError: the price file is wrong, or the money is limited and nobody knows an agent's price.
     """
-    asked = {name: _paid_questions(spec, options.by_agent.get(name, {})) for name, spec in specs.items()}
-    models = {name: next(iter(own)) for name, own in asked.items() if own}
-    cards = [{"name": name, "spec": specs[name], "settings": {"model": model}} for name, model in models.items()]
-    prices = agent_prices(cards, options, {})
+    prices = paid_prices(specs, options)
     pilots: dict[tuple[str, str], list[Seat]] = {}
     estimates = []
-    for name in models:
+    for name, price in prices.items():
         decisions = letters = most_answers = most_prompts = 0.0
         prompt_map, longest = planned_prompts(name, specs[name], options), longest_answer(name, options)
         for matchup, seeds in plan.seeds.items():
@@ -93,7 +143,7 @@ def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[
                     most_answers += answers
                     shown = seat.longest_prompt + turns * seat.longest_observation
                     most_prompts += answers * (shown / LETTERS_PER_TOKEN + turns * longest)
-        price, times = prices.get(name), sum(asked[name].values())
+        times = sum(_paid_questions(specs[name], options.by_agent.get(name, {})).values())
         tokens = [times * each for each in (letters / LETTERS_PER_TOKEN, most_prompts, most_answers * longest)]
         prompts = most = None
         if price is not None:

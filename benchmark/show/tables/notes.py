@@ -9,6 +9,9 @@ from benchmark.score.document import OverallView, RatingView, ScoreView, SuiteVi
 from benchmark.show.tables.figures import listed
 from benchmark.show.tables.scale import above_one, blind_note, scale_sentence
 
+SHORT_FIRST = "which favours short episodes, as they end first"
+"""What partial figures lean to."""
+
 
 def agent_note(row: Mapping[str, Any]) -> str:
     """What a reader must know of an agent in a scenario: why it has no rank, and which models answered under its name.
@@ -20,6 +23,7 @@ def agent_note(row: Mapping[str, Any]) -> str:
     missing = row["planned"] - row["episodes"] - row["unscored"]
     reasons = [f"{row['unscored']} unscored"] if row["unscored"] else []
     reasons += [f"{missing} of {row['planned']} not played"] if missing > 0 else []
+    reasons += [SHORT_FIRST] if missing > 0 and row["episodes"] else []
     notes = ["not ranked, " + (", ".join(reasons) or "no episodes")] if row["rank"] is None else []
     if len(row["served_by"]) > 1:
         models = ", ".join(f"{model} in {episodes} episodes" for model, episodes in row["served_by"].items())

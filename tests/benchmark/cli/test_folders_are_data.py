@@ -173,10 +173,10 @@ def test_a_terminal_is_asked(textbench, strange, monkeypatch):
     def answer(reply):
         return lambda question: (questions.append(question), reply)[1]
 
-    monkeypatch.setattr("benchmark.cli.resume.ask_at_terminal", answer(False))
+    monkeypatch.setattr("benchmark.cli.output.ask_at_terminal", answer(False))
     assert textbench("resume", "moved", "--quiet", "--episodes", 3).code == 2
     assert untouched()
-    monkeypatch.setattr("benchmark.cli.resume.ask_at_terminal", answer(True))
+    monkeypatch.setattr("benchmark.cli.output.ask_at_terminal", answer(True))
     assert textbench("resume", "moved", "--quiet", "--episodes", 3).code == 0
     assert textbench("resume", "moved", "--quiet", "--episodes", 4).code == 0
     assert questions == ["moved names the code evil.py:A. Do you trust it?"] * 2

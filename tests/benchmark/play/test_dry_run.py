@@ -101,3 +101,24 @@ def test_a_model_is_estimated_by_the_prompts_that_it_was_trained_with(textbench,
     own, plain = json.loads(done.out)["matchups"]
     assert (own["agent"], own["decisions"]) == ("tiny", plain["decisions"])
     assert own["prompt_tokens"] < plain["prompt_tokens"]
+
+
+PRICES = '[prices."cheap"]\ninput = 1.0\noutput = 2.0\n[prices."dear"]\ninput = 10.0\noutput = 20.0\n'
+
+
+@pytest.mark.parametrize("until", [(), ("--until", "0.3")])
+def test_dollars_and_hours_of_all_agents_are_added_up(textbench, monkeypatch, until):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    Path("prices.toml").write_text(PRICES)
+    agents = ("--agent", "cheap=openai:m", "--agent", "dear=openai:m", "--agent", "random")
+    command = ("run", *agents, *SERVER, "--scenario", "frozen-lake", "--prices", "prices.toml", "--dry-run", *until)
+    total = json.loads(textbench(*command, "--json").out)["total"]
+    (alone,) = [
+        json.loads(textbench("run", "--agent", one, *command[7:], "--json").out)["total"] for one in agents[1:2]
+    ]
+    assert total["cost"] == [pytest.approx(11 * end) for end in alone["cost"]]
+    assert total["hours"][1] == pytest.approx(2 * alone["hours"][1])
+    assert total["hours"][1] > 0
+    told = " ".join(textbench(*command).out.split())
+    assert f"all agents together: {total['cost'][0]:.2f} to {total['cost'][1]:.2f} USD" in told
+    assert "hours" in told

@@ -77,6 +77,7 @@ def test_a_limit_on_money_leaves_the_agents_with_the_same_starts_and_loses_nothi
         command = (*agents, "--base-url", server.base_url, *LAKE, "--prices", "prices.toml", "--max-concurrency", 8)
         stopped = textbench("run", *command, "--episodes", 20, "--max-cost", 25, "--out", "r")
         assert "the money is used up" in stopped.err
+        assert "which favours short episodes, as they end first" in " ".join(stopped.out.split())
         done = done_of("r")
         assert len(done["random"]) == 20
         assert min(len(done["a"]), len(done["b"])) > 3

@@ -31,7 +31,7 @@ def cost_of(done):
     [
         ("--agent", "m=openai:m", *LAKE),
         ("--agent", "m=advised(openai:m, planner)", *LAKE),
-        ("--agent", "openai:m", "--agent", "a=openai:m", "--scenario", "prisoners-dilemma", "--protocol", "retry"),
+        ("--agent", "openai:m", "--agent", "a=openai:m", "--scenario", "snake-duel", "--protocol", "retry"),
     ],
 )
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_episode_that_fails_counts_for_the_limit_on_money(textbench):
     [
         ("--agent", "m=advised(openai:m, planner)", "--scenario", "frozen-lake"),
         ("--agent", "greedy", "--agent", "openai:m", "--scenario", "nim"),
-        ("--agent", "openai:m", "--agent", "a=openai:m", "--scenario", "prisoners-dilemma"),
+        ("--agent", "openai:m", "--agent", "a=openai:m", "--scenario", "snake-duel"),
     ],
 )
 def test_what_the_cache_answers_inside_of_a_wrapper_or_beside_others_is_free(textbench, play):

@@ -204,7 +204,7 @@ def test_unranked_agents_are_last_and_say_why(documents: Documents) -> None:
     table = scenario_section(document, document["scenarios"][2]).tables[0]
     agent = table.rows[-1][1]
     assert agent.text == score["agent"]
-    assert agent.note == "not ranked, 2 unscored, 1 of 9 not played"
+    assert agent.note == "not ranked, 2 unscored, 1 of 9 not played, which favours short episodes, as they end first"
     assert table.rows[-1][0].text == DASH
     assert table.rows[-1][-1].note == "time out 2"
 
