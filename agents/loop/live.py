@@ -29,11 +29,11 @@ class Teams:
     policies: Mapping[tuple[str, ...], Sequence[Policy]]
 
 
-Policies = Policy | Mapping[str, Policy] | Teams
-"""Who plays: one policy for all players, ``{player: policy}``, or several teams."""
+Policies = Policy | Mapping[str, Policy]
+"""Who plays: one policy for all players, or ``{player: policy}``."""
 
 
-def all_policies(policies: Policies) -> list[Policy]:
+def all_policies(policies: Policies | Teams) -> list[Policy]:
     """Return every policy that plays; one that has several seats may come several times."""
     if isinstance(policies, Teams):
         return [policy for team in policies.policies.values() for policy in team]
@@ -91,7 +91,7 @@ class LiveEpisode:
         ValueError: a player without a policy.
     """
 
-    def __init__(self, task: EpisodeTask, policies: Policies, pool: EnvironmentPool) -> None:
+    def __init__(self, task: EpisodeTask, policies: Policies | Teams, pool: EnvironmentPool) -> None:
         self.task, self._pool = task, pool
         self._env = env = pool.take(task)
         players = env.possible_agents

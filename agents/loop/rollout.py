@@ -10,14 +10,14 @@ from time import monotonic
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.asking import AnswerStore, ask
 from agents.loop.concurrent import concurrent_rollout
-from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, all_policies
+from agents.loop.live import EnvironmentPool, LiveEpisode, Policies, Teams, all_policies
 from agents.turn import Policy, Turn, TurnRequest, is_served
 
 DEFAULT_CONCURRENCY = 64
 
 
 def rollout(
-    policies: Policies,
+    policies: Policies | Teams,
     tasks: Iterable[EpisodeTask | None],
     *,
     max_concurrency: int = DEFAULT_CONCURRENCY,
@@ -74,7 +74,7 @@ def rollout(
 
 
 def _in_lock_step(
-    policies: Policies,
+    policies: Policies | Teams,
     tasks: Iterator[EpisodeTask | None],
     max_concurrency: int,
     deadline: float | None,
