@@ -131,7 +131,7 @@ def test_a_merged_run_knows_what_was_spent(textbench):
         for offset in (0, 3):
             textbench("run", "--agent", "m=openai:m", *options, "--seed-offset", offset, "--out", f"r{offset}")
         assert textbench("merge", "r0", "r3", "--out", "both").code == 0
-        resume = ("resume", "both", "--quiet", "--base-url", server.base_url)
+        resume = ("resume", "both", "--quiet", "--base-url", server.base_url, "--allow", "openai:m")
         spent = spent_so_far(textbench(*resume).err)
         assert spent == pytest.approx(server.tokens_served / 1000, abs=1e-4)
         assert textbench(*resume, "--max-cost", 100).code == 0
