@@ -71,14 +71,14 @@ BASELINES = {
     "program": Baseline(
         "agents.programs.players:ProgramPlayer",
         "act(observation, legal_actions) of a file, in a sandbox",
-        ("seconds", "memory_mb"),
+        ("seconds", "memory_mb", "key"),
         takes="FILE",
         missing=_sandbox_missing,
     ),
     "rules": Baseline(
         "agents.programs.players:RulesPlayer",
         "plans with the rules that a file has, in a sandbox",
-        ("max_states", "seconds", "memory_mb"),
+        ("max_states", "seconds", "memory_mb", "key"),
         takes="FILE",
         missing=_sandbox_missing,
     ),

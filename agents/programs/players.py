@@ -25,6 +25,9 @@ class ProgramPlayer:
         file: the program.
         seconds: of processor time for a decision.
         memory_mb: megabytes of memory for the program.
+        key: a text by which the program's randomness follows from the episode's seed without telling it
+            (:mod:`agents.programs.sandbox`); drawn at random when it isn't given. A run draws one and keeps it in its
+            manifest, and a season decides it.
 
     Raises:
         ValueError: there is no such file, or it has no such function, or fails before it could be called.
@@ -35,14 +38,14 @@ class ProgramPlayer:
     functions: ClassVar[tuple[str, ...]] = ("act(observation, legal_actions)",)
     harness: ClassVar[str] = ""
 
-    def __init__(self, file: str, *, seconds: float = 1.0, memory_mb: int = 256) -> None:
+    def __init__(self, file: str, *, seconds: float = 1.0, memory_mb: int = 256, key: str | None = None) -> None:
         self.file, self.name = file, f"{self.kind}:{Path(file).name}"
         source = read_program(file)
         self.settings: dict[str, Any] = {"kind": self.kind, "sha256": digest(source)}
-        self.sandbox = opened(file, source, self.functions, self.harness, seconds, memory_mb)
+        self.sandbox = opened(file, source, self.functions, self.harness, seconds, memory_mb, key)
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        """Answer every request with a turn, in order; the program is sent all of them at once."""
+        """Answer every request with a turn, in order; the program is sent one after the other."""
         asked = as_requests(requests)
         answers = self.sandbox.calls([self.question(request) for request in asked])
         return [turn_of_answer(answer, self.functions[0]) for answer in answers]
@@ -67,15 +70,24 @@ class RulesPlayer(ProgramPlayer):
         max_states: how many states are looked at.
         seconds: of processor time for a decision.
         memory_mb: megabytes of memory for the program and its plans.
+        key: as a program's.
     """
 
     kind = "rules"
     functions = ("parse(observation)", "actions(state)", "outcomes(state, action)")
     harness = PLANNING.read_text(encoding="utf-8")
 
-    def __init__(self, file: str, *, max_states: int = 20_000, seconds: float = 10.0, memory_mb: int = 512) -> None:
+    def __init__(
+        self,
+        file: str,
+        *,
+        max_states: int = 20_000,
+        seconds: float = 10.0,
+        memory_mb: int = 512,
+        key: str | None = None,
+    ) -> None:
         check_whole("max_states", max_states, 1, 10**6)
-        super().__init__(file, seconds=seconds, memory_mb=memory_mb)
+        super().__init__(file, seconds=seconds, memory_mb=memory_mb, key=key)
         self.max_states = max_states
         self.settings |= {"max_states": max_states}
 
@@ -105,14 +117,20 @@ def digest(source: str) -> str:
 
 
 def opened(
-    file: str, source: str, functions: Sequence[str], harness: str = "", seconds: float = 1.0, memory_mb: int = 256
+    file: str,
+    source: str,
+    functions: Sequence[str],
+    harness: str = "",
+    seconds: float = 1.0,
+    memory_mb: int = 256,
+    key: str | None = None,
 ) -> Sandbox:
-    """A sandbox with a program that has some functions, given as ``"act(observation, legal_actions)"``.
+    """Open a sandbox with a program that has some functions, given as ``"act(observation, legal_actions)"``.
 
     Raises:
         ValueError: it lacks one, or fails.
     """
-    sandbox = Sandbox(source, harness=harness, seconds=seconds, memory_mb=memory_mb)
+    sandbox = Sandbox(source, harness=harness, seconds=seconds, memory_mb=memory_mb, key=key)
     if (wrong := wrong_with(sandbox, functions)) is not None:
         sandbox.close()
         raise ValueError(f"the program {file!r} {wrong}")

@@ -25,15 +25,25 @@ Elsewhere (macOS; another machine) there are only the limits and the empty envir
 no malicious one. There a sandbox refuses to start unless the environment variable ``TEXTBENCH_WEAK_SANDBOX`` is ``1``.
 On Windows there is none.
 
-Every call runs the program's text anew, with the modules as they were, and seeds :mod:`random` by the call's seed, its
+Every call runs the program's text anew, with the modules as they were, and seeds :mod:`random` by the call's digest, its
 generators without a seed included; and the hashes of texts are the same in every process. So equal calls give equal
-answers, in whatever order and in however many processes, but for a program that goes out of its way to change a class.
+answers, in whatever order and in however many processes.
+
+A program must not find out which episode it plays, since what an episode hides follows from its seed. All of the
+process's memory can be read by the program, so neither the seed nor the key is ever in it: what crosses the pipe is
+``HMAC-SHA256(key, call)``, which tells two calls apart and nothing else. Calls are handed over one at a time, the next
+one after the answer, in the order of these digests and without a number.
+
+One thing isn't prevented: a program that goes out of its way to change a class, or raw memory, can leave something for
+its later calls in the same process, and so learn from one episode for another. It can't tell which episodes these are.
 """
 
 import contextlib
+import hmac
 import json
 import os
 import platform
+import secrets
 import select
 import signal
 import subprocess
@@ -74,12 +84,24 @@ def holds() -> bool:
     return sys.platform.startswith("linux") and platform.machine() in MACHINES
 
 
+def new_key() -> str:
+    """Draw a key for :class:`Sandbox` at random."""
+    return secrets.token_hex(16)
+
+
 class Call(NamedTuple):
-    """One call: a function's name, its arguments as JSON can say them, and what :mod:`random` is seeded by."""
+    """One call: a function's name, its arguments as JSON can say them, and a seed, of which a program sees no more than
+    :func:`digest_of` says.
+    """
 
     function: str
     arguments: tuple[Any, ...]
     seed: tuple[int, ...] = ()
+
+
+def digest_of(call: Call, key: str) -> str:
+    """Name a call for the program: it seeds :mod:`random`, and nobody without the key can tell what it was made of."""
+    return hmac.new(key.encode(), json.dumps(call).encode(), "sha256").hexdigest()
 
 
 class Answer(NamedTuple):
@@ -98,6 +120,8 @@ class Sandbox:
             of the program's names as their first argument.
         seconds: of processor time for one call; three times as many on the wall clock, and two more.
         memory_mb: megabytes of address space, of which Python itself takes some 30.
+        key: by which seeds are made unreadable; two sandboxes with the same one answer alike. It has to be one that the
+            program's author can't have known. Drawn at random when it isn't given.
 
     Raises:
         NoSandboxError: programs can't be held on this machine.
@@ -109,7 +133,15 @@ class Sandbox:
         error: why it fails; ``None`` where it doesn't.
     """
 
-    def __init__(self, source: str, *, harness: str = "", seconds: float = 1.0, memory_mb: int = 256) -> None:
+    def __init__(
+        self,
+        source: str,
+        *,
+        harness: str = "",
+        seconds: float = 1.0,
+        memory_mb: int = 256,
+        key: str | None = None,
+    ) -> None:
         if not 0 < seconds <= 3600:
             raise ValueError(f"seconds is a number above 0 and up to 3600, got {seconds!r}")
         if not 64 <= memory_mb <= 1 << 20:
@@ -122,7 +154,7 @@ class Sandbox:
         self._order = json.dumps(order).encode() + b"\n"
         self._lock = threading.Lock()
         self._line: _Line | None = None
-        self._number = 1
+        self._key = key or new_key()
         self.locks: tuple[str, ...] = ()
         self.functions: tuple[str, ...] = ()
         self.error: str | None = None
@@ -134,15 +166,12 @@ class Sandbox:
 
     def calls(self, calls: Sequence[Call]) -> list[Answer]:
         """The answers to some calls, in order. A call that fails, hangs or ends the process has its error alone."""
-        answers: list[Answer] = []
+        digests = [digest_of(call, self._key) for call in calls]
+        answers: dict[int, Answer] = {}
         with self._lock:
-            while len(answers) < len(calls):
-                if self._line is None:
-                    self._start()
-                if self.error is not None:
-                    return answers + [Answer(error=self.error)] * (len(calls) - len(answers))
-                answers += self._answers(calls[len(answers) :])
-        return answers
+            for at in sorted(range(len(calls)), key=digests.__getitem__):  # an order that tells nothing
+                answers[at] = self._answer(digests[at], calls[at])
+        return [answers[at] for at in range(len(calls))]
 
     def close(self) -> None:
         """End the process; a further call begins another one."""
@@ -168,30 +197,25 @@ class Sandbox:
             self.close()
             raise NoSandboxError(f"programs can't be held here ({locks}): where you trust them, set {_WEAKLY}")
         self.locks = tuple(locks)
-        self._number = 1
-        found = self._received(self._number)
+        found = self._received("functions")
         self.error, self.functions = found.error, tuple(found.value or ())
 
-    def _answers(self, calls: Sequence[Call]) -> list[Answer]:
-        """The answers up to the first call that ends the process, which is ended here then."""
-        first, line = self._number + 1, self._line
-        assert line is not None
-        self._number += len(calls)
-        numbered = [[number, *call] for number, call in enumerate(calls, first)]
-        answers: list[Answer] = []
+    def _answer(self, digest: str, call: Call) -> Answer:
+        """The answer to one call, in a new process if the last one has ended."""
+        if self._line is None:
+            self._start()
+        if self.error is not None:
+            return Answer(error=self.error)
+        assert self._line is not None
         try:
-            line.send(json.dumps(numbered).encode() + b"\n", self._wall)
+            self._line.send(json.dumps([digest, call.function, call.arguments]).encode() + b"\n", self._wall)
         except _SilentError as silent:
             self.close()
-            return [Answer(error=str(silent))]
-        for number in range(first, first + len(calls)):
-            answers.append(self._received(number))
-            if self._line is None:
-                break
-        return answers
+            return Answer(error=str(silent))
+        return self._received(digest)
 
-    def _received(self, number: int) -> Answer:
-        """The answer of this number; the process is ended where it doesn't come, or there is no memory left in it."""
+    def _received(self, name: str) -> Answer:
+        """The answer of this name; the process is ended if it doesn't come, or there is no memory left in it."""
         assert self._line is not None
         try:
             told = self._line.receive(self._wall)
@@ -199,9 +223,9 @@ class Sandbox:
             self.close()
             return Answer(error=str(silent))
         match told:
-            case [int(found), "value", value] if found == number:
+            case [str(found), "value", value] if found == name:
                 return Answer(value)
-            case [int(found), "error", str(error)] if found == number:
+            case [str(found), "error", str(error)] if found == name:
                 if error.startswith("MemoryError"):
                     self.close()
                 return Answer(error=error)

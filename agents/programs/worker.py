@@ -5,9 +5,9 @@ What holds it is said in :mod:`agents.programs.sandbox`, which is to be read fir
 input and go out on what was standard output::
 
     {"source": ..., "harness": ..., "seconds": ..., "memory": ..., "weak": ...}
-        -> [0, "locked", names of locks] or [0, "refused", why], then [1, "value", names of functions]
-    [[number, function, arguments, seed], ...]
-        -> [number, "value", what it returned] or [number, "error", why it didn't], one line for each
+        -> [0, "locked", names of locks] or [0, "refused", why], then ["functions", "value", names of functions]
+    [digest, function, arguments]
+        -> [digest, "value", what it returned] or [digest, "error", why it didn't]
 
 A *harness* is a trusted program beside the untrusted one: a call is then one of its functions, which gets the
 program's names as its first argument.
@@ -179,14 +179,14 @@ class Program:
         """The functions and classes that the program defines."""
         return [name for name, one in vars(self._names()).items() if callable(one)]
 
-    def call(self, function: str, arguments: list[Any], seed: Any) -> Any:
-        """What a function of the harness returns, or of the program where the harness has none of this name."""
+    def call(self, digest: str, function: str, arguments: list[Any]) -> Any:
+        """Return what a function of the harness returns, or of the program if the harness has none of this name."""
         for names_now, names_before in self._shared:  # an earlier call may have left something in a module
             names_now.clear()
             names_now.update(names_before)
         decimal.setcontext(self._context.copy())
-        self._fresh.seed(repr(seed))
-        random.seed(repr(seed))
+        self._fresh.seed(digest)
+        random.seed(digest)
         trusted = getattr(self._harness, function, None)
         names = self._names()
         return getattr(names, function)(*arguments) if trusted is None else trusted(names, *arguments)
@@ -200,16 +200,16 @@ class Program:
         exec(self._code, module.__dict__)
         return module
 
-    def answer(self, number: int, task: Callable[[], Any]) -> str:
-        """``[number, "value", what a task returns]`` or ``[number, "error", why it doesn't]``, as a line of JSON.
+    def answer(self, name: str, task: Callable[[], Any]) -> str:
+        """``[name, "value", what a task returns]`` or ``[name, "error", why it doesn't]``, as a line of JSON.
 
         The kernel ends the process of a task that takes too long.
         """
         signal.setitimer(signal.ITIMER_PROF, self._seconds)
         try:
-            return json.dumps([number, "value", task()], allow_nan=False)
+            return json.dumps([name, "value", task()], allow_nan=False)
         except BaseException as error:  # noqa: BLE001 - whatever the program raises is its answer
-            return json.dumps([number, "error", self._told(error)])
+            return json.dumps([name, "error", self._told(error)])
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -252,10 +252,10 @@ def main() -> None:
         return send(json.dumps([0, "refused", str(error)]))
     send(json.dumps([0, "locked", locks]))
     program = Program(order["source"], order["harness"], order["seconds"])
-    send(program.answer(1, program.functions))
+    send(program.answer("functions", program.functions))
     for line in sys.stdin.buffer:
-        for number, *call in json.loads(line):
-            send(program.answer(number, partial(program.call, *call)))
+        call = json.loads(line)
+        send(program.answer(call[0], partial(program.call, *call)))
     return None
 
 

@@ -28,6 +28,7 @@ class MaskedPolicy(Around):
         program: the file with the function ``allowed``.
         seconds: of processor time for one call of it.
         memory_mb: megabytes of memory for it.
+        key: by which its randomness follows from the episode's seed, as a program's; drawn when it isn't given.
 
     Raises:
         ValueError: there is no such file or function.
@@ -35,7 +36,13 @@ class MaskedPolicy(Around):
     """
 
     def __init__(
-        self, inner: Policy, *, program: str | Path | None = None, seconds: float = 1.0, memory_mb: int = 256
+        self,
+        inner: Policy,
+        *,
+        program: str | Path | None = None,
+        seconds: float = 1.0,
+        memory_mb: int = 256,
+        key: str | None = None,
     ) -> None:
         if program is None:
             raise ValueError("masked(AGENT) needs a program that says what is allowed: --set NAME.program=FILE")
@@ -43,7 +50,7 @@ class MaskedPolicy(Around):
         file = str(program)
         source = read_program(file)
         self._digest = digest(source)
-        self._sandbox = opened(file, source, (FUNCTION,), seconds=seconds, memory_mb=memory_mb)
+        self._sandbox = opened(file, source, (FUNCTION,), seconds=seconds, memory_mb=memory_mb, key=key)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -85,8 +85,8 @@ def test_what_cant_be_played_is_refused_in_a_sentence(spec: str, message: str, t
 
 
 def test_options_are_known_by_their_types() -> None:
-    assert options_taken(LAKE)[0] == {"seconds": float, "memory_mb": int}
-    assert options_taken(f"masked({LAKE})")[0].keys() == {"seconds", "memory_mb", "program"}
+    assert options_taken(LAKE)[0] == {"seconds": float, "memory_mb": int, "key": str | None}
+    assert options_taken(f"masked({LAKE})")[0].keys() == {"seconds", "memory_mb", "key", "program"}
     with pytest.raises(ValueError, match="seconds is a number"):
         check_agent(LAKE, seconds=-1)
 

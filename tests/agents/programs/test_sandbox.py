@@ -254,7 +254,7 @@ def test_everything_that_may_be_imported_works_behind_the_door() -> None:
 def test_equal_calls_have_equal_answers_whatever_was_before() -> None:
     names = ["left", "down", "right", "up"]
     calls = [Call("act", (names,), (1, at)) for at in range(8)]
-    with Sandbox(CHANCE) as first, Sandbox(CHANCE) as second:
+    with Sandbox(CHANCE, key="k") as first, Sandbox(CHANCE, key="k") as second:
         there = first.calls(calls)
         back = [second.call(*call[:1], *call.arguments, seed=call.seed) for call in reversed(calls)]
     assert there == back[::-1]
@@ -287,7 +287,7 @@ def test_what_a_call_leaves_in_a_module_is_gone_in_the_next() -> None:
 
 def test_generators_without_a_seed_draw_from_that_of_the_call() -> None:
     calls = [Call("act", (["left", "up"],), (1, at)) for at in range(8)]
-    with Sandbox(UNSEEDED) as first, Sandbox(UNSEEDED) as second:
+    with Sandbox(UNSEEDED, key="k") as first, Sandbox(UNSEEDED, key="k") as second:
         there = [answer.value for answer in first.calls(calls)]
         assert there == [answer.value for answer in second.calls(calls[::-1])][::-1]
     assert len({drawn for found in there for drawn in found if isinstance(drawn, float)}) == 4 * 8 + 1
