@@ -21,7 +21,7 @@ HARMLESS = (
     *("temperature", "top_p", "max_tokens", "stop", "mode", "history", "system", "seed", "send_seed"),
     *("timeout", "max_retries", "patience", "route", "omit", "max_tokens_field", "reasoning_effort"),
     *("reasoning_tokens", "dtype", "device", "revision", "max_batch_tokens", "chat"),
-    *("chat_template_kwargs", "thinking_budget", "legal_only", "seconds", "memory_mb", "max_states"),
+    *("chat_template_kwargs", "thinking_budget", "legal_only", "seconds", "memory_mb", "max_states", "key"),
 )
 """Options of players that neither run code nor read a file, fetch anything or decide where anything is sent. Every
 other one has to be allowed; ``prompts`` only if they lie elsewhere, and ``adapter`` only if it isn't here."""

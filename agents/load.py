@@ -240,6 +240,14 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
     return options, takes_others
 
 
+def runs_program(spec: str) -> bool:
+    """Return whether an agent runs a program in a sandbox, so that it takes a ``key`` (:mod:`agents.programs.sandbox`)."""
+    if (wrapped := wrapped_in(spec)) is not None:
+        return "key" in own_options(wrapped.name) or any(map(runs_program, wrapped.inside))
+    baseline = BASELINES.get(spec.partition(":")[0])
+    return baseline is not None and "key" in baseline.options
+
+
 def type_of(taker: Callable[..., Any], name: str) -> Any:
     """The type of one parameter; ``Any`` where it has none, or one that is imported for type checkers alone."""
     function: Any = taker.__init__ if inspect.isclass(taker) else taker

@@ -25,8 +25,8 @@ Elsewhere (macOS; another machine) there are only the limits and the empty envir
 no malicious one. There a sandbox refuses to start unless the environment variable ``TEXTBENCH_WEAK_SANDBOX`` is ``1``.
 On Windows there is none.
 
-Every call runs the program's text anew, with the modules as they were, and seeds :mod:`random` by the call's digest, its
-generators without a seed included; and the hashes of texts are the same in every process. So equal calls give equal
+Every call runs the program's text anew, with the modules as they were, and seeds :mod:`random` by the call's digest,
+its generators without a seed included; and the hashes of texts are the same in every process. So equal calls give equal
 answers, in whatever order and in however many processes.
 
 A program must not find out which episode it plays, since what an episode hides follows from its seed. All of the

@@ -24,7 +24,7 @@ def plan_played(
     if options.season is None:
         return plan_run(options, say, policies)
     season = Season.open(Path(options.season))
-    planned = plan_run(_decided(options, season), say, policies)
+    planned = plan_run(_decided(options, season), say, policies, season.key_of)
     for card in planned.players.check(planned.plan):
         season.check_card(card)
     return planned._replace(season=season.mark)

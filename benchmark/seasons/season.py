@@ -142,10 +142,23 @@ class Season:
     def _registered(self) -> dict[str, str]:
         return {name: _digest(self.path / "agents" / f"{name}.json") for name in self.agents}
 
+    def _follows(self, secret: str, *what: str) -> str:
+        """Return what follows from the secret, the season's own file and all registrations: 64 hexadecimal digits."""
+        text = json.dumps([_digest(self.path / SEASON_NAME), sorted(self._registered().items()), *what])
+        return hmac.new(secret.encode(), text.encode(), sha256).hexdigest()
+
     def _offset(self, secret: str) -> int:
-        """The first episode that is played: from the secret, the season's own file and all registrations."""
-        text = json.dumps([_digest(self.path / SEASON_NAME), sorted(self._registered().items())])
-        return _LEAST_OFFSET + int(hmac.new(secret.encode(), text.encode(), sha256).hexdigest(), 16) % _OFFSETS
+        """The first episode that is played."""
+        return _LEAST_OFFSET + int(self._follows(secret), 16) % _OFFSETS
+
+    def key_of(self, name: str) -> str:
+        """Return the key of an agent's programs, which nobody could know when they were registered.
+
+        Raises:
+            UsageError: the secret isn't revealed yet.
+        """
+        assert self.seed_offset  # which is refused before the reveal
+        return self._follows(str(self.revealed and self.revealed["secret"]), "key", name)
 
     @property
     def seed_offset(self) -> int:

@@ -15,7 +15,7 @@ from agents.wrappers import models_inside
 from benchmark.errors import UsageError
 from benchmark.play.agents.agent_folder import with_agent_folders
 from benchmark.play.agents.objects import AgentSpec
-from benchmark.play.agents.options import with_agent_options
+from benchmark.play.agents.options import with_agent_options, with_keys
 from benchmark.play.agents.players import Players, embedded_models, load_policy, missing_models, why_not_played
 from benchmark.play.levels import levels_in
 from benchmark.play.options import RunOptions
@@ -36,7 +36,10 @@ class PlannedRun(NamedTuple):
 
 
 def plan_run(
-    options: RunOptions, say: Callable[[str], None], policies: Mapping[str, Policy] | None = None
+    options: RunOptions,
+    say: Callable[[str], None],
+    policies: Mapping[str, Policy] | None = None,
+    key_of: Callable[[str], str] | None = None,
 ) -> PlannedRun:
     """Decide who plays what.
 
@@ -44,6 +47,7 @@ def plan_run(
         options: as they were given.
         say: is told who doesn't play what.
         policies: ``{name: policy}`` of the agents that needn't be made.
+        key_of: decides the key of every agent that runs a program, by its name; they are drawn when it isn't given.
 
     Raises:
         UsageError: a name that doesn't exist, two agents of one name, or a named agent that can't play what was named.
@@ -63,6 +67,7 @@ def plan_run(
     except ValueError as error:
         raise UsageError(str(error)) from None
     options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
+    options = with_keys(options, {spec.name: spec.spec for spec in specs}, key_of)
     told = {"protocol": options.protocol, "moves": options.moves}  # which options of the agents may have decided
     choice = choice._replace(scenarios=played_by(told, choice.scenarios))
     for scenario in choice.scenarios.values():

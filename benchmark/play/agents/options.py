@@ -8,7 +8,7 @@ may change when a run is resumed. No secret is ever among them: keys and headers
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import UnionType
@@ -17,12 +17,14 @@ from typing import Any, Union, get_args, get_origin
 from agents.common.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE, public_url, url_secrets
 from agents.common.refusals import accepted_by, shown
 from agents.common.toml import read_setting
-from agents.load import options_taken
+from agents.load import options_taken, runs_program
+from agents.programs.sandbox import new_key
 from agents.prompt_texts import prompt_path
 from agents.protocol import LEGAL_ONLY, STANDARD
 from benchmark.errors import UsageError, unknown_name
 from benchmark.play.agents.objects import is_object
 from benchmark.play.options import RunOptions
+from benchmark.runs.manifest import MANIFEST_NAME, read_manifest
 from benchmark.runs.provenance import file_digest
 
 AgentOptions = dict[str, dict[str, Any]]
@@ -91,6 +93,31 @@ def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOpti
     prompts = str(prompt_path(options.prompts)) if options.prompts else options.prompts
     own_options = {name: own for name, own in given.items() if own} or None
     return _of_one_protocol(replace(options, prompts=prompts, agent_options=own_options, sets=()), specs)
+
+
+def with_keys(
+    options: RunOptions, specs: Mapping[str, str], key_of: Callable[[str], str] | None = None
+) -> RunOptions:
+    """Give every agent that runs a program the key of its randomness (:mod:`agents.programs.sandbox`).
+
+    It stands among the agent's options, so the manifest keeps it. A run whose folder exists already keeps its keys.
+
+    Args:
+        options: checked by :func:`with_agent_options`.
+        specs: ``{agent: spec}``.
+        key_of: decides the key of an agent by its name, before everything else; by default it is drawn at random.
+    """
+    takers = [name for name, spec in specs.items() if not is_object(spec) and runs_program(spec)]
+    if not takers:
+        return options
+    out = Path(options.out) if options.out else None
+    kept = read_manifest(out)["settings"] if out is not None and (out / MANIFEST_NAME).is_file() else {}
+    earlier = kept.get("agent_options") or {}
+    if key_of is not None:
+        keys = {name: {"key": key_of(name)} for name in takers}
+        return replace(options, agent_options=together(options.agent_options, keys))
+    keys = {name: {"key": earlier.get(name, {}).get("key") or new_key()} for name in takers}
+    return replace(options, agent_options=together(keys, options.agent_options))
 
 
 def _of_one_protocol(options: RunOptions, specs: Mapping[str, str]) -> RunOptions:

@@ -1,6 +1,7 @@
 """Programs play, rules are planned with, and both fail as answers that can't be read, never as a run."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from agents.turn import Policy, Turn, TurnRequest
 from agents.wrappers.masked import MaskedPolicy
 from benchmark.cli import main
 from benchmark.play.claims import names_code
+from benchmark.runs.folder import RunFolder
 
 EXAMPLES = Path(__file__).parents[3] / "examples/programs"
 LAKE = f"program:{EXAMPLES / 'frozen_lake_program.py'}"
@@ -209,3 +211,39 @@ def test_a_player_behind_a_server_is_masked_request_by_request(tmp_path: Path) -
 def test_a_mask_needs_its_program() -> None:
     with pytest.raises(ValueError, match=r"--set NAME.program=FILE"):
         load_agent("masked(random)")
+
+
+# ------------------------------------------------------------------------------------------------ keys
+
+DRAWING = "import random\ndef act(observation, legal):\n    return random.choice(legal)"
+
+
+def drawn(policy: Policy) -> list[str]:
+    requests = [TurnRequest("where", legal_actions=("left", "right", "up"), seed=(at, 0)) for at in range(30)]
+    return [turn.response for turn in policy.act(requests)]
+
+
+def test_randomness_follows_from_the_key(tmp_path: Path) -> None:
+    spec = f"program:{written(tmp_path, DRAWING)}"
+    one = load_agent(spec)
+    assert drawn(one) == drawn(one)
+    assert drawn(one) != drawn(load_agent(spec))
+    assert drawn(load_agent(spec, key="a")) == drawn(load_agent(spec, key="a")) != drawn(load_agent(spec, key="b"))
+
+
+def test_a_run_draws_a_key_and_keeps_it(tmp_path: Path) -> None:
+    spec, out = f"p=program:{written(tmp_path, DRAWING)}", tmp_path / "run"
+    command = ["run", "--agent", spec, "--scenario", "frozen-lake", "--quiet", "--out"]
+    assert main([*command, str(out), "--episodes", "2"]) == 0
+    key = json.loads((out / "manifest.json").read_text())["settings"]["agent_options"]["p"]["key"]
+    assert len(key) == 32
+    assert main([*command, str(out), "--episodes", "3"]) == 0, "the same folder goes on with its own"
+    assert main(["resume", str(out), "--episodes", "4", "--quiet"]) == 0
+    assert main([*command, str(tmp_path / "other"), "--episodes", "4"]) == 0
+    again, given = tmp_path / "again", ["--set", f"p.key={key}"]
+    assert main([*command, str(again), "--episodes", "4", *given]) == 0
+    kept, others, same = (
+        {record["seed"]: [step["response"] for step in record["steps"]] for record in RunFolder.open(run).records()}
+        for run in (out, tmp_path / "other", again)
+    )
+    assert kept == same != others
