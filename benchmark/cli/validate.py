@@ -72,9 +72,10 @@ def check_all(
             say_problems(entry, verdict.problems)
         else:
             luck = [
-                f"{name} z = {check['z']:+.1f}, p = {check['p']:.2g} "
-                f"({verdict.power[name]['detectable']:.2g} an episode would be found in 80% of cases)"
+                f"{name} z = {check['z']:+.1f}, p = {check['p']:.2g}"
+                + (f" ({power['detectable']:.2g} an episode would be found in 80% of cases)" if power else "")
                 for name, check in verdict.luck.items()
+                for power in [verdict.power.get(name)]
             ]
             told = f"; luck: {', '.join(luck)}" if luck else ""
             episodes = len(RunFolder.open(entry).index())

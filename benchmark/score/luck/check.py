@@ -5,6 +5,8 @@ divided by the root of the summed variances, ``z``, is close to a standard norma
 coming draw (a central limit theorem for martingales). A player that reads the random numbers, plays episodes again
 until they end well, or leaves out unlucky ones has more luck than that. How much more it takes to be found out is the
 check's power (:func:`power_of`): a player that peeks now and then stays below it.
+
+What a game draws at the start and hides is luck, too: :mod:`benchmark.score.luck.hidden`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,6 +18,7 @@ import numpy as np
 from agents.common.intervals import Array
 from benchmark.runs.replay import Replay
 from benchmark.score.differences import holm
+from benchmark.score.luck.hidden import Gain, HiddenStart, chance_of
 from benchmark.score.luck.terms import EpisodeLuck, LuckValues, episode_luck
 from textgames.scenarios import Scenario
 
@@ -26,8 +29,8 @@ SUSPICIOUS = 1e-4
 class LuckCheck(TypedDict):
     """How much luck an agent had in one scenario."""
 
-    z: float  # the sum of luck in standard deviations
-    p: float  # one-sided: how likely an honest player is to have at least so much
+    z: float  # the sum of luck, or of what suited the hidden start, in standard deviations: whichever is less likely
+    p: float  # one-sided: how likely an honest player is to have at least so much, or a bound of that
 
 
 POWER = 0.8
@@ -75,6 +78,8 @@ class LuckTally:
     def __init__(self, scenarios: Mapping[str, Scenario]) -> None:
         self._values = {name: LuckValues.of(scenario.game()) for name, scenario in scenarios.items()}
         self._luck: dict[str, list[EpisodeLuck]] = {}
+        self._starts = {name: HiddenStart.of(scenario.game()) for name, scenario in scenarios.items()}
+        self._gains: dict[str, list[Gain]] = {}
 
     def add(self, scenario: str, played: Replay) -> None:
         """Count one episode, if its luck is known; one that isn't at its end has no final value."""
@@ -82,6 +87,8 @@ class LuckTally:
         luck = episode_luck(played, values) if values is not None and played.end.over else None
         if luck is not None:
             self._luck.setdefault(scenario, []).append(luck)
+        if (starts := self._starts[scenario]) is not None:
+            self._gains.setdefault(scenario, []).extend(starts.gains(played))
 
     def checks(self) -> dict[str, LuckCheck]:
         """``{scenario: check}`` of the scenarios with chance."""
@@ -90,14 +97,26 @@ class LuckTally:
             check = luck_check(np.array([e.luck for e in episodes]), np.array([e.variance for e in episodes]))
             if check is not None:
                 found[scenario] = check
+        for scenario, gains in self._gains.items():
+            if not gains:
+                continue
+            z = sum(one.gain for one in gains) / sqrt(sum(one.variance for one in gains))
+            hidden, luck = LuckCheck(z=z, p=chance_of(gains)), found.get(scenario)
+            found[scenario] = hidden if luck is None else _less_likely(luck, hidden)
         return found
 
     def powers(self) -> dict[str, LuckPower]:
-        """``{scenario: what its check can find}`` of the same scenarios."""
+        """``{scenario: what its check can find}`` of those in which chance plays a part after the start."""
         variances = {name: np.array([e.variance for e in episodes]) for name, episodes in self._luck.items()}
         chancy = {name: variance for name, variance in variances.items() if variance.sum() > 0.0}
         found = {name: power_of(variance, len(chancy)) for name, variance in chancy.items()}
         return {name: power for name, power in found.items() if power is not None}
+
+
+def _less_likely(one: LuckCheck, other: LuckCheck) -> LuckCheck:
+    """Return the check of smaller probability, which is doubled as there were two."""
+    least = min(one, other, key=lambda each: each["p"])
+    return LuckCheck(z=least["z"], p=min(1.0, 2 * least["p"]))
 
 
 def luck_problems(checks: Mapping[str, LuckCheck]) -> Iterator[str]:
@@ -108,5 +127,5 @@ def luck_problems(checks: Mapping[str, LuckCheck]) -> Iterator[str]:
             yield (
                 f"{scenario}: the draws of chance favoured this player by {check['z']:.1f} standard deviations; honest "
                 f"play has that much luck with probability {p:.1g}, and below {SUSPICIOUS:g} an entry is refused "
-                "(it may know the random numbers, or its episodes were chosen)"
+                "(it may know the random numbers or what is hidden, or its episodes were chosen)"
             )
