@@ -92,6 +92,7 @@ def _commit(season: "Season", args: Namespace) -> int:
     from benchmark.entries.entry import name_problem
     from benchmark.entries.names import same_to_a_reader, shipped_problem
     from benchmark.play.agents.choice import plan_run
+    from benchmark.seasons.programs import programs_of
     from benchmark.seasons.season import register
 
     options = read_options(args, names=AGENT_OPTIONS)
@@ -106,7 +107,7 @@ def _commit(season: "Season", args: Namespace) -> int:
     for other in (one["card"]["name"] for one in season.agents.values()):
         if name != other and same_to_a_reader(name, other):
             raise UsageError(f"the agent's name is {name!r}, which can't be told from {other!r}, who is registered")
-    file = register(season, card, args.author)
+    file = register(season, card, args.author, own, programs_of(spec, own))
     print(f"{file} registers {card['name']!r}. Publish it before the secret is revealed.")
     return 0
 

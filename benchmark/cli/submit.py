@@ -42,7 +42,7 @@ def run(args: Namespace) -> int:
             entry = member(Path(args.out), made.name)
         problems = check_in(season, made, Path(args.out)).problems
         if problems and entry.exists():
-            say_problems(entry, problems)
+            say_problems(entry, "refused", problems)
             print(f"{entry} stays as it was", file=sys.stderr)
             return 1
         with storing(entry):  # a refused one, too: its author may want to look into it
@@ -52,6 +52,6 @@ def run(args: Namespace) -> int:
                     copyfileobj(source, target)
     print(entry)
     if problems:
-        say_problems(entry, problems)
+        say_problems(entry, "refused", problems)
         return 1
     return 0

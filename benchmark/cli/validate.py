@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 
 from benchmark.cli.arguments import add_import_option, add_output_options, add_season_option
 
+UNCHECKED = 3
+"""The exit code if nothing is wrong with an entry, as far as it could be checked here, and that isn't all."""
+
 if TYPE_CHECKING:
     from benchmark.seasons.check import Withdrawn
     from benchmark.seasons.season import Season
@@ -69,7 +72,9 @@ def check_all(
         if as_json:
             continue
         if verdict.problems:
-            say_problems(entry, verdict.problems)
+            say_problems(entry, "refused", verdict.problems)
+        elif verdict.unchecked:
+            say_problems(entry, "nothing is wrong, but not all of it could be checked", verdict.unchecked)
         else:
             luck = [
                 f"{name} z = {check['z']:+.1f}, p = {check['p']:.2g}"
@@ -93,6 +98,7 @@ def check_all(
                 "digest": None if verdict.problems else digest_of(Path(entry)),
                 "warnings": verdict.warnings,
                 "on_trust": verdict.on_trust,
+                "unchecked": verdict.unchecked,
             }
             for entry, verdict in report.items()
         }
@@ -101,7 +107,9 @@ def check_all(
     else:
         for agent in withdrawn or ():
             print(f"{printable(agent.told)}: withdrawn, it is registered and has no entry")
-    return 1 if withdrawn or any(verdict.problems for verdict in report.values()) else 0
+    if withdrawn or any(verdict.problems for verdict in report.values()):
+        return 1
+    return UNCHECKED if any(verdict.unchecked for verdict in report.values()) else 0
 
 
 def say_warnings(warnings: Sequence[str]) -> None:
@@ -114,12 +122,12 @@ def say_warnings(warnings: Sequence[str]) -> None:
         print(f"  warning: {printable(warning)}", file=sys.stderr)
 
 
-def say_problems(entry: Path, problems: Sequence[str]) -> None:
-    """Why an entry is refused, on stderr."""
+def say_problems(entry: Path, verdict: str, problems: Sequence[str]) -> None:
+    """Say on stderr what the verdict on an entry is, and why."""
     import sys
 
     from benchmark.show.tables.terminal import printable
 
-    print(f"{entry}: refused", file=sys.stderr)
+    print(f"{entry}: {verdict}", file=sys.stderr)
     for problem in problems:
         print(f"  {printable(problem)}", file=sys.stderr)

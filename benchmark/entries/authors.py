@@ -121,7 +121,7 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
     for place, mine, theirs in differing_claims(ours, card["settings"]):
         if theirs is not None or not place.startswith("prompt_map.texts."):  # which later versions add to
             yield f"{MANIFEST_NAME}: the card's {place} is {shown(theirs)}, that of {spec!r} is {shown(mine)}"
-    yield from (_sampled_problems if is_larger(spec) else _response_problems)(folder, plan, policy)
+    yield from (_sampled_problems if is_larger(spec) else response_problems)(folder, plan, policy)
 
 
 def differing_claims(
@@ -141,8 +141,8 @@ def differing_claims(
             yield at, mine, value
 
 
-def _response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[str]:
-    """Where the responses or the tokens of an entry aren't those that this policy gives."""
+def response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[str]:
+    """Tell where the responses or the tokens of an entry aren't those that this policy gives."""
     from agents.episode import EpisodeTask
     from agents.loop.rollout import rollout
 

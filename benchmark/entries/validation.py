@@ -67,6 +67,8 @@ class Verdict:
     # what a reader should look at, and what no check can tell: one sentence each
     warnings: list[str] = field(default_factory=list)
     on_trust: list[str] = field(default_factory=list)
+    # what should have been checked and couldn't be here, one sentence each
+    unchecked: list[str] = field(default_factory=list)
 
 
 def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = None) -> Verdict:

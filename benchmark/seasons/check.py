@@ -8,6 +8,7 @@ from typing import NamedTuple
 from benchmark.entries.validation import Verdict, check_entry
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
+from benchmark.seasons.programs import check_programs
 from benchmark.seasons.season import Season
 
 
@@ -53,8 +54,12 @@ def check_in(season: Season | None, entry: Path, beside: Path | None = None) -> 
         return check_entry(entry, beside=beside)
     verdict = check_entry(entry, season.terms, beside)
     try:
-        for card in RunFolder.open(entry).manifest["agents"]:
-            season.check_card(card)
+        manifest = RunFolder.open(entry).manifest
+        own = manifest["settings"].get("agent_options") or {}
+        for card in manifest["agents"]:
+            season.check_card(card, own.get(card["name"], {}))
     except UsageError as error:
         verdict.problems.append(str(error))
+    if not verdict.problems:
+        check_programs(season, entry, verdict)
     return verdict

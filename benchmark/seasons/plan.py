@@ -26,7 +26,7 @@ def plan_played(
     season = Season.open(Path(options.season))
     planned = plan_run(_decided(options, season), say, policies, season.key_of)
     for card in planned.players.check(planned.plan):
-        season.check_card(card)
+        season.check_card(card, planned.options.by_agent.get(card["name"], {}))
     return planned._replace(season=season.mark)
 
 

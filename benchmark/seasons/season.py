@@ -3,7 +3,8 @@
 ``season.json``
     what will be played, and the lock: the SHA-256 of a secret of 32 random bytes. Published first.
 ``agents/NAME.json``
-    a registered agent: the card that describes it in results, with all its settings. Published before the reveal.
+    a registered agent: the card that describes it in results, with all its settings, and the programs that it runs.
+    Published before the reveal.
 ``secret.json``
     the secret and the SHA-256 of every registration. Published last.
 
@@ -20,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
@@ -65,6 +66,13 @@ class RegistrationShape(TypedDict):
 
     season: Annotated[Hash, Field(description="SHA-256 of season.json.")]
     card: CardShape
+    programs: NotRequired[
+        Annotated[
+            dict[str, Annotated[str, Field(max_length=10**6)]],
+            Field(description="The text of every program that the agent runs, by the name of its file."),
+        ]
+    ]
+    options: NotRequired[Annotated[dict[str, Any], Field(description="Of an agent that runs programs.")]]
     author: Annotated[str, Field(max_length=1000)]
 
 
@@ -194,11 +202,12 @@ class Season:
             mark=self.mark,
         )
 
-    def check_card(self, card: Mapping[str, Any]) -> None:
+    def check_card(self, card: Mapping[str, Any], own: Mapping[str, Any]) -> None:
         """Refuse an agent that isn't registered, or is another than the registered one.
 
         Args:
             card: as a run's manifest has it.
+            own: the agent's own options.
 
         Raises:
             UsageError: says in which setting it differs.
@@ -212,6 +221,7 @@ class Season:
         both = (
             *((place, known[place], card[place]) for place in ("name", "spec", "kind") if known[place] != card[place]),
             *differing_claims(known["settings"], card["settings"]),
+            *(differing_claims(registered["options"], without_key(own)) if "options" in registered else ()),
         )
         for place, ours, theirs in both:
             if place.startswith("prompt_map.texts."):  # long, and nobody has written them as they stand on the card
@@ -287,8 +297,22 @@ def season_scenarios(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def register(season: Season, card: Mapping[str, Any], author: str) -> Path:
+def without_key(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an agent's options without the key of its programs, which the season decides."""
+    return {option: value for option, value in own.items() if option != "key"}
+
+
+def register(
+    season: Season, card: Mapping[str, Any], author: str, own: Mapping[str, Any], programs: Mapping[str, str]
+) -> Path:
     """Register an agent; returns the file that is to be published.
+
+    Args:
+        season: it isn't closed yet.
+        card: the agent's.
+        author: who registers it.
+        own: the agent's own options.
+        programs: the text of every program that it runs, by the name of its file.
 
     Raises:
         UsageError: the seeds are known already, or an agent of this name is registered.
@@ -301,6 +325,7 @@ def register(season: Season, card: Mapping[str, Any], author: str) -> Path:
         raise UsageError(f"{file} registers an agent of this name; play under another one: --agent NAME=SPEC")
     file.parent.mkdir(exist_ok=True)
     about = {"season": _digest(season.path / SEASON_NAME), "card": card, "author": author}
+    about |= {"programs": dict(programs), "options": without_key(own)} if programs else {}
     _write(file, about)
     return file
 

@@ -165,7 +165,7 @@ def _read(folder: Path) -> AgentTable:
 def _resolved(folder: Path, table: AgentTable) -> AgentTable:
     """The table with the paths of what lies in the folder."""
     resolved = _in(folder)
-    return _placed(folder, table, resolved, lambda name: resolved("", name))
+    return placed(folder, table, resolved, lambda name: resolved("", name))
 
 
 def _in(folder: Path) -> Callable[[str, str], str]:
@@ -183,13 +183,11 @@ def from_anywhere(table: AgentTable) -> AgentTable:
         about = providers().get(provider) or BASELINES.get(provider)
         return whole(name) if about is not None and about.takes.startswith(("PATH", "FILE")) else name
 
-    return _placed(Path(), table, whole_of, whole)
+    return placed(Path(), table, whole_of, whole)
 
 
-def _placed(
-    folder: Path, table: AgentTable, model: Callable[[str, str], str], file: Callable[[str], str]
-) -> AgentTable:
-    """The table with other paths of the files that it names, and of models and programs, ``hf:model``."""
+def placed(folder: Path, table: AgentTable, model: Callable[[str, str], str], file: Callable[[str], str]) -> AgentTable:
+    """Return the table with other paths of the files that it names, and of models and programs, ``hf:model``."""
     table = {**table, "spec": _placed_spec(table, model)}
     types = _options_of(folder, table["spec"])
     paths = {option for option, kind in types.items() if Path in get_args(kind)} | {"adapter"}

@@ -95,9 +95,7 @@ def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOpti
     return _of_one_protocol(replace(options, prompts=prompts, agent_options=own_options, sets=()), specs)
 
 
-def with_keys(
-    options: RunOptions, specs: Mapping[str, str], key_of: Callable[[str], str] | None = None
-) -> RunOptions:
+def with_keys(options: RunOptions, specs: Mapping[str, str], key_of: Callable[[str], str] | None = None) -> RunOptions:
     """Give every agent that runs a program the key of its randomness (:mod:`agents.programs.sandbox`).
 
     It stands among the agent's options, so the manifest keeps it. A run whose folder exists already keeps its keys.
