@@ -241,7 +241,7 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
 
 
 def runs_program(spec: str) -> bool:
-    """Return whether an agent runs a program in a sandbox, so that it takes a ``key`` (:mod:`agents.programs.sandbox`)."""
+    """Return whether an agent runs a program in a sandbox, so that it takes a ``key``."""
     if (wrapped := wrapped_in(spec)) is not None:
         return "key" in own_options(wrapped.name) or any(map(runs_program, wrapped.inside))
     baseline = BASELINES.get(spec.partition(":")[0])

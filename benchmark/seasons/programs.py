@@ -1,4 +1,4 @@
-"""Programs that play in a season: they are published with the registration, and asked again when an entry is checked."""
+"""Programs that play in a season: published with the registration, and asked again when an entry is checked."""
 
 from collections.abc import Callable, Mapping
 from itertools import islice

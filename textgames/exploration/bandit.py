@@ -180,6 +180,12 @@ class Bandit(TSMG[BanditState]):
         means = rng.random(self.num_arms) if self.prior == "uniform" else rng.normal(0, self.scale, self.num_arms)
         return BanditState(tuple(means.tolist()), *self._nothing)
 
+    def initial_outcomes(self) -> list[tuple[float, BanditState]]:
+        if self.prior != "gap":
+            raise NotImplementedError(f"means of the prior {self.prior!r} are drawn from a continuum")
+        arms = range(self.num_arms)
+        return [(1 / self.num_arms, BanditState(self._gap_means(best), *self._nothing)) for best in arms]
+
     def _gap_means(self, best: int) -> tuple[float, ...]:
         return tuple([0.5 + (self.gap if arm == best else -self.gap) / 2 for arm in range(self.num_arms)])
 

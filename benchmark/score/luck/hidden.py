@@ -26,8 +26,6 @@ from textgames.yardsticks import Moments
 
 DRAWS = 2_000
 """Starts that are drawn where a game doesn't list them."""
-FEW = 40
-"""If the drawn starts are no more different ones than these, they are all that there are."""
 MOST = 20_000
 """The most starts that are looked at."""
 SHARES = (0.01, 0.05, 0.2, 0.5, 0.9)
@@ -47,16 +45,12 @@ class HiddenStart:
 
     def __init__(self, game: TSMG[Any]) -> None:
         self._game, self._player = game, game.players[0]
-        if game.has_initial_outcomes:
-            listed, self._complete = {state: chance for chance, state in game.initial_outcomes()}, True
-        else:
-            rng, listed = np.random.default_rng(0), {}
-            for _ in range(DRAWS):
-                state = game.initial_state(rng)
-                listed[state] = listed.get(state, 0.0) + 1 / DRAWS
-            self._complete = len(listed) <= FEW
+        self._complete, rng = game.has_initial_outcomes, np.random.default_rng(0)
+        listed = (
+            game.initial_outcomes() if self._complete else [(1 / DRAWS, game.initial_state(rng)) for _ in range(DRAWS)]
+        )
         self._starts: dict[str, dict[Any, float]] = {}  # by what the player sees of them
-        for state, chance in listed.items() if len(listed) <= MOST else ():
+        for chance, state in listed if len(listed) <= MOST else ():
             self._starts.setdefault(game.observe(state, self._player), {})[state] = chance
 
     @classmethod

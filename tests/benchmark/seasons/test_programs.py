@@ -115,7 +115,7 @@ def test_a_registration_without_its_program_says_so(played: Path, tmp_path: Path
 
 def test_a_registered_program_that_isnt_the_cards_is_refused(played: Path) -> None:
     season = Season.open(played)
-    other = {**season.agents["p"], "programs": {name: DRAWING + "#" for name in season.agents["p"]["programs"]}}
+    other = {**season.agents["p"], "programs": dict.fromkeys(season.agents["p"]["programs"], DRAWING + "#")}
     changed = Season(season.path, season.about, {**season.agents, "p": other}, season.revealed)
     (problem,) = [one for one in check_in(changed, played / "entries" / "p").problems if "sha256" in one]
     assert "its card says" in problem
