@@ -1,20 +1,23 @@
 """Luck with what was drawn at the start and hidden: whether a player's actions suit it better than guessing can.
 
 An honest player knows what is hidden by its observations alone. So before each of its actions the hidden state is
-distributed as the draw of the start is, given these observations, and what the action is worth has a known mean::
+distributed as the draw of the start is, given all that happened, and what comes of the action has a known mean::
 
-    gain_t = w(s_t, a_t) - sum_s P(s | observations) w(s, a_t),    w(s, a) = E[reward + forfeit of the next state]
+    gain_t = x_t - sum_s P(s | what happened) E[x_t | s, a_t],    x_t = reward + forfeit of the next state
 
-The mean of ``gain_t`` is zero, whatever an honest player does, and it is never below ``-worst_t``. So a wealth that is
-multiplied by ``1 + share * gain_t / worst_t`` at every action has mean 1 (a test by betting: Waudby-Smith and Ramdas,
-JRSS B 2024), and by Markov's inequality it reaches ``1 / p`` with a probability of at most ``p``: with few episodes,
-too, and however skewed the gains are. A player that reads the seed of a guessing game multiplies it at every hit.
+The mean of ``gain_t`` given what happened is zero, whatever an honest player does, and it is never below ``-worst_t``.
+So a wealth that is multiplied by ``1 + share * gain_t / worst_t`` at every action has mean 1 (a test by betting:
+Waudby-Smith and Ramdas, JRSS B 2024), and by Markov's inequality it reaches ``1 / p`` with a probability of at most
+``p``: with few episodes, too, and however skewed the gains are. A player that reads the seed of a guessing game
+multiplies it at every hit.
 
-All decisions are looked at if the possible starts can be listed. Else only the first one is, and only if enough drawn
-starts look like it: what is known later isn't computed there.
+All decisions are looked at if the possible starts can be listed. Else only the first one of an episode is, and only if
+enough drawn starts look like it: what is known later isn't computed there. What it is worth is taken from the true
+start then, without the noise of what came of it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from math import log
 from typing import Any, NamedTuple
 
@@ -59,46 +62,63 @@ class HiddenStart:
         return cls(game) if len(game.players) == 1 and game.hidden_information and game.has_outcomes else None
 
     def gains(self, played: Replay) -> Iterator[Gain]:
-        """Yield the gains of an episode's actions, of those whose worth depends on what is hidden."""
+        """Yield the gains of an episode's actions, of those whose worth depends on chance or on what is hidden."""
         possible = self._starts.get(self._game.observe(played.states[0], self._player), {})
-        if not self._complete and len(possible) < DRAWS / 2:
+        if not self._complete:
+            action = played.steps[0].action if played.steps else ""
+            if action and len(possible) >= DRAWS / 2:
+                left = _rounds_left(played, 0)
+                worths = [(chance, self._worth(state, action, left)) for state, chance in possible.items()]
+                yield from _gain(self._worth(played.states[0], action, left), worths)
             return
         for number, step in enumerate(played.steps):
-            if not step.action or not possible:
+            if not step.action:
                 return
-            left = float("inf") if played.rules.max_steps is None else float(played.rules.max_steps - number - 1)
-            total = sum(possible.values())
-            worths = [(chance / total, self._worth(state, step.action, left)) for state, chance in possible.items()]
-            mean, variance = Moments.of(worths)
-            worst = mean - min(worth for _, worth in worths)
-            if variance > 0.0 and worst > 0.0:
-                gain = self._worth(played.states[number], step.action, left) - mean
-                yield Gain(max(gain, -worst), variance, worst)
-            if not self._complete or step.out or number + 2 >= len(played.states):
-                return
-            possible = self._after(possible, step.action, self._game.observe(played.states[number + 1], self._player))
+            paid = step.reward + (0.0 if step.valid else played.rules.format_penalty)
+            come = [
+                (before * chance, *outcome)
+                for state, before in possible.items()
+                for chance, *outcome in self._outcomes(state, step.action, _rounds_left(played, number))
+            ]
+            seen = self._seen(played.states[number + 1], step.out, paid, _rounds_left(played, number))
+            yield from _gain(seen[1], [(chance, worth) for chance, _, (_, worth) in come])
+            possible = {}
+            for chance, after, looks in come:
+                if looks == seen:
+                    possible[after] = possible.get(after, 0.0) + chance
 
     def _worth(self, state: Any, action: str, left: float) -> float:
-        return sum(
-            chance * (rewards[self._player] + (0.0 if over else self._floor(after, left)))
-            for chance, after, rewards, over in self._game.outcomes(state, {self._player: action})
-        )
+        return sum(chance * worth for chance, _, (_, worth) in self._outcomes(state, action, left))
 
-    def _floor(self, state: Any, left: float) -> float:
-        """Return what giving up pays in a state: any fixed number would do, and this tells an end from going on."""
-        try:
-            return self._game.forfeit(state, self._player, left)[self._player]
-        except NotImplementedError:
-            return 0.0
+    def _outcomes(self, state: Any, action: str, left: float) -> Iterator[tuple[float, Any, tuple[str, float]]]:
+        for chance, after, rewards, over in self._game.outcomes(state, {self._player: action}):
+            yield chance, after, self._seen(after, over, rewards[self._player], left)
 
-    def _after(self, possible: Mapping[Any, float], action: str, seen: str) -> dict[Any, float]:
-        """Return the states that agree with the next observation, each with its chance times a number common to all."""
-        found: dict[Any, float] = {}
-        for state, before in possible.items():
-            for chance, after, _, over in self._game.outcomes(state, {self._player: action}):
-                if not over and self._game.observe(after, self._player) == seen:
-                    found[after] = found.get(after, 0.0) + before * chance
-        return found
+    def _seen(self, state: Any, over: bool, paid: float, left: float) -> tuple[str, float]:
+        """Return what the player sees next, and what was paid with what giving up would pay then.
+
+        The latter may be any fixed number: it tells an end from going on.
+        """
+        if over:
+            return "", round(paid, 9)
+        with suppress(NotImplementedError):
+            paid += self._game.forfeit(state, self._player, left)[self._player]
+        return self._game.observe(state, self._player), round(paid, 9)
+
+
+def _rounds_left(played: Replay, number: int) -> float:
+    """Return how many rounds are left after one."""
+    return float("inf") if played.rules.max_steps is None else float(played.rules.max_steps - number - 1)
+
+
+def _gain(worth: float, possible: Sequence[tuple[float, float]]) -> Iterator[Gain]:
+    """Yield how much more something is worth than it is on average, if that can differ at all."""
+    total = sum(chance for chance, _ in possible)
+    if total > 0.0:
+        mean, variance = Moments.of([(chance / total, each) for chance, each in possible])
+        worst = mean - min(each for _, each in possible)
+        if variance > 0.0 and worst > 0.0:
+            yield Gain(max(worth - mean, -worst), variance, worst)
 
 
 def chance_of(gains: list[Gain]) -> float:
