@@ -62,7 +62,7 @@ def test_a_program_that_knows_what_every_seed_hides_doesnt_know_the_seed(tmp_pat
 
 # ------------------------------------------------------------------------------------------------ everything else
 
-SEED, KEY, OTHER = 8_675_309_123, "open-sesame-open", "what-another-call-was-asked"
+SEED, KEY = 8_675_309_123, "open-sesame-open"
 LIES = (SEED & (1 << 30) - 1, SEED >> 30)  # as Python holds it in memory
 
 REACHING = f"""{REACH}
@@ -183,12 +183,11 @@ TRIES = {
     "all of its memory for the seed's text": "scanned(b'86753', b'09123')",
     "all of its memory for the seed": f"scanned({LIES[0].to_bytes(4, 'little')!r}, {LIES[1].to_bytes(4, 'little')!r})",
     "all of its memory for the key": "scanned(b'open-ses', b'ame-open')",
-    "all of its memory for another call": "scanned(b'what-another', b'-call-was')",
 }
 
 
 def forbidden(told: str) -> list[str]:
-    return [one for one in (str(SEED), hex(SEED)[2:], KEY, OTHER) if one in told]
+    return [one for one in (str(SEED), hex(SEED)[2:], KEY) if one in told]
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +198,7 @@ def reaching() -> Iterator[Sandbox]:
 
 
 @pytest.mark.parametrize("name", TRIES)
-def test_no_try_tells_the_seed_the_key_or_another_call(reaching: Sandbox, name: str) -> None:
+def test_no_try_tells_the_seed_or_the_key(reaching: Sandbox, name: str) -> None:
     answer = reaching.calls([Call("run", (TRIES[name],), (SEED, 3, 0)), Call("run", ("1",), (SEED, 4, 0))])[0]
     assert answer.value != "True", "a scan has found it"
     assert not forbidden(f"{answer.value} {answer.error}")
