@@ -1,7 +1,7 @@
 """Who vouches for the responses of an entry: a tier that nothing in an entry's folder can claim.
 
 ``re-run here``
-    the player ships, and every response was computed anew.
+    the player ships, or is a season's registered program, and every response was computed anew.
 ``reproduced by maintainers``
     they have played it themselves; ``known.toml`` lists its digest.
 ``self-reported``

@@ -18,6 +18,7 @@ from benchmark.play.agents.objects import AgentSpec, AgentTable
 from benchmark.play.agents.options import with_agent_options
 from benchmark.play.agents.players import OWN_PLAYERS, card_of, load_policy
 from benchmark.play.options import RunOptions, without_spec
+from benchmark.runs.authorship import RERUN, taken_on_trust
 from benchmark.runs.folder import RunFolder, folder_name
 from benchmark.runs.plan import Plan
 from benchmark.seasons.season import Season
@@ -79,6 +80,8 @@ def check_programs(season: Season, entry: Path, verdict: Verdict) -> None:
             verdict.problems += islice(_problems(season, folder, registered), MAX_PROBLEMS)
         except UsageError as error:
             verdict.problems.append(f"the program of {name!r} can't be asked again: {error}")
+        if not verdict.problems:
+            verdict.authorship, verdict.on_trust = RERUN, taken_on_trust(RERUN, asked_once=False)
 
 
 def _problems(season: Season, folder: RunFolder, registered: Mapping[str, Any]) -> list[str]:

@@ -45,10 +45,12 @@ def season(played: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(played, tmp_path / "winter"))
 
 
-def test_published_programs_give_the_answers_of_their_entries(played: Path) -> None:
+def test_published_programs_give_the_answers_of_their_entries(played: Path, capsys: pytest.CaptureFixture[str]) -> None:
     registered = json.loads((played / "agents" / "p.json").read_text())
     assert list(registered["programs"].values()) == [DRAWING]
+    capsys.readouterr()
     assert main(["season", "check", str(played)]) == 0
+    assert capsys.readouterr().out.count("re-run here") == 2
 
 
 def test_the_key_follows_from_the_secret_and_the_registrations(played: Path) -> None:
