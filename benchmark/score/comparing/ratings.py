@@ -1,4 +1,4 @@
-"""Head-to-head strength: Bradley-Terry ratings of games between agents, by choix, on the Elo scale.
+"""Head-to-head strength: Bradley-Terry ratings of games between agents, on the Elo scale.
 
 Model: ``P(a beats b) = 1 / (1 + 10^((rating_b - rating_a) / 400))`` (Bradley & Terry 1952). A draw is half a win for
 each. A table of more than two is one game for every two agents at it: the higher mean return over its seats wins.
@@ -20,7 +20,8 @@ from agents.common.intervals import SEED, Array, Estimate, of_replicates
 
 ELO = 400 / log(10)  # Elo points per natural-log unit of strength
 ALPHA = 0.1
-"""choix's regularisation, the weight of a weak prior under which all agents are equal; some replicates need it."""
+"""The weight of a weak prior under which two agents that met are equal; some replicates need it. Agents that never met
+are tied by nothing: in a chain of 16 such ties would take away half of what is between the first and the last one."""
 
 RESAMPLES = 400
 
@@ -151,7 +152,9 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
         return [None]
     table = table[np.isin(table[:, 0], members) & np.isin(table[:, 1], members)]
     table[:, :2] = np.searchsorted(members, table[:, :2])
-    values = _strengths(_points(table, np.ones(len(table)), count))
+    points = _points(table, np.ones(len(table)), count)
+    met = (points + points.T > 0).astype(np.float64)
+    (values,) = strengths_of_many(points[None], met, tolerance=1e-8)
     seeds, seed_of_game = np.unique(table[:, 3], return_inverse=True)
     if len(seeds) < 2:
         return [Estimate(float(value)) for value in values]
@@ -163,34 +166,29 @@ def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]
         weights = rng.standard_exponential(len(seeds) + len(pairs))
         weights = np.concatenate([weights[: len(seeds)][seed_of_game], weights[len(seeds) :]])
         replicates.append(_points(np.concatenate([table[:, :3], further]), weights, count))
-    of_each = strengths_of_many(np.array(replicates)).T
+    of_each = strengths_of_many(np.array(replicates), met).T
     return [of_replicates(float(value), each) for value, each in zip(values, of_each, strict=True)]
 
 
-def _strengths(points: Array) -> Array:
-    """Strengths in Elo points, mean 0, shape (count,), of the points of i against j."""
-    import choix
-
-    strengths = choix.ilsr_pairwise_dense(points, alpha=ALPHA, tol=1e-8)
-    return np.asarray((strengths - strengths.mean()) * ELO, dtype=np.float64)
-
-
-def strengths_of_many(points: Array) -> Array:
-    """What :func:`choix.ilsr_pairwise_dense` gives for each of many tables, all at once, in Elo points with mean 0.
+def strengths_of_many(points: Array, met: Array | None = None, tolerance: float = 1e-4) -> Array:
+    """Compute the strengths of many tables of points at once, in Elo points with mean 0, as choix does of one.
 
     The strengths are the stationary distribution of a Markov chain whose rates depend on them (iterative Luce spectral
     ranking, Maystre & Grossglauser 2015); the hundreds of small chains of a bootstrap are solved together.
 
     Args:
         points: points of i against j, shape (tables, agents, agents).
+        met: 1 for the pairs that the prior ties, shape (agents, agents); all by default, as in choix.
+        tolerance: how far the mean strength may still change, in natural-log units.
 
     Returns:
         Shape (tables, agents).
 
     Raises:
-        RuntimeError: the iteration doesn't end; choix raises the same.
+        RuntimeError: the iteration doesn't end.
     """
     count = points.shape[-1]
+    prior = ALPHA * (np.ones((count, count)) if met is None else met)
     strengths = np.zeros(points.shape[:2])
     open_ = np.arange(len(points))  # the tables whose strengths still change
     step = max(1, 2_000_000 // count**2)  # tables at a time, so that memory stays small
@@ -200,7 +198,7 @@ def strengths_of_many(points: Array) -> Array:
             part = open_[start : start + step]
             weights = np.exp(strengths[part])
             weights *= count / weights.sum(axis=1, keepdims=True)  # the scale matters beside ALPHA
-            rates = ALPHA + points[part].swapaxes(1, 2) / (weights[:, :, None] + weights[:, None, :])
+            rates = prior + points[part].swapaxes(1, 2) / (weights[:, :, None] + weights[:, None, :])
             rates[:, range(count), range(count)] = 0.0
             flow = rates.swapaxes(1, 2) - np.eye(count) * rates.sum(axis=2)[:, :, None]
             flow[:, -1] = 1.0  # one equation follows from the others; in its place the shares sum to 1
@@ -208,7 +206,7 @@ def strengths_of_many(points: Array) -> Array:
             logs = np.log(shares)
             strengths[part] = logs - logs.mean(axis=1, keepdims=True)
         change = np.abs(strengths[open_] - before).sum(axis=1)
-        open_ = open_[change > 1e-4 * count]  # the mean strength still changes, in natural-log units
+        open_ = open_[change > tolerance * count]
         if not len(open_):
             return np.asarray(strengths * ELO, dtype=np.float64)
     raise RuntimeError("the strengths of a bootstrap did not converge in 100 iterations")

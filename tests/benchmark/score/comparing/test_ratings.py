@@ -1,5 +1,7 @@
 """Bradley-Terry ratings: known strengths are found again, whoever sits first."""
 
+from itertools import pairwise
+
 import choix
 import numpy as np
 import pytest
@@ -69,6 +71,38 @@ def test_groups_that_never_met_are_on_scales_of_their_own():
     assert ratings["a"].group == ratings["b"].group != ratings["c"].group == ratings["d"].group
     for pair in ("ab", "cd"):
         assert sum(ratings[name].rating.value for name in pair) == pytest.approx(0, abs=1e-6)
+
+
+def links(rng=None, agents=16, games=10, gap=400 * np.log10(1.5)):
+    """A chain: everyone played the next one alone, who is ``gap`` points weaker, and wins 4 games of 10."""
+    names = [f"{place:02d}" for place in range(agents)]
+    won = 1 / (1 + 10 ** (-gap / 400))
+    found = []
+    for place, (a, b) in enumerate(pairwise(names)):
+        results = rng.random(games) < won if rng else np.arange(games) < round(won * games)
+        found += [Game(a, b, float(result), place * games + k) for k, result in enumerate(results)]
+    return {name: (agents - 1) / 2 * gap - place * gap for place, name in enumerate(names)}, found
+
+
+def test_agents_that_never_met_are_not_pulled_together():
+    """The ends of a chain of 16 are 1,056 points apart; a prior on all pairs left 290 of them."""
+    truth, games = links()
+    ratings = {one.agent: one.rating for one in bradley_terry(games)}
+    assert ratings["00"].value - ratings["15"].value == pytest.approx(truth["00"] - truth["15"], rel=0.05)
+    for agent, value in truth.items():
+        assert ratings[agent].low <= value <= ratings[agent].high
+
+
+@pytest.mark.slow
+def test_the_intervals_of_a_chain_cover_what_they_should():
+    """Of 25 chains of 16 agents with 40 games a link; with a prior on all pairs they covered 0.19."""
+    rng = np.random.default_rng(16)
+    held = []
+    for _ in range(25):
+        truth, games = links(rng, games=40)
+        ratings = {one.agent: one.rating for one in bradley_terry(games)}
+        held += [ratings[agent].low <= value <= ratings[agent].high for agent, value in truth.items()]
+    assert np.mean(held) > 0.88
 
 
 @pytest.mark.slow
