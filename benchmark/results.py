@@ -7,15 +7,21 @@ what is made here.
 import shutil
 import weakref
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from benchmark.errors import UsageError, unknown_name
 from benchmark.play.progress import teller
-from benchmark.score.comparing.comparison import compare
-from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView, ViewDocument
+from benchmark.score.comparing.pairs import compare_overall
+from benchmark.score.document import (
+    ComparisonView,
+    OverallComparisonView,
+    OverallView,
+    RatingView,
+    ScoreView,
+    ViewDocument,
+)
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns, read_columns
 from benchmark.score.scores import rating_rows
@@ -139,13 +145,13 @@ class Results:
                 f"comparing takes two agents, there is {', '.join(wanted)}; in these results: {', '.join(self.agents)}"
             )
         keep = {name: scenario for name, scenario in columns.scenarios.items() if not named or name in named}
-        rows = compare(replace(columns, scenarios=keep), wanted)
+        rows, overall = compare_overall(columns, References(columns, self._say), wanted, list(keep))
         ratings = [row for row in rating_rows(columns) if row["agent"] in wanted and row["scenario"] in keep]
         if not rows and not ratings:
             several = len({one.rules for one in columns.scenarios.values()}) > 1
             alike = ", played by the same protocol" if several else ""
             raise UsageError(f"these agents have no two scored episodes with equal seeds in any scenario{alike}")
-        return Comparison(rows, ratings)
+        return Comparison(rows, ratings, overall)
 
     def to_pandas(self, table: Table = "episodes") -> "pandas.DataFrame":
         """The results as a data frame (extra ``pandas``).
@@ -257,19 +263,28 @@ class Comparison(_Tables):
     Attributes:
         rows: a row for every two agents and scenario for one player: difference with interval, p-values, pairs.
         ratings: a row for every agent in scenarios for several players, in which they met.
+        overall: a row for every two agents over all scenarios: who is better, by how much, and what decides it.
     """
 
-    def __init__(self, rows: list[ComparisonView], ratings: list[RatingView]) -> None:
+    def __init__(
+        self, rows: list[ComparisonView], ratings: list[RatingView], overall: list[OverallComparisonView]
+    ) -> None:
         self.rows = rows
         self.ratings = ratings
+        self.overall = overall
 
     @property
     def document(self) -> dict[str, Any]:
-        """What ``textbench compare --json`` prints."""
-        return {"comparisons": self.rows, "ratings": self.ratings}
+        """What ``textbench compare --json`` prints; ``overall`` is that of two agents, of more there are pairs."""
+        return {
+            "overall": self.overall[0] if len(self.overall) == 1 else None,
+            "overall_pairs": self.overall,
+            "comparisons": self.rows,
+            "ratings": self.ratings,
+        }
 
     def to_markdown(self) -> str:
-        """The tables as GitHub Markdown."""
+        """The tables as GitHub Markdown, each below its verdict."""
         return tables.to_markdown(self._sheets())
 
     def to_pandas(self) -> "pandas.DataFrame":
@@ -279,4 +294,4 @@ class Comparison(_Tables):
         return frames.frame_of_views(self.rows)
 
     def _sheets(self) -> list[tables.Sheet]:
-        return tables.comparison_sheets(self.rows) + tables.rating_sheets(self.ratings)
+        return tables.comparison_sheets(self.rows, self.overall) + tables.rating_sheets(self.ratings)

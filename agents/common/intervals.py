@@ -27,6 +27,7 @@ LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 RESAMPLES = 4000  # Monte Carlo error of an interval's end at this number: about 0.05 standard errors of the estimate
 SEED = 20250810
 ANYWHERE: Range = (-inf, inf)
+ROUNDING = 1e-9  # what a figure near 0 or 1 may be off by for no other reason than how its parts were added
 _Z = 1.96  # the normal distribution's quantile of LEVELS[1], as rounded as recorded results have it
 
 
@@ -116,6 +117,11 @@ def over_parts(of: Callable[[Array], Array], parts: int, within: Range = ANYWHER
 def without_each(parts: int) -> Array:
     """(parts, parts) equal weights of all parts but one, a row for each that is left out; for two parts and more."""
     return (1 - np.eye(parts)) / (parts - 1)
+
+
+def is_above(value: float, bound: float = 0.0) -> bool:
+    """Return whether a figure is above a bound by more than rounding: a score of 1.39e-16 isn't above 0."""
+    return value - bound > ROUNDING
 
 
 def is_rounding(spread: float, value: float) -> bool:

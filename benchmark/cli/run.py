@@ -120,6 +120,7 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
 
     from benchmark.play.cost.estimate import estimate, total_estimate
     from benchmark.play.levels import levels_in
+    from benchmark.score.comparing.comparison import too_few_starts
 
     if options.levels is not None:
         plan = plan.with_episodes(ceil(options.episodes / len(levels_in(options.levels))), options.seed_offset)
@@ -144,13 +145,14 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
     lines = _by_matchup(rows) if len(rows) <= MOST_ROWS else _by_scenario(rows)
     spread = "spread evenly here, a run puts them where they tell most; " if options.levels is not None else ""
     planned = f"{plan.total} episodes, at most {requests:,} decisions; {spread}nothing was played"
+    few = "" if options.levels is not None else too_few_starts(plan)
     columns = ("<scenario", "<agents", "episodes", "seeds", "decisions at most")
     each = tuple(
         (row["agent"], str(row["scenarios"]), f"{row['episodes']:,}", f"{row['requests_at_most']:,}") for row in agents
     )
     sheets = [
         Sheet("each agent", ("<agent", "scenarios", "episodes", "decisions at most"), each),
-        Sheet("would be played", columns, lines, (planned,)),
+        Sheet("would be played", columns, lines, tuple(filter(None, (planned, few)))),
     ]
     money = [_money_sheet(estimates, _total_note(total_estimate(estimates, options), options))] if estimates else []
     print_sheets([*(sheets if len(agents) > 1 else sheets[1:]), *money], stdout_console())

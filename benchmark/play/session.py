@@ -38,6 +38,7 @@ from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
 from benchmark.runs.plan import Plan, import_registration, told_otherwise
 from benchmark.runs.record import Key, key_of, paid_tokens
+from benchmark.score.comparing.comparison import too_few_starts
 from textgames import GameError
 
 
@@ -129,7 +130,8 @@ class Session:
         if answers.damaged:
             lines = "1 line" if answers.damaged == 1 else f"{answers.damaged} lines"
             strange.append(f"{lines} of {ANSWERS_NAME} can't be read; what they had answered is asked again")
-        for sentence in strange:
+        planned = [too_few_starts(plan)] if options.until is None and options.levels is None else []
+        for sentence in filter(None, [*strange, *planned]):
             teller(quiet)(sentence)
         try:
             with (

@@ -1,21 +1,26 @@
 """Whether a difference is more than chance: tests of pairs, their correction, and how many episodes one takes."""
 
-from collections.abc import Collection, Mapping
-from math import ceil, hypot, sqrt
+from collections.abc import Collection, Iterable, Mapping
+from math import ceil, log2, sqrt
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.common.intervals import Array, Estimate, is_rounding, student
+from agents.common.intervals import ROUNDING, Array, Estimate, is_above, is_rounding, student
+from benchmark.score.document import EstimateView
+from benchmark.score.statistics import order_statistic, resampled
 
 Key = TypeVar("Key")
+
+LEVEL = 0.05  # two agents are told apart if the corrected p-value of their difference is smaller
+POWER = 0.8  # with which the number of episodes that is named shows a difference
 
 ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
 EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
 GRID = 400  # at least so many steps between 0 and the largest difference where there is no common unit
 ROUNDED = 0.01  # of the sum of all differences but the largest: what rounding to a grid may change them by
-FEWEST = 6  # unequal pairs with which a p-value may be below 0.05: the smallest is 2 / 2^6
+MOST_NEEDED = 10**9  # pairs; a difference that takes more is none
 MOST_WORK = 30_000_000  # additions: a grid isn't made finer beyond this
 
 
@@ -67,7 +72,7 @@ def student_p_value(values: Array) -> float:
 
 def _unrounded(differences: Array) -> Array:
     """Differences that are 0 where they are nothing but rounding, as those of returns that luck was taken out of."""
-    return np.where(np.abs(differences) <= 1e-9, 0.0, differences)
+    return np.where(np.abs(differences) <= ROUNDING, 0.0, differences)
 
 
 def _on_a_grid(sizes: Array) -> NDArray[np.int64]:
@@ -121,24 +126,84 @@ def student_tests(samples: Mapping[Key, Array], references: Collection[Key] = ()
     return {key: StudentTest(student(own), p_values[key], adjusted.get(key, 1.0)) for key, own in samples.items()}
 
 
-def episodes_needed(differences: Array) -> int | None:
-    """Pairs of episodes at which :func:`paired_p_value` is at most 0.05 in four of five runs, if all are as these.
+def fewest_pairs(level: float) -> int:
+    """The fewest pairs with which :func:`paired_p_value` may be below a level: the smallest of n pairs is 2 / 2^n."""
+    return 1 + int(1 - log2(level))
 
-    ``n = ((z_0.975 * rms + z_0.8 * sd) / mean)^2``: flipped signs have the root mean square of the differences as their
-    deviation. And so many that at least six pairs are unequal in four of five runs: with fewer no p is so small.
-    ``None`` where the observed difference is 0.
+
+class Needed(NamedTuple):
+    """How many pairs of episodes would show a difference, with the 95% interval of that number."""
+
+    value: int
+    low: int
+    high: int | None  # ``None`` if the difference may be 0, which no number of pairs shows
+
+
+def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
+    """Count the pairs at which :func:`paired_p_value` is below a level in four of five runs, if all are as these.
+
+    ``n = ((z_(1 - level / 2) * rms + z_0.8 * sd) / mean)^2``: flipped signs have the root mean square of the
+    differences as their deviation. And so many that in four of five runs enough pairs are unequal for so small a p. The
+    interval is that of a Bayesian bootstrap of the pairs: a mean that is known roughly makes its square in ``n`` known
+    very roughly. ``None`` where the observed difference is 0, but for rounding.
     """
     if len(differences) < 2:
         return None
     differences = _unrounded(differences)
-    mean, deviation = float(differences.mean()), float(differences.std(ddof=1))
-    if mean == 0:
+    mean, square = float(differences.mean()), float((differences**2).mean())
+    value = float(_pairs_for(np.array(mean), np.array(square), len(differences), level))
+    if not value <= MOST_NEEDED:
         return None
-    from scipy.special import bdtrc, ndtri
+    least = _for_unequal_pairs(float(np.mean(differences != 0)), level)
+    means, squares = resampled(np.stack([differences, differences**2], axis=1))[0]
+    numbers = _pairs_for(means, squares, len(differences), level)
+    low, high = (order_statistic(numbers, round(end * (len(numbers) - 1))) for end in (0.025, 0.975))
+    may_be_0 = np.mean(means * mean <= 0) >= 0.025 or high > MOST_NEEDED
+    whole = max(least, ceil(value))
+    return Needed(whole, min(whole, max(least, ceil(low))), None if may_be_0 else max(whole, ceil(high)))
 
-    enough: int = ceil(((ndtri(0.975) * hypot(mean, deviation) + ndtri(0.8) * deviation) / mean) ** 2)
-    enough = max(FEWEST, enough)
-    unequal = float(np.mean(differences != 0))
-    while bdtrc(FEWEST - 1, enough, unequal) < 0.8:
+
+def _pairs_for(means: Array, squares: Array, count: int, level: float) -> Array:
+    """The number of pairs by the mean of the differences and that of their squares; infinite without a difference."""
+    from scipy.special import ndtri
+
+    spread = np.sqrt(np.maximum(0.0, squares - means**2) * count / (count - 1))
+    reach = ndtri(1 - level / 2) * np.sqrt(means**2 + spread**2) + ndtri(POWER) * spread
+    known = np.abs(means) > ROUNDING * np.maximum(1.0, np.sqrt(squares))
+    numbers: Array = np.divide(reach, means, out=np.full(np.shape(means), np.inf), where=known) ** 2
+    return numbers
+
+
+def _for_unequal_pairs(unequal: float, level: float) -> int:
+    """So many pairs that enough are unequal for a p below the level in four of five runs, if a share of all is."""
+    from scipy.special import bdtrc
+
+    fewest = enough = fewest_pairs(level)
+    while bdtrc(fewest - 1, enough, unequal) < POWER:
         enough += 1
     return enough
+
+
+def any_disjoint(first: Iterable[EstimateView | None], second: Iterable[EstimateView | None]) -> bool:
+    """Return whether the intervals of two agents have no point in common in any of their figures, given in one order.
+
+    A figure without interval is disjoint from none.
+    """
+    for one, other in zip(first, second, strict=True):
+        if one is None or other is None or None in (one["low"], other["low"]):
+            continue
+        (low_a, high_a), (low_b, high_b) = ((each["low"] or 0.0, each["high"] or 0.0) for each in (one, other))
+        if is_above(low_a, high_b) or is_above(low_b, high_a):
+            return True
+    return False
+
+
+TIE = "not told apart"
+
+
+def verdict(a: str, b: str, difference: float, corrected: float, apart: bool) -> str:
+    """Say who is better: whoever is ahead by a corrected p-value below 0.05, or by intervals that don't meet.
+
+    ``apart`` is whether the two own intervals have no point in common: then no table puts the agents on one rank.
+    """
+    return f"{a if difference > 0 else b} is better" if corrected < LEVEL or apart else TIE

@@ -219,17 +219,49 @@ class ComparisonView(TypedDict):
     luck_free: bool  # whether the returns of both are luck-free ones
     p_value: float  # paired sign-flip permutation test, two-sided, exact up to 1,000 pairs
     p_holm: float  # the same after Holm's correction over all comparisons of the table or the board, shown or not
+    verdict: str  # ``"NAME is better"`` or ``"not told apart"``, by ``p_holm``, or by intervals that don't meet
     episodes_needed: int | None
-    """Episodes to detect the observed difference with power 0.8 at level 0.05; ``None`` when the difference is 0."""
+    """Episodes to detect the observed difference with power 0.8 at level 0.05, after the same correction as ``p_holm``;
+    ``None`` when the difference is 0."""
+    episodes_needed_low: int | None  # the 95% interval of that number
+    episodes_needed_high: int | None  # ``None``, too, where the difference may be 0
 
 
 class OverallPairView(TypedDict):
-    """Two agents over the document's ``overall_scenarios``, as ranks take them."""
+    """Two agents' overall scores over the document's ``overall_scenarios``, by the resampling of their intervals."""
 
     a: str
     b: str
-    difference: float  # of the overall scores, on common seeds; positive where ``a`` is higher
-    p: float  # of the paired test, after Bonferroni's correction for everything that the board could compare
+    difference: float  # positive where ``a`` is higher
+    low: float | None  # its 95% interval
+    high: float | None
+    p: float  # two-sided, not corrected
+    corrected: float
+    """After correction for all comparisons: Bonferroni's for everything that a board could compare, in a comparison
+    Holm's for everything in it."""
+    verdict: str  # as in :class:`ComparisonView`
+
+
+class OverallComparisonView(OverallPairView):
+    """What ``textbench compare`` says of two agents over all scenarios, on common seeds."""
+
+    scenarios: list[str]  # that it is over
+    unit: Literal["score", "return"]  # of the difference: the return if a single scenario is compared
+    comparisons: int  # that the correction is for
+    decided_by: list[str]  # scenarios in which the better agent is told apart by itself
+    against: list[str]  # and in which the other one is better
+    starts: int  # common ones in each scenario, on average
+    starts_needed: NotRequired["NeededView | None"]
+    """If the agents aren't told apart: how many starts of each scenario would tell, with power 0.8 after the same
+    correction, if all are as these; ``None`` where they don't differ at all."""
+
+
+class NeededView(TypedDict):
+    """A number of starts with its 95% interval; ``high`` is ``None`` where perhaps no number is enough."""
+
+    value: int
+    low: int
+    high: int | None
 
 
 class RatingView(TypedDict):

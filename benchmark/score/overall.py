@@ -6,25 +6,25 @@ share its weight. ``ResultColumns -> scenarios, weights -> OverallView``, and th
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
-import numpy as np
-
-from agents.common.intervals import CONFIDENCE, Array, Estimate
+from agents.common.intervals import CONFIDENCE, Array, is_above
 from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score import statistics as stats
 from benchmark.score.comparing.comparison import board_family, solo_scenarios
-from benchmark.score.differences import paired_p_value
-from benchmark.score.document import OverallView, SuiteView
-from benchmark.score.luck.cells import corrected_returns, luck_free
+from benchmark.score.comparing.floored import Part, floored_difference
+from benchmark.score.differences import LEVEL, any_disjoint, verdict
+from benchmark.score.document import EstimateView, OverallPairView, OverallView, SuiteView
+from benchmark.score.luck.cells import luck_free
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import (
     BLIND,
-    LEVEL,
     REFERENCE,
     SUCCESS,
+    Place,
     above_blind,
     best_first,
     episode_table,
@@ -33,6 +33,8 @@ from benchmark.score.scores import (
     to_view,
 )
 from textgames.scenarios import ABOUT_SUITES, SUITES
+
+MOST_KEPT = 32  # agents whose resamples are kept, since they are compared with several others
 
 CLEARLY = 0.99
 """The level of the interval that must lie below 0 for a score to be below it beyond chance. It is above the usual one,
@@ -94,40 +96,10 @@ def overall_rows(
     """Every agent's overall score, best first, unranked ones last, and the scenarios that it is over.
 
     These are ``names``, or :func:`overall_scenarios`, without those whose scale nobody knows. Without ``ranked`` nobody
-    has a rank, which saves the tests.
+    has a rank.
     """
-    names = overall_scenarios(results) if names is None else names
-    complete = {key for key, cell in results.cells.items() if key[1] in names and cell.complete}
-    spans = {name: span_of(results, references, agent, name) for agent, name in complete}
-    names = [name for name in names if name not in spans or spans[name] > 0]
-    whole = [agent for agent in results.agents if names and all((agent, name) in complete for name in names)]
-    scores, successes = _estimates(results, references, whole, names)
-    rows = []
-    for agent in results.agents:
-        lacks = [name for name in names if (agent, name) not in complete]
-        normalized = to_view(scores[agent]) if agent in scores else None
-        rows.append(
-            OverallView(
-                agent=agent,
-                rank=None,
-                tied=False,
-                normalized=normalized,
-                above_blind=above_blind(normalized) or _above_somewhere(results, references, agent, names)
-                if normalized is not None
-                else None,
-                success=to_view(successes[agent]) if agent in successes else None,
-                invalid_rate=_invalid_rate(results, agent),
-                scenarios=len(names) - len(lacks),
-                lacks=lacks,
-            )
-        )
-    if ranked and names:
-        test = OverallTest(results, references, names)
-        values = {row["agent"]: row["normalized"]["value"] for row in rows if row["normalized"] is not None}
-        places = rank(values, test.told_apart)
-        for row in rows:
-            row["rank"], row["tied"] = places.get(row["agent"], (None, False))
-    return names, sorted(rows, key=lambda row: (*best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
+    overall = Overall(results, references, names)
+    return overall.names, overall.rows(ranked=ranked)
 
 
 def _invalid_rate(results: ResultColumns, agent: str) -> float | None:
@@ -136,37 +108,8 @@ def _invalid_rate(results: ResultColumns, agent: str) -> float | None:
     return sum(sum(columns["invalid"]) for columns in cells) / responses if responses else None
 
 
-def _estimates(
-    results: ResultColumns, references: References, agents: Sequence[str], names: Sequence[str]
-) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
-    """The overall scores of agents that have all of these scenarios, and their success rates.
-
-    The success rate is over those of the scenarios whose game knows success, weighted in the same way.
-    """
-    knowing = [name for name in names if results.scenarios[name].game().success_means]
-    levels = [max(results.cells[agent, name].confidence for name in names) for agent in agents]
-
-    def tables(over: Sequence[str]) -> list[list[Array]]:
-        return [
-            [episode_table(results.cells[agent, name], results.scenarios[name], references)[0] for name in over]
-            for agent in agents
-        ]
-
-    scores = stats.means_of_estimates(
-        tables(names),
-        [[_score(results, references, agent, name) for name in names] for agent in agents],
-        levels,
-        list(game_weights(results, names).values()),
-        [[is_below_blind(results, references, agent, name) for name in names] for agent in agents],
-    )
-    successes = stats.means_of_estimates(
-        tables(knowing),
-        [[stats.column(SUCCESS, (0, 1))] * len(knowing) for _ in agents],
-        levels,
-        list(game_weights(results, knowing).values()),
-    )
-    told = dict(zip(agents, successes, strict=True)) if knowing else {}
-    return dict(zip(agents, scores, strict=True)), told
+def _table(results: ResultColumns, references: References, agent: str, name: str) -> Array:
+    return episode_table(results.cells[agent, name], results.scenarios[name], references)[0]
 
 
 def _score(results: ResultColumns, references: References, agent: str, name: str) -> stats.Statistic:
@@ -183,7 +126,7 @@ def _above_somewhere(results: ResultColumns, references: References, agent: str,
     """
     level = 1 - (1 - CONFIDENCE) / len(names)
     for name in names:
-        table = episode_table(results.cells[agent, name], results.scenarios[name], references)[0]
+        table = _table(results, references, agent, name)
         (estimate,) = stats.bootstrap(table, [_score(results, references, agent, name)], level)
         if above_blind(to_view(estimate)):
             return True
@@ -192,20 +135,20 @@ def _above_somewhere(results: ResultColumns, references: References, agent: str,
 
 def is_below_blind(results: ResultColumns, references: References, agent: str, name: str) -> bool:
     """Whether an agent is worse than the best blind play of a scenario beyond chance."""
-    cell, scenario = results.cells[agent, name], results.scenarios[name]
+    cell = results.cells[agent, name]
     known = cell.memo.get("below_blind")  # asked for in every comparison
     if known is None or known[0] is not references:
-        table = episode_table(cell, scenario, references)[0]
+        table = _table(results, references, agent, name)
         (estimate,) = stats.bootstrap(table, [_score(results, references, agent, name)], CLEARLY)
-        known = cell.memo["below_blind"] = (references, estimate.high is not None and estimate.high < 0)
+        known = cell.memo["below_blind"] = (references, estimate.high is not None and is_above(0.0, estimate.high))
     return bool(known[1])
 
 
 def span_of(results: ResultColumns, references: References, agent: str, name: str) -> float:
     """How far the reference is above blind play on an agent's episodes; 0 where that isn't known."""
-    table, _ = episode_table(results.cells[agent, name], results.scenarios[name], references)
+    table = _table(results, references, agent, name)
     span = float((table[:, REFERENCE] - table[:, BLIND]).mean())
-    return span if span > 1e-12 else 0.0
+    return span if is_above(span) else 0.0
 
 
 def suite_rows(results: ResultColumns, references: References) -> list[SuiteView]:
@@ -227,58 +170,151 @@ def suite_rows(results: ResultColumns, references: References) -> list[SuiteView
     return rows
 
 
-class OverallTest:
-    """Tells agents apart over several scenarios: the paired test of what their overall scores differ by.
+class Overall:
+    """The agents over several scenarios: scores, their intervals, differences and ranks, all of one resampling.
 
-    On common seeds, every scenario's differences are in units of its span and weigh as the scenario does in the score.
-    The floor is in them: an agent that is below blind play in a scenario beyond chance has its returns there raised by
-    a constant, so that its mean is that of blind play; a scenario in which both are so takes no part. Below 0 by what
-    may be chance, returns stay as they are, since a floor would make a gain of noise. Two agents of whom neither scores
-    above 0 anywhere have the same overall score, 0, and can't be told apart.
+    A difference is one of the floored scores that are shown (:mod:`benchmark.score.comparing.floored`). Two agents that
+    both score above 0 nowhere have the same overall score, 0, and can't be told apart.
 
-    The p-value is corrected by Bonferroni for everything that the board could compare: which tests are made depends on
-    what the ones before showed.
+    Attributes:
+        names: the scenarios: those that were asked for, or :func:`overall_scenarios`, whose scale is known.
+        whole: the agents that have all of these, in order.
     """
 
-    def __init__(self, results: ResultColumns, references: References, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        results: ResultColumns,
+        references: References,
+        names: Sequence[str] | None = None,
+        *,
+        partly: bool = False,
+    ) -> None:
+        """Resample the scores of the agents that played all of the scenarios whole; with ``partly``, of all agents."""
+        names = overall_scenarios(results) if names is None else names
         self._results, self._references = results, references
-        self._weights = game_weights(results, names)
+        self._complete = {key for key, cell in results.cells.items() if key[1] in names and (cell.complete or partly)}
+        spans = {name: span_of(results, references, agent, name) for agent, name in self._complete}
+        self.names = [name for name in names if name not in spans or spans[name] > 0]
+        self.whole = [
+            agent
+            for agent in results.agents
+            if self.names and all((agent, name) in self._complete for name in self.names)
+        ]
+        self._weights = list(game_weights(results, self.names).values())
+        self._replicates = dict(zip(self.whole, self._resampled(), strict=True))
         self._family = board_family(results)
+        self._parts: dict[str, list[Part]] = {}  # of the agents that were compared last
 
-    def told_apart(self, a: str, b: str) -> bool:
-        """Whether two agents' overall scores differ beyond chance."""
-        return self.compare(a, b)[1] < LEVEL
+    def _resampled(self) -> list[stats.Replicates]:
+        results, references = self._results, self._references
+        return stats.sums_of_replicates(
+            [[_table(results, references, agent, name) for name in self.names] for agent in self.whole],
+            [[_score(results, references, agent, name) for name in self.names] for agent in self.whole],
+            self._weights,
+            [[is_below_blind(results, references, agent, name) for name in self.names] for agent in self.whole],
+        )
 
-    def compare(self, a: str, b: str) -> tuple[float, float]:
-        """How much the overall score of ``a`` is above that of ``b`` on common seeds, and the corrected p-value."""
-        difference, highest, parts = 0.0, 0.0, [np.empty(0)]
-        for name, weight in self._weights.items():
-            returns, blind, span = self._common(a, b, name)
-            if not len(blind) or span <= 0:
-                continue
-            first, second = (max(0.0, float((one - blind).mean())) / span for one in returns)
-            difference += weight * (first - second)
-            highest = max(highest, first, second)
-            below = [is_below_blind(self._results, self._references, agent, name) for agent in (a, b)]
-            if not all(below):
-                raised = [
-                    one - float((one - blind).mean()) if low else one for one, low in zip(returns, below, strict=True)
-                ]
-                parts.append((raised[0] - raised[1]) * (weight / (span * len(blind))))
-        p = paired_p_value(np.concatenate(parts)) if highest > 0 else 1.0
-        return difference, min(1.0, self._family * p)
+    def _parts_of(self, agent: str) -> list[Part]:
+        if agent not in self._parts:
+            about = self._results, self._references, agent
+            if len(self._parts) >= MOST_KEPT:
+                del self._parts[next(iter(self._parts))]
+            self._parts[agent] = [
+                Part.of(
+                    self._results.cells[agent, name].table()["seed"],
+                    _table(*about, name),
+                    _score(*about, name),
+                    is_below_blind(*about, name),
+                    stream,
+                )
+                for stream, name in enumerate(self.names)
+            ]
+        return self._parts[agent]
 
-    def _common(self, a: str, b: str, name: str) -> tuple[list[Array], Array, float]:
-        """The returns of both on the seeds that both scored, luck-free where there are such, blind play's, the span."""
-        scenario, cells = self._results.scenarios[name], self._results.cells
-        if (a, name) not in cells or (b, name) not in cells:
-            return [np.empty(0)] * 2, np.empty(0), 0.0
-        first, second = (corrected_returns(cells[agent, name], scenario) for agent in (a, b))
-        table = episode_table(cells[a, name], scenario, self._references)[0]
-        if np.array_equal(first[0], second[0]):
-            rows_a = rows_b = np.arange(len(table))
-        else:
-            _, rows_a, rows_b = np.intersect1d(first[0], second[0], return_indices=True)
-        table = table[rows_a]
-        span = float((table[:, REFERENCE] - table[:, BLIND]).mean()) if len(table) else 0.0
-        return [first[1][rows_a], second[1][rows_b]], table[:, BLIND], span
+    def _level(self, *agents: str) -> float:
+        return max(self._results.cells[agent, name].confidence for agent in agents for name in self.names)
+
+    def score(self, agent: str) -> EstimateView | None:
+        """The overall score of an agent with its interval; ``None`` for one that lacks a scenario."""
+        if agent not in self._replicates:
+            return None
+        return to_view(stats.interval_of(self._replicates[agent], self._level(agent)))
+
+    def difference(self, a: str, b: str) -> stats.Difference:
+        """By how much the overall score of ``a`` is above that of ``b``; its p-value isn't corrected."""
+        return floored_difference(self._parts_of(a), self._parts_of(b), self._weights, self._level(a, b))
+
+    def rows(self, *, ranked: bool = True) -> list[OverallView]:
+        """A row for every agent, best first; those that lack a scenario are last and have no rank."""
+        results, references = self._results, self._references
+        scores = {agent: self.score(agent) for agent in results.agents}
+        places = self._ranks(scores) if ranked else {}
+        successes = self._successes()
+        rows = []
+        for agent, normalized in scores.items():
+            lacks = [name for name in self.names if (agent, name) not in self._complete]
+            place = places.get(agent)
+            rows.append(
+                OverallView(
+                    agent=agent,
+                    rank=None if place is None else place.rank,
+                    tied=place is not None and place.tied,
+                    normalized=normalized,
+                    above_blind=above_blind(normalized) or _above_somewhere(results, references, agent, self.names)
+                    if normalized is not None
+                    else None,
+                    success=successes.get(agent),
+                    invalid_rate=_invalid_rate(results, agent),
+                    scenarios=len(self.names) - len(lacks),
+                    lacks=lacks,
+                )
+            )
+        return sorted(rows, key=lambda row: (*best_first(row, row["normalized"]), -row["scenarios"], row["agent"]))
+
+    def _ranks(self, scores: Mapping[str, EstimateView | None]) -> dict[str, Place]:
+        """Ranks by the test of :meth:`difference`, corrected by Bonferroni for everything that the board could compare.
+
+        Which tests are made depends on what the ones before showed, so all that are possible count.
+        """
+        known = {agent: score["value"] for agent, score in scores.items() if score is not None}
+        return rank(
+            known,
+            lambda a, b: self._family * self.difference(a, b).p < LEVEL,
+            lambda a, b: any_disjoint([scores[a]], [scores[b]]),
+        )
+
+    def _successes(self) -> dict[str, EstimateView | None]:
+        """The success rates over those of the scenarios whose game knows success, weighted in the same way."""
+        knowing = [name for name in self.names if self._results.scenarios[name].game().success_means]
+        if not knowing:
+            return {}
+        estimates = stats.means_of_estimates(
+            [[_table(self._results, self._references, agent, name) for name in knowing] for agent in self.whole],
+            [[stats.column(SUCCESS, (0, 1))] * len(knowing) for _ in self.whole],
+            [self._level(agent) for agent in self.whole],
+            list(game_weights(self._results, knowing).values()),
+        )
+        return dict(zip(self.whole, map(to_view, estimates), strict=True))
+
+    def pairs(self, agents: Sequence[str]) -> list[OverallPairView]:
+        """The differences of every two of ``agents``, who have all scenarios, after Bonferroni's correction."""
+        return [
+            pair_view(a, b, found, min(1.0, self._family * found.p), any_disjoint([self.score(a)], [self.score(b)]))
+            for a, b in combinations(agents, 2)
+            for found in [self.difference(a, b)]
+        ]
+
+
+def pair_view(a: str, b: str, found: stats.Difference, corrected: float, apart: bool) -> OverallPairView:
+    """What a difference says of two agents; ``apart`` is whether their own intervals have no point in common."""
+    value, low, high = found.estimate
+    return OverallPairView(
+        a=a,
+        b=b,
+        difference=value,
+        low=low,
+        high=high,
+        p=found.p,
+        corrected=corrected,
+        verdict=verdict(a, b, value, corrected, apart),
+    )

@@ -86,6 +86,14 @@ class Cell:
         """Whether everything that was planned was played and scored, so that the cell can be ranked."""
         return self.episodes == self.planned > 0 and not self.errors
 
+    def on_seeds(self, seeds: Values) -> "Cell":
+        """The scored episodes of some seeds alone; this cell where these are all of its own."""
+        rows = np.flatnonzero(np.isin(self.columns["seed"], seeds))
+        if len(rows) == self.episodes:
+            return self
+        columns = {name: array("d", np.array(values)[rows]) for name, values in self.columns.items()}
+        return Cell(len(rows), columns, ask_luck=self.ask_luck, confidence=self.confidence)
+
     def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The seeds of the scored episodes in their order, and the mean return on each (over games and seats)."""
         if "returns" not in self.memo:  # asked for in every comparison

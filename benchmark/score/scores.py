@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate
+from agents.common.intervals import Array, Estimate, is_above
 from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
 from benchmark.score.comparing.comparison import board_family, paired_differences, return_range
 from benchmark.score.comparing.ratings import bradley_terry
-from benchmark.score.differences import paired_p_value
+from benchmark.score.differences import LEVEL, any_disjoint, paired_p_value
 from benchmark.score.document import (
     BlindView,
     EstimateView,
@@ -36,8 +36,6 @@ SCORE, BLIND, REFERENCE, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS, LUCK_FREE 
 """The columns of a cell's episode table, see :func:`episode_table`."""
 
 NO_SCALE = Scale()
-
-LEVEL = 0.05  # agents whose difference has at least this p-value, corrected for the whole board, can't be told apart
 
 
 class Place(NamedTuple):
@@ -62,13 +60,14 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
         # With unscored or missing episodes nobody knows what an agent lost, so it isn't ranked.
         whole = [row for row in group if row["episodes"] == row["planned"] and not row["unscored"]]
         means = {row["agent"]: best["value"] for row in whole if (best := ranked_by(row)) is not None}
+        shown = {row["agent"]: shown_figures(row) for row in group}
         # where a return depends on who else plays, only agents of one run are compared
         together = results.agent_source if num_players(scenario) > 1 else dict.fromkeys(results.agent_source, 0)
         told_apart = board_test(results, name)
         places: dict[str, Place] = {}
         for source in dict.fromkeys(together.values()):
             own = {agent: mean for agent, mean in means.items() if together[agent] == source}
-            places |= rank(own, told_apart)
+            places |= rank(own, told_apart, lambda a, b, shown=shown: any_disjoint(shown[a], shown[b]))  # type: ignore[misc]
         for row in group:
             row["rank"], row["tied"] = places.get(row["agent"], (None, False))
         rows += sorted(group, key=lambda row: (*best_first(row, ranked_by(row)), row["agent"]))
@@ -78,6 +77,11 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
 def ranked_by(row: ScoreView) -> EstimateView | None:
     """The mean return that an agent's rank goes by: the luck-free one where there is one."""
     return row["luck_free_return"] or row["mean_return"]
+
+
+def shown_figures(row: ScoreView) -> tuple[EstimateView | None, ...]:
+    """The figures beside an agent's rank whose intervals mustn't contradict it."""
+    return ranked_by(row), row["normalized"]
 
 
 def score_row(
@@ -197,7 +201,9 @@ def normalised(scenario: Scenario, table: Array, scale: Scale, free: Corrected |
 
 def above_blind(score: EstimateView | None) -> bool | None:
     """Whether a normalised score is above 0, and its interval too; ``None`` where there is no score."""
-    return None if score is None else score["value"] > 0 and (score["low"] is None or score["low"] > 0)
+    if score is None:
+        return None
+    return is_above(score["value"] if score["low"] is None else min(score["value"], score["low"]))
 
 
 def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[Array, Scale]:
@@ -236,15 +242,20 @@ def _episode_table(cell: Cell, scenario: Scenario, references: References | None
     return table, scale
 
 
-def rank(values: Mapping[str, float], told_apart: Callable[[str, str], bool]) -> dict[str, Place]:
+def rank(
+    values: Mapping[str, float],
+    told_apart: Callable[[str, str], bool],
+    apart: Callable[[str, str], bool] = lambda a, b: False,
+) -> dict[str, Place]:
     """Places by value, largest first. Agents that can't be told apart from the best of their group share its rank.
 
     The best agent opens a group; going down, everyone joins it who can't be told apart from that agent; the first who
-    can be opens the next group, and so on. So there are fewer tests than agents.
+    can be opens the next group, and so on. So there are fewer tests than agents. Two agents that are ``apart``, whose
+    intervals have no point in common, are never in one group, whatever a test says that is corrected for a large board.
     """
     groups: list[list[str]] = []
     for name in sorted(values, key=lambda name: (-values[name], name)):
-        if groups and not told_apart(groups[-1][0], name):
+        if groups and not any(apart(one, name) for one in groups[-1]) and not told_apart(groups[-1][0], name):
             groups[-1].append(name)
         else:
             groups.append([name])

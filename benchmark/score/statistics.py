@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from agents.common.intervals import CONFIDENCE, RESAMPLES, SEED, Array, Estimate
+from agents.common.intervals import CONFIDENCE, RESAMPLES, ROUNDING, SEED, Array, Estimate
 
 Key = TypeVar("Key")
 
@@ -119,13 +119,19 @@ def _further(table: Array, index: int, lowest: float, highest: float) -> tuple[A
     return least, most
 
 
+def further_episodes(table: Array, index: int, off: float) -> tuple[Array, Array]:
+    """Two average episodes, but for one column, in which they are so much lower and higher."""
+    mean = float(table[:, index].mean())
+    return _further(table, index, mean - off, mean + off)
+
+
 def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float = CONFIDENCE) -> list[Estimate]:
     """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes.
 
     There is no interval where there are fewer than two episodes, where all episodes are equal and nobody knows what
     else was possible, and where the figure is fixed by definition.
     """
-    sums, rest = _resampled(table)
+    sums, rest = resampled(table)
     means = table.mean(axis=0)
     estimates = []
     for one in statistics:
@@ -133,7 +139,7 @@ def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float =
         if not isfinite(value) or _is_constant(table, one, further):
             estimates.append(Estimate(value))
         else:
-            estimates.append(_interval(value, *_replicates(one, further, sums, rest), confidence))
+            estimates.append(_interval(value, *replicates(one, further, sums, rest), confidence))
     return estimates
 
 
@@ -150,7 +156,7 @@ def _is_constant(table: Array, one: Statistic, further: tuple[Array, Array]) -> 
     )
 
 
-def _replicates(
+def replicates(
     one: Statistic, further: tuple[Array, Array], sums: Array, rest: Array, stream: int = 0
 ) -> tuple[Array, Array]:
     """The statistic in every resample, with the further episode that lowers it and with the one that raises it."""
@@ -183,12 +189,36 @@ def means_of_estimates(
 
     For many agents at once: rows of tables and of statistics are agents, whose scenarios are the same, in equal order.
 
-    With ``below`` it is the mean of the statistics **floored at 0**: every scenario's estimate that is below 0 counts
-    as 0. The upper end of the interval is that of the replicates with the same floor. At the lower end that would be
-    wrong: the noise of a player whose scores are all 0 comes out positive where it is floored, and its interval would
-    lie above 0. There a replicate counts as it is, below 0 too, except where ``below`` says that the scenario's score
-    is below 0 beyond chance: that one counts as 0, which no floored score is less than. So the interval covers a mean
-    of 0 as it covers any other, and its lower end is above 0 only for a player that is better than 0 somewhere.
+    With ``below`` it is the mean of the statistics **floored at 0**, see :func:`sums_of_replicates`.
+    """
+    sums = sums_of_replicates(tables, statistics, weights, below)
+    return [interval_of(*pair) for pair in zip(sums, confidences, strict=True)]
+
+
+class Replicates(NamedTuple):
+    """A figure with what it is in every resample: what its interval and its comparisons with others are made of."""
+
+    value: float
+    low: Array  # (resamples,) with the further episodes that lower it; empty where there is nothing to resample
+    high: Array  # (resamples,) with those that raise it
+    floor: float = -np.inf  # what the figure can't be below
+    is_at_floor: bool = False  # whether that is known of it: all parts of a floored sum are below 0 beyond chance
+
+
+def sums_of_replicates(
+    tables: Sequence[Sequence[Array]],
+    statistics: Sequence[Sequence[Statistic]],
+    weights: Sequence[float],
+    below: Sequence[Sequence[bool]] | None = None,
+) -> list[Replicates]:
+    """Resample the weighted means of :func:`means_of_estimates`. Agents with equal seeds stay paired in each resample.
+
+    With ``below`` every scenario's estimate that is below 0 counts as 0. Replicates of the upper end have the same
+    floor. At the lower end that would be wrong: the noise of a player whose scores are all 0 comes out positive where
+    it is floored, and its interval would lie above 0. There a replicate counts as it is, below 0 too, except if
+    ``below`` says that the scenario's score is below 0 beyond chance: that one counts as 0, which no floored score is
+    less than. So the interval covers a mean of 0 as it covers any other, and its lower end is above 0 only for a player
+    that is better than 0 somewhere. The sum itself is at least 0 again, as every sum of floored scores is.
     """
     floor = 0.0 if below is not None else -np.inf
     values = [
@@ -201,21 +231,59 @@ def means_of_estimates(
     for stream, (column, ones) in enumerate(zip(zip(*tables, strict=True), zip(*statistics, strict=True), strict=True)):
         for agent, (table, one) in enumerate(zip(column, ones, strict=True)):
             if isfinite(values[agent]):
-                low, high = _replicates(one, one.further(table), *_resampled(table, stream), stream)
+                low, high = replicates(one, one.further(table), *resampled(table, stream), stream)
                 low = np.zeros_like(low) if below is not None and below[agent][stream] else low
                 ends[agent] = _sum_of(ends[agent], (weights[stream] * low, weights[stream] * np.maximum(floor, high)))
-    estimates = [
-        Estimate(value) if sums is None else _interval(value, *sums, confidence)
-        for value, sums, confidence in zip(values, ends, confidences, strict=True)
-    ]
-    return estimates if below is None else [_floored(*pair) for pair in zip(estimates, below, strict=True)]
+    found = [Replicates(value, *(sums or (np.empty(0),) * 2)) for value, sums in zip(values, ends, strict=True)]
+    return found if below is None else [_floored(*pair) for pair in zip(found, below, strict=True)]
 
 
-def _floored(estimate: Estimate, below: Sequence[bool]) -> Estimate:
-    """The interval of a mean of floored figures: not below 0, and 0 alone where all of them are below it."""
-    if all(below):
+def _floored(one: Replicates, below: Sequence[bool]) -> Replicates:
+    """The replicates of a sum of floored figures, which isn't below 0, and is 0 where all of them are below it."""
+    return one._replace(floor=0.0, is_at_floor=all(below))
+
+
+def interval_of(one: Replicates, confidence: float = CONFIDENCE) -> Estimate:
+    """Return the value with its interval over the replicates."""
+    if one.is_at_floor:
         return Estimate(0.0, 0.0, 0.0)
-    return estimate if estimate.low is None else estimate._replace(low=max(0.0, estimate.low))
+    estimate = _interval(one.value, one.low, one.high, confidence) if len(one.low) else Estimate(one.value)
+    return estimate if estimate.low is None else estimate._replace(low=max(one.floor, estimate.low))
+
+
+class Difference(NamedTuple):
+    """By how much the first of two figures is above the second, and how likely chance alone makes it so much."""
+
+    estimate: Estimate
+    p: float  # two-sided, not corrected; below 0.05 exactly if the interval of 95% leaves out 0
+    error: float  # the standard deviation of the replicates; 0 where there are none
+
+
+def difference_of(value: float, lowered: Array, raised: Array, confidence: float = CONFIDENCE) -> Difference:
+    """Make the interval and the p-value of a difference of its replicates, with the further episode either way.
+
+    Where fewer than 1% of the replicates reach 0, the tail is taken to be exponential: the chance falls from 1% as
+    ``exp(-end / m)``, where ``end`` is the replicate at 1%, and ``m`` the mean of what the ones beyond it are beyond.
+    The tails of Dirichlet weights fall faster in the end. So the smallest p of n pairs that all differ by as much as
+    they can is about ``2 / 2^n``, like that of the sign-flip test.
+    """
+    finite = np.isfinite(lowered) & np.isfinite(raised)
+    if not isfinite(value) or not finite.any() or finite.mean() < 0.9:
+        return Difference(Estimate(value), 1.0, 0.0)
+    lowered, raised = lowered[finite], raised[finite]
+    p = min(1.0, 2 * min(_reaches_zero(lowered), _reaches_zero(-raised)))
+    return Difference(_interval(value, lowered, raised, confidence), p, float(lowered.std() + raised.std()) / 2)
+
+
+def _reaches_zero(values: Array) -> float:
+    """The chance of a value of at most 0, where values are drawn as these."""
+    few = len(values) // 100
+    reached = np.count_nonzero(values <= ROUNDING)
+    if reached > few:
+        return reached / len(values)
+    end = order_statistic(values, few)
+    beyond = values[values < end]
+    return few / len(values) * float(np.exp(-end / (end - beyond.mean()))) if len(beyond) else 1.0
 
 
 def _sum_of(first: tuple[Array, Array] | None, second: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -258,7 +326,7 @@ def order_statistic(values: Array, place: int) -> float:
     return float(np.partition(few, place)[place])
 
 
-def _resampled(table: Array, stream: int = 0) -> tuple[Array, Array]:
+def resampled(table: Array, stream: int = 0) -> tuple[Array, Array]:
     """Weighted sums of the episodes in every resample, (k, resamples), and the further one's weight, (resamples,).
 
     With fewer than two episodes there are no resamples. Their number depends on the number of episodes alone.

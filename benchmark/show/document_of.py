@@ -10,18 +10,20 @@ from benchmark.score.beside.reliability import reliability_rows
 from benchmark.score.beside.skill import skill_rows
 from benchmark.score.comparing.by_protocol import protocol_rows
 from benchmark.score.comparing.comparison import board_family, compare_best
-from benchmark.score.comparing.pairs import meeting_rows, overall_pairs
+from benchmark.score.comparing.pairs import meeting_rows
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, SourceView, ViewDocument
 from benchmark.score.ladders.rows import ladder_rows
-from benchmark.score.overall import overall_rows, suite_rows
+from benchmark.score.overall import Overall, suite_rows
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
-from benchmark.score.scores import rating_rows, score_rows
+from benchmark.score.scores import rating_rows, score_rows, shown_figures
 from benchmark.score.texts.twin_gap import twin_gap_rows
 from benchmark.score.texts.variance import variance_rows
 from benchmark.score.texts.wordings import wording_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
 from textgames.scenarios import Scenario
+
+MOST_PAIRED = 30  # agents of whom every pair is tested over all scenarios: those that a matrix shows at once
 
 
 def results_document(
@@ -41,12 +43,14 @@ def results_document(
         references: for the normalised scores; by default those of the results.
     """
     references = references or References(results)
-    overall_scenarios, overall = overall_rows(results, references)
+    over_all = Overall(results, references)
+    overall = over_all.rows()
     agents = [row["agent"] for row in overall]
     ranked = [row["agent"] for row in overall if row["rank"] is not None]
     texts = TextTable()
     episodes = list(episode_views(results, max_episodes, texts)) if max_episodes else []
     scores = score_rows(results, references)
+    shown = {(row["agent"], row["scenario"]): shown_figures(row) for row in scores}
     gaps = twin_gap_rows(results, references)
     document = ViewDocument(
         schema_version=SCHEMA_VERSION,
@@ -57,10 +61,10 @@ def results_document(
         scenarios=[_scenario_view(scenario) for scenario in results.scenarios.values()],
         scores=scores,
         overall=overall,
-        overall_scenarios=overall_scenarios,
+        overall_scenarios=over_all.names,
         suites=suite_rows(results, references),
-        comparisons=compare_best(results, agents) if max_episodes else [],
-        overall_pairs=overall_pairs(results, references, ranked, overall_scenarios) if max_episodes else [],
+        comparisons=compare_best(results, agents, shown) if max_episodes else [],
+        overall_pairs=over_all.pairs(ranked[:MOST_PAIRED]) if max_episodes and len(over_all.names) > 1 else [],
         comparisons_family=board_family(results),
         ratings=rating_rows(results),
         meetings=meeting_rows(results),

@@ -1,14 +1,24 @@
 """Comparing agents on the same seeds: paired differences, tests, and how many episodes would settle it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 
 from agents.common.intervals import Array, Estimate
-from benchmark.runs.plan import num_players
+from benchmark.runs.plan import Plan, num_players
 from benchmark.score import statistics as stats
-from benchmark.score.differences import episodes_needed, holm, paired_p_value
+from benchmark.score.differences import (
+    LEVEL,
+    TIE,
+    any_disjoint,
+    episodes_needed,
+    fewest_pairs,
+    holm,
+    paired_p_value,
+    verdict,
+)
 from benchmark.score.document import ComparisonView, EstimateView
 from benchmark.score.luck.cells import corrected_returns, luck_free
 from benchmark.score.luck.estimate import Corrected
@@ -18,16 +28,22 @@ from textgames.scenarios import Scenario
 BEST = 8  # how many agents of a large board are compared with everyone below them
 
 
+Scores = Mapping[tuple[str, str], Sequence[EstimateView | None]]
+"""``{(agent, scenario): the figures beside its rank}``, see :func:`benchmark.score.scores.shown_figures`."""
+
+Pair = tuple[str, str]
+
+
 def compare(results: ResultColumns, agents: Sequence[str]) -> list[ComparisonView]:
     """Every pair of ``agents`` in every scenario for one player, where both scored at least two common seeds.
 
     Positive differences mean that the first of the pair got the higher returns. Holm's correction is over everything
     that is returned. (Agents that met in a scenario for two players are compared by their ratings.)
     """
-    return _compare(results, combinations(agents, 2), None)
+    return compared(results, combinations(agents, 2))[0]
 
 
-def compare_best(results: ResultColumns, agents: Sequence[str]) -> list[ComparisonView]:
+def compare_best(results: ResultColumns, agents: Sequence[str], scores: Scores) -> list[ComparisonView]:
     """The comparisons that a page shows of a board whose ``agents`` are given best first.
 
     Their number grows with the agents, not with their pairs: the best :data:`BEST` with everyone, and every other one
@@ -35,15 +51,39 @@ def compare_best(results: ResultColumns, agents: Sequence[str]) -> list[Comparis
     """
     ends = [len(agents) if place < BEST else place + 2 for place in range(len(agents))]
     pairs = ((a, b) for place, a in enumerate(agents) for b in agents[place + 1 : ends[place]])
-    return _compare(results, pairs, board_family(results))
+    return compared(results, pairs, scores, family=board_family(results))[0]
 
 
 def board_family(results: ResultColumns) -> int:
     """How many comparisons a board could make: all pairs of agents in every scenario, and overall."""
     played = [sum((agent, scenario) in results.cells for agent in results.agents) for scenario in results.scenarios]
-    if len(solo_scenarios(results)) > 1:
-        played.append(len(results.agents))
-    return sum(count * (count - 1) // 2 for count in played)
+    return _family(played, len(solo_scenarios(results)), len(results.agents))
+
+
+def _family(played: Sequence[int], solo: int, agents: int) -> int:
+    counts = [*played, *([agents] if solo > 1 else [])]
+    return sum(count * (count - 1) // 2 for count in counts)
+
+
+def too_few_starts(plan: Plan) -> str:
+    """Say that no paired test of a scenario can tell two agents of a plan apart; empty if one can.
+
+    The smallest p-value of n pairs is ``2 / 2^n``, and a board corrects it for all comparisons that it could make.
+    """
+    players = {
+        name: {one for each in plan.seeds if each.scenario == name for one in each.agents} for name in plan.scenarios
+    }
+    solo = [scenario.name for scenario in plan.scenarios.values() if num_players(scenario) == 1]
+    family = _family([len(agents) for agents in players.values()], len(solo), len(plan.agents))
+    starts = max((len(seeds) for each, seeds in plan.seeds.items() if each.scenario in solo), default=0)
+    if not starts or max(len(players[name]) for name in solo) < 2 or starts >= (enough := fewest_pairs(LEVEL / family)):
+        return ""
+    least = 2.0 ** (1 - starts)
+    corrected = f", {min(1.0, family * least):.2g} after correction for {family} comparisons" if family > 1 else ""
+    return (
+        f"no paired test of one scenario can tell two agents apart with {starts} episodes: its smallest p-value is "
+        f"{least:.2g}{corrected}; it takes --episodes {enough} at least"
+    )
 
 
 def solo_scenarios(results: ResultColumns) -> list[Scenario]:
@@ -51,8 +91,26 @@ def solo_scenarios(results: ResultColumns) -> list[Scenario]:
     return [scenario for scenario in results.scenarios.values() if num_players(scenario) == 1]
 
 
-def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: int | None) -> list[ComparisonView]:
-    rows = []
+def compared(
+    results: ResultColumns,
+    pairs: Iterable[Pair],
+    scores: Scores = MappingProxyType({}),
+    overall: Mapping[Pair, float] = MappingProxyType({}),
+    family: int | None = None,
+) -> tuple[list[ComparisonView], dict[Pair, float]]:
+    """Compare pairs of agents in every scenario for one player, with Holm's correction over all of it.
+
+    Args:
+        results: where they played.
+        pairs: who is compared with whom.
+        scores: what each was ranked by. Two whose intervals have no point in common are told apart by that.
+        overall: further p-values that are shown beside these, and corrected with them.
+        family: how many comparisons there could be; by default there are as many as are made.
+
+    Returns:
+        A row for each pair and scenario, and the corrected p-values of ``overall``.
+    """
+    rows, samples = [], []
     names = [scenario.name for scenario in solo_scenarios(results)]
     for a, b in pairs:
         for name in names:
@@ -61,6 +119,7 @@ def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: i
                 continue
             cells = [results.cells[agent, name] for agent in (a, b)]
             estimate, is_free = mean_difference(differences, cells, [results.scenarios[name]] * 2)
+            samples.append(differences)
             rows.append(
                 ComparisonView(
                     scenario=name,
@@ -71,12 +130,26 @@ def _compare(results: ResultColumns, pairs: Iterable[tuple[str, str]], family: i
                     luck_free=is_free,
                     p_value=paired_p_value(differences),
                     p_holm=1.0,
-                    episodes_needed=episodes_needed(differences),
+                    verdict=TIE,
+                    episodes_needed=None,
+                    episodes_needed_low=None,
+                    episodes_needed_high=None,
                 )
             )
-    for index, adjusted in holm({index: row["p_value"] for index, row in enumerate(rows)}, family).items():
-        rows[index]["p_holm"] = adjusted
-    return rows
+    p_values: dict[int | Pair, float] = {index: row["p_value"] for index, row in enumerate(rows)}
+    p_values |= dict(overall)
+    adjusted = holm(p_values, family)
+    family = max(family or 0, len(adjusted))
+    for place, key in enumerate(sorted(adjusted, key=p_values.__getitem__)):
+        if isinstance(key, int):
+            row = rows[key]
+            apart = any_disjoint(*(scores.get((agent, row["scenario"]), ()) for agent in (row["a"], row["b"])))
+            row["p_holm"] = adjusted[key]
+            row["verdict"] = verdict(row["a"], row["b"], row["difference"]["value"], adjusted[key], apart)
+            needed = episodes_needed(samples[key], LEVEL / (family - place))
+            if needed is not None:
+                row["episodes_needed"], row["episodes_needed_low"], row["episodes_needed_high"] = needed
+    return rows, {key: adjusted[key] for key in overall}
 
 
 def mean_difference(differences: Array, cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[Estimate, bool]:

@@ -1,29 +1,135 @@
-"""All pairs of agents: over all scenarios by the test that the overall ranks go by, and in games where they met."""
+"""Pairs of agents over all scenarios, by the resampling that the overall ranks go by, and in games where they met."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
+from math import ceil, inf
+from typing import Any
 
+import numpy as np
+
+from agents.common.intervals import is_above
+from benchmark.score.comparing.comparison import Pair, compared, solo_scenarios
 from benchmark.score.comparing.ratings import meetings
-from benchmark.score.document import MeetingView, OverallPairView
-from benchmark.score.overall import OverallTest
+from benchmark.score.differences import LEVEL, MOST_NEEDED, POWER, TIE, any_disjoint
+from benchmark.score.document import ComparisonView, MeetingView, NeededView, OverallComparisonView
+from benchmark.score.overall import Overall, overall_scenarios, pair_view, span_of
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
+from benchmark.score.scores import score_rows, shown_figures
+from benchmark.score.statistics import Difference
 
-MOST = 30  # agents of whom every pair is tested: those that a matrix shows at once
 
-
-def overall_pairs(
+def compare_overall(
     results: ResultColumns, references: References, agents: Sequence[str], scenarios: Sequence[str]
-) -> list[OverallPairView]:
-    """The differences of the best of ``agents``, which are given best first, over ``scenarios``."""
-    if len(agents) < 2 or len(scenarios) < 2:
-        return []
-    test = OverallTest(results, references, scenarios)
-    rows = []
-    for a, b in combinations(agents[:MOST], 2):
-        difference, p = test.compare(a, b)
-        rows.append(OverallPairView(a=a, b=b, difference=difference, p=p))
-    return rows
+) -> tuple[list[ComparisonView], list[OverallComparisonView]]:
+    """Compare every pair of agents in each of ``scenarios`` and over all of them, with one correction for everything.
+
+    Over all they are compared by the scores that the results' overall ranks are of, on the seeds that both scored. If
+    two can be compared in a single scenario, the comparison there is the one over all, and if no scenario has a scale
+    of scores, there is none over all.
+    """
+    kept = replace(results, scenarios={name: results.scenarios[name] for name in scenarios})
+    counted = [name for name in overall_scenarios(results) if name in kept.scenarios]
+    found: dict[Pair, tuple[Overall, Difference]] = {}
+    for a, b in combinations(agents, 2):
+        common = _on_common_seeds(kept, a, b)
+        names = [name for name in counted or overall_scenarios(common) if name in common.scenarios]
+        if len(common.scenarios) > 1 and any(span_of(common, references, a, name) for name in names):
+            overall = Overall(common, references, names, partly=True)
+            found[a, b] = overall, overall.difference(a, b)
+    shown = {(row["agent"], row["scenario"]): shown_figures(row) for row in score_rows(kept, references)}
+    p_values = {pair: difference.p for pair, (_, difference) in found.items()}
+    rows, corrected = compared(kept, combinations(agents, 2), shown, p_values)
+    order = sorted([*p_values.values(), *(row["p_value"] for row in rows)])
+    views = []
+    for pair in combinations(agents, 2):
+        own = [row for row in rows if (row["a"], row["b"]) == pair]
+        if pair in found:
+            overall, difference = found[pair]
+            level = LEVEL / (len(order) - order.index(difference.p))
+            view = _over_all(pair, overall, difference, corrected[pair], own, level)
+            views.append(OverallComparisonView(**view, comparisons=len(order)))  # type: ignore[typeddict-item]
+        elif len(own) == 1:
+            views.append(_of_row(own[0], len(order)))
+    return rows, views
+
+
+def _over_all(
+    pair: Pair, overall: Overall, found: Difference, corrected: float, rows: Sequence[ComparisonView], level: float
+) -> dict[str, Any]:
+    a, b = pair
+    view = pair_view(a, b, found, corrected, any_disjoint([overall.score(a)], [overall.score(b)]))
+    ahead = f"{a if found.estimate.value > 0 else b} is better"
+    told = {row["scenario"]: row["verdict"] for row in rows if row["scenario"] in overall.names}
+    starts = round(np.mean([row["pairs"] for row in rows if row["scenario"] in told]))
+    needed = {} if view["verdict"] != TIE else {"starts_needed": _starts_needed(found, starts, level)}
+    return {
+        **view,
+        "scenarios": overall.names,
+        "unit": "score",
+        "decided_by": [name for name, said in told.items() if said == ahead],
+        "against": [name for name, said in told.items() if said not in (ahead, TIE)],
+        "starts": starts,
+        **needed,
+    }
+
+
+def _of_row(row: ComparisonView, comparisons: int) -> OverallComparisonView:
+    """The comparison in the only scenario as the one over all."""
+    view = OverallComparisonView(
+        a=row["a"],
+        b=row["b"],
+        difference=row["difference"]["value"],
+        low=row["difference"]["low"],
+        high=row["difference"]["high"],
+        p=row["p_value"],
+        corrected=row["p_holm"],
+        verdict=row["verdict"],
+        scenarios=[row["scenario"]],
+        unit="return",
+        comparisons=comparisons,
+        decided_by=[row["scenario"]] if row["verdict"] != TIE else [],
+        against=[],
+        starts=row["pairs"],
+    )
+    if row["verdict"] == TIE:
+        value, low, high = (row[f"episodes_needed{end}"] for end in ("", "_low", "_high"))  # type: ignore[literal-required]
+        view["starts_needed"] = None if value is None else NeededView(value=value, low=low, high=high)
+    return view
+
+
+def _starts_needed(found: Difference, starts: int, level: float) -> NeededView | None:
+    """How many starts would tell two agents apart whose difference is as it was found, from so many, at this level.
+
+    The error of a difference falls with the root of the starts. The interval is that of the difference, seen so.
+    """
+    from scipy.special import ndtri
+
+    value, low, high = found.estimate
+    reach = (ndtri(1 - level / 2) + ndtri(POWER)) * found.error
+
+    def number(difference: float) -> float:
+        return starts * (reach / difference) ** 2 if is_above(abs(difference)) else inf
+
+    if number(value) > MOST_NEEDED or low is None or high is None:
+        return None
+    least, most = sorted(map(number, (low, high)))
+    may_be_0 = low <= 0 <= high or most > MOST_NEEDED
+    told = max(starts + 1, ceil(number(value)))
+    return NeededView(value=told, low=min(told, max(starts + 1, ceil(least))), high=None if may_be_0 else ceil(most))
+
+
+def _on_common_seeds(results: ResultColumns, a: str, b: str) -> ResultColumns:
+    """Two agents in the scenarios for one player in which they scored at least two common seeds, on these alone."""
+    scenarios, cells = {}, {}
+    for one in solo_scenarios(results):
+        own = {agent: results.cells[agent, one.name] for agent in (a, b) if (agent, one.name) in results.cells}
+        seeds = [*set[float].intersection(*(set(cell.columns["seed"]) for cell in own.values()))] if own else []
+        if len(own) == 2 and len(seeds) > 1:
+            scenarios[one.name] = one
+            cells.update({(agent, one.name): cell.on_seeds(seeds) for agent, cell in own.items()})
+    return replace(results, scenarios=scenarios, cells=cells, agents={agent: results.agents[agent] for agent in (a, b)})
 
 
 def meeting_rows(results: ResultColumns) -> list[MeetingView]:

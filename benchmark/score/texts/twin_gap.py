@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array
+from agents.common.intervals import Array, is_above
 from benchmark.runs.plan import num_players
 from benchmark.score import statistics as stats
 from benchmark.score.comparing.comparison import return_range
@@ -145,7 +145,7 @@ def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[f
         pairs=pairs,
         gap=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
         unit=gaps[0].unit,
-        above_zero=pairs >= LEAST_SEEDS and estimate.low is not None and estimate.low > 0,
+        above_zero=pairs >= LEAST_SEEDS and estimate.low is not None and is_above(estimate.low),
         by_changed_moves=None,
         moves_changed=None,
     )

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from agents.common.intervals import is_above
 from benchmark.score.document import AgentView, OverallView, ScenarioView, ScoreView, ViewDocument
+from benchmark.score.scores import ranked_by
 from benchmark.show.page.tables import DASH, MINUS, Drawn, Table, address, capitalised, plain_table
 from benchmark.show.tables.columns import OVERALL
 from benchmark.show.tables.figures import Column, Figure, agent_figure, estimate_figure
@@ -93,9 +95,12 @@ def scenario_index(document: ViewDocument) -> Table:
 
 def _index_row(scenario: ScenarioView, suite: str, scores: Sequence[ScoreView]) -> tuple[Drawn, ...]:
     name, game = scenario["name"], game_name(scenario["env_id"])
-    best = [row for row in scores if row["rank"] == 1]
+    first = [row for row in scores if row["rank"] == 1]
+    # whoever shares the first rank without as high a mean isn't told apart from the best one, and isn't the best
+    best = [row for row in first if not is_above(_mean(first[0]), _mean(row))]
     named = [row["agent"] for row in best[:MOST_BEST]]
     more = f" and {len(best) - MOST_BEST} more" if len(best) > MOST_BEST else ""
+    more += f"; {len(first) - len(best)} not told apart" if len(first) > len(best) else ""
     tie = "tie: " if len(best) > 1 else ""
     shown = next((row["normalized"] or row["mean_return"] for row in best), None)
     scaled = bool(best and best[0]["normalized"])
@@ -110,6 +115,11 @@ def _index_row(scenario: ScenarioView, suite: str, scores: Sequence[ScoreView]) 
         Drawn(tie + ", ".join(named) + more or DASH, named[0].casefold() if named else None),
         Drawn(value.text.replace("-", MINUS) or DASH, value.sort if scaled else None, note=unit),
     )
+
+
+def _mean(row: ScoreView) -> float:
+    ranked = ranked_by(row)
+    return ranked["value"] if ranked else float("-inf")
 
 
 def suite_grid(document: ViewDocument, suite: str, names: Sequence[str]) -> Table | None:

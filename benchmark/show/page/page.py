@@ -73,7 +73,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         "agents": agents,
         "overall": [[row["agent"], row["normalized"] and row["normalized"]["value"]] for row in document["overall"]],
         "overall_scenarios": document["overall_scenarios"],
-        "pairs": [list(map(_short, row.values())) for row in document["overall_pairs"]],
+        "pairs": [{key: _short(value) for key, value in row.items()} for row in document["overall_pairs"]],
         "meetings": [list(row.values()) for row in document["meetings"]],
         "ladders": document.get("ladders", []),
         "follow": follow,

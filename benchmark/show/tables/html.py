@@ -21,7 +21,8 @@ def _table(sheet: Sheet) -> str:
     notes = "<br>".join(_text(note) for note in sheet.notes)
     below = f'<p style="font-size: 90%; opacity: 0.75; margin-top: 0.2em">{notes}</p>' if notes else ""
     title = sheet.title and f'<caption style="{_TITLE}">{_text(sheet.title)}</caption>'
-    return f"<table>{title}<thead>{head}</thead><tbody>{rows}</tbody></table>{below}"
+    above = f"<p>{_text(sheet.lead)}</p>" if sheet.lead else ""
+    return f"{above}<table>{title}<thead>{head}</thead><tbody>{rows}</tbody></table>{below}"
 
 
 def _row(tag: str, cells: Sequence[str], styles: Sequence[str]) -> str:

@@ -13,7 +13,15 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from benchmark.score.document import ComparisonView, OverallView, RatingView, ScoreView
+from benchmark.score.differences import TIE
+from benchmark.score.document import (
+    ComparisonView,
+    NeededView,
+    OverallComparisonView,
+    OverallView,
+    RatingView,
+    ScoreView,
+)
 from benchmark.show.tables.beside import text_tables
 from benchmark.show.tables.columns import (
     AGENT,
@@ -53,6 +61,7 @@ class Sheet:
     rows: tuple[tuple[str, ...], ...]  # one text per column
     notes: tuple[str, ...] = ()  # lines below it
     optional: tuple[str, ...] = ()  # columns that a narrow terminal does without
+    lead: str = ""  # a sentence above it
 
 
 def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = False) -> list[Sheet]:
@@ -211,14 +220,18 @@ _FOLDED = ("agent", "metrics", "means")  # the columns of long texts, which take
 COMPARISON_NOTES = (
     "Difference: mean of (return of A - return of B) over the seeds that both played, with its 95% interval.",
     "The returns are luck-free where both have such (textbench leaderboard shows them beside the plain ones).",
-    "p: paired sign-flip test, two-sided; Holm: corrected over all rows of all tables here.",
-    "Episodes needed: to show a difference of this size with power 0.8 at level 0.05.",
+    "p: paired sign-flip test, two-sided; Holm: corrected over all rows of all tables here, and over all scenarios.",
+    "If nothing differs, p takes each pair to be as likely to fall either way. A rare disaster that no start has shown "
+    "is in no p and in no interval: play more starts if one is possible.",
+    "Episodes needed: to show a difference of this size with power 0.8 at level 0.05 after the same correction; in "
+    "brackets their 95% interval.",
 )
 
 
-def comparison_sheets(rows: Sequence[ComparisonView]) -> list[Sheet]:
-    """One sheet per pair of agents; what the figures mean stands below the last."""
+def comparison_sheets(rows: Sequence[ComparisonView], overall: Sequence[OverallComparisonView] = ()) -> list[Sheet]:
+    """One sheet per pair of agents, below its verdict; what the figures mean stands below the last."""
     columns = ("<scenario", "pairs", "difference", "p", "p (Holm)", "episodes needed")
+    verdicts = {(row["a"], row["b"]): verdict_sentence(row) for row in overall}
     sheets = []
     for a, b in dict.fromkeys((row["a"], row["b"]) for row in rows):
         lines = tuple(
@@ -228,13 +241,52 @@ def comparison_sheets(rows: Sequence[ComparisonView]) -> list[Sheet]:
                 " ".join(estimate_figure(row["difference"], "+.3f")[::2]).strip(),
                 p_text(row["p_value"]),
                 p_text(row["p_holm"]),
-                str(row["episodes_needed"] or "-"),
+                needed_text(row["episodes_needed"], row["episodes_needed_low"], row["episodes_needed_high"]),
             )
             for row in rows
             if (row["a"], row["b"]) == (a, b)
         )
-        sheets.append(Sheet(f"A = {a}, B = {b}", columns, lines))
+        sheets.append(Sheet(f"A = {a}, B = {b}", columns, lines, lead=verdicts.get((a, b), "")))
     return [*sheets[:-1], replace(sheets[-1], notes=COMPARISON_NOTES)] if sheets else []
+
+
+def needed_text(value: int | None, low: int | None, high: int | None) -> str:
+    """A number of episodes with its interval: ``120 [66, 217]``, or ``120 [66, ...]`` where it may be any number."""
+    return "-" if value is None else f"{value:,} [{low:,}, {'...' if high is None else f'{high:,}'}]"
+
+
+def verdict_sentence(row: OverallComparisonView) -> str:
+    """Say who is better of two agents, by how much, with which interval and p, and which scenarios decide it."""
+    several = len(row["scenarios"]) > 1
+    over = f"over {len(row['scenarios'])} scenarios" if several else f"in {row['scenarios'][0]}"
+    what = "overall score" if row["unit"] == "score" else "mean return"
+    value, low, high = row["difference"], row["low"], row["high"]
+    ahead, other = (row["a"], row["b"]) if value >= 0 else (row["b"], row["a"])
+    if value < 0:
+        value, low, high = -value, None if high is None else -high, None if low is None else -low
+    figure = estimate_figure({"value": value, "low": low, "high": high})
+    by = f"{figure.text} {figure.interval}".strip()
+    tested = f"p {p_text(row['corrected'])} after correction for {row['comparisons']} comparisons"
+    tested = tested if row["comparisons"] > 1 else f"p {p_text(row['p'])}"
+    if row["verdict"] == TIE:
+        return f"{row['a']} and {row['b']} can't be told apart {over}: {what} of {ahead} higher by {by}, {tested}; " + (
+            _more_starts(row.get("starts_needed"), row["starts"], "of each scenario " if several else "")
+        )
+    decided = f"decided by {listed(row['decided_by'])}" if row["decided_by"] else "decided by no scenario alone"
+    against = f"; {other} is better in {listed(row['against'])}" if row["against"] else ""
+    return f"{ahead} is better than {other} {over}: {what} higher by {by}, {tested}" + (
+        f"; {decided}{against}." if several else "."
+    )
+
+
+def _more_starts(needed: NeededView | None, starts: int, each: str) -> str:
+    if needed is None:
+        return "no number of starts would tell."
+    least = needed["low"] - starts
+    most = (
+        f"or may never, {least:,} at least" if needed["high"] is None else f"{least:,} to {needed['high'] - starts:,}"
+    )
+    return f"about {needed['value'] - starts:,} more starts of each scenario would tell ({most})."
 
 
 def p_text(value: float) -> str:
@@ -306,6 +358,8 @@ def _draw_sheets(sheets: Sequence[Sheet], console: Console) -> None:
             table.add_column(Text(column.removeprefix("<")), justify=justify, overflow="fold", no_wrap=not left)
         for row in sheet.rows:
             table.add_row(*(Text(printable(cell)) for cell in row))
+        if sheet.lead:
+            console.print(Text(printable(sheet.lead)))
         console.print(table)
         for note in sheet.notes:
             console.print(Text(printable(note), style="dim"))
@@ -316,7 +370,8 @@ def to_markdown(sheets: Sequence[Sheet]) -> str:
     """The tables of the terminal as GitHub Markdown."""
     blocks = []
     for sheet in sheets:
-        lines = [f"### {_escape(sheet.title)}", ""]
+        lines = [_escape(sheet.lead), ""] if sheet.lead else []
+        lines += [f"### {_escape(sheet.title)}", ""]
         lines.append(_markdown_row([column.removeprefix("<") for column in sheet.columns]))
         lines.append(_markdown_row([":--" if column.startswith("<") else "--:" for column in sheet.columns]))
         lines += [_markdown_row([_escape(cell) for cell in row]) for row in sheet.rows]

@@ -1,16 +1,22 @@
 """The overall score: floored over games, its interval where nobody reads, and who is told apart from whom."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 
+from benchmark import evaluate
 from benchmark.score import statistics as stats
-from benchmark.score.differences import paired_p_value
-from benchmark.score.overall import OverallTest, game_weights, is_below_blind, overall_rows, suite_rows
+from benchmark.score.comparing.comparison import board_family
+from benchmark.score.comparing.floored import Part, floored_difference
+from benchmark.score.differences import any_disjoint, paired_p_value
+from benchmark.score.overall import Overall, game_weights, is_below_blind, overall_rows, suite_rows
 from benchmark.score.references import References
-from benchmark.score.scores import score_rows
+from benchmark.score.results import read_columns
+from benchmark.score.scores import ranked_by, score_rows
 from tests.benchmark.score.test_scores import board
+from textgames.scenarios import SUITES
 
 LAKE, ICE, BIG, SNAKE = "frozen-lake", "frozen-lake-slippery", "frozen-lake-big", "snake"
 
@@ -72,11 +78,14 @@ def test_a_disaster_in_one_game_takes_nothing_from_another():
     rows = overall(board(returns))
     assert (rows["b"]["rank"], rows["a"]["rank"]) == (1, 2)
     assert rows["b"]["normalized"]["value"] == pytest.approx(0.5)
-    test = OverallTest(results := board(returns), References(results), [LAKE, SNAKE])
-    difference, p = test.compare("b", "a")
+    test = Overall(results := board(returns), References(results), [LAKE, SNAKE])
+    (difference, low, high), p, error = test.difference("b", "a")
     assert difference == pytest.approx(rows["b"]["normalized"]["value"] - rows["a"]["normalized"]["value"])
+    assert 0 < low < difference < high
     assert p < 0.001
-    assert test.compare("a", "b") == pytest.approx((-difference, p))
+    turned = test.difference("a", "b")
+    assert turned.estimate == pytest.approx((-difference, -high, -low), abs=1e-3)
+    assert (turned.p, turned.error) == pytest.approx((p, error))
 
 
 def test_against_a_floored_score_only_what_is_above_0_counts():
@@ -85,9 +94,9 @@ def test_against_a_floored_score_only_what_is_above_0_counts():
     results = board({LAKE: lake, SNAKE: {"a": [-1.0] * 40, "b": [-1.0] * 40}})
     references = References(results)
     assert is_below_blind(results, references, "b", LAKE)
-    difference, p = OverallTest(results, references, [LAKE, SNAKE]).compare("a", "b")
-    assert difference == pytest.approx(overall(results)["a"]["normalized"]["value"])
-    assert p > 0.05
+    found = Overall(results, references, [LAKE, SNAKE]).difference("a", "b")
+    assert found.estimate.value == pytest.approx(overall(results)["a"]["normalized"]["value"])
+    assert found.p > 0.05
     assert paired_p_value(np.array(lake["a"])) < 0.001  # what the plain returns would have said
 
 
@@ -129,7 +138,7 @@ def test_the_interval_covers_the_floored_mean_whoever_plays(truths):
         held.append(estimate.low - 1e-12 <= true <= estimate.high)
         above.append(estimate.low > 0)
         parts = [
-            np.maximum(0, stats._replicates(one, one.further(table), *stats._resampled(table, stream), stream)[0])
+            np.maximum(0, stats.replicates(one, one.further(table), *stats.resampled(table, stream), stream)[0])
             for stream, (table, one) in enumerate(zip(tables, statistics, strict=True))
         ]
         naive.append(np.quantile(np.mean(parts, axis=0), 0.025) > 0)
@@ -155,8 +164,7 @@ def test_players_that_dont_read_are_rarely_told_apart_overall(monkeypatch):
         references = References(results)
         monkeypatch.setattr(References, "scale", lambda self, scenario, seeds: unit_scale(len(seeds)))
         monkeypatch.setattr("benchmark.score.overall.luck_free", lambda cell, scenario: None)
-        test = OverallTest(results, references, names)
-        told.append(any(test.told_apart(a, b) for a, b in combinations("abcd", 2)))
+        told.append(any(row["rank"] > 1 for row in overall_rows(results, references, names)[1]))
     assert np.mean(told) <= 0.05
 
 
@@ -165,3 +173,146 @@ def unit_scale(episodes):
 
     blind = BlindEnd(np.zeros(episodes), 0.0, "uniform", True)
     return Scale(blind, ReferenceEnd(np.ones(episodes), "optimal", "value iteration"))
+
+
+def first_starts(results, starts):
+    """The results with the first seeds of every cell alone."""
+    cells = {key: cell.on_seeds(np.unique(cell.columns["seed"])[:starts]) for key, cell in results.cells.items()}
+    for cell in cells.values():
+        cell.planned = cell.episodes
+    return replace(results, cells=cells)
+
+
+def contradictions(results):
+    """Pairs of agents whose shown intervals have no point in common, though they share a rank, and how many don't."""
+    references = References(results)
+    rows = [row for row in overall_rows(results, references)[1] if row["rank"]]
+    found, told = [], 0
+    groups = [("overall", [(row["agent"], row["rank"], [row["normalized"]]) for row in rows])]
+    scored = [row for row in score_rows(results, references) if row["rank"]]
+    for name in results.scenarios:
+        own = [row for row in scored if row["scenario"] == name]
+        groups.append((name, [(row["agent"], row["rank"], [ranked_by(row), row["normalized"]]) for row in own]))
+    for name, group in groups:
+        for (a, rank_a, shown_a), (b, rank_b, shown_b) in combinations(group, 2):
+            if any_disjoint(shown_a, shown_b):
+                told += 1
+                found += [(name, a, b)] if rank_a == rank_b else []
+    return found, told
+
+
+def test_the_planner_and_a_random_player_dont_share_a_rank(tmp_path):
+    """Cliff walking, where a random player loses hundreds, made a tie of 1.000 [0.926, 1.007] and 0.003 [0, 0.039]."""
+    names = ["frozen-lake", "cliff-walking", "sliding-puzzle", "taxi"]
+    results = evaluate(["planner", "random"], scenarios=names, episodes=20, out=tmp_path / "run", quiet=True).columns
+    for starts in (10, 20):
+        cut = first_starts(results, starts)
+        rows = overall(cut)
+        assert (rows["planner"]["rank"], rows["random"]["rank"]) == (1, 2)
+        assert rows["planner"]["normalized"]["low"] > rows["random"]["normalized"]["high"]
+        assert contradictions(cut)[0] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", [name for name, played in SUITES.items() if played and name != "all"])
+def test_ranks_agree_with_intervals_on_every_suite(suite, tmp_path):
+    evaluate(["planner", "greedy", "blind", "random"], suite=suite, episodes=50, out=tmp_path / "run", quiet=True)
+    results = read_columns([tmp_path / "run"])
+    for starts in (10, 20, 50):
+        found, told = contradictions(first_starts(results, starts))
+        assert found == []
+        assert told > 0
+
+
+@pytest.mark.parametrize("agents", ["ab", "abcdef"])
+def test_overall_ranks_are_corrected_for_the_whole_board(agents):
+    """What tells two agents apart alone is a tie among six: with their pairs, more could have come out by chance."""
+    lake = {agent: [1.0] * 50 for agent in agents} | {"b": [1.0] * 43 + [0.0] * 7}
+    results = board({LAKE: lake, "guess-number": {agent: [0.5, 1.0] * 25 for agent in agents}})
+    found = Overall(results, References(results)).difference("a", "b")
+    assert (board_family(results) * found.p < 0.05) == (agents == "ab")
+    rows = overall(results)
+    assert not any_disjoint([rows["a"]["normalized"]], [rows["b"]["normalized"]])
+    assert (rows["b"]["rank"], rows["b"]["tied"]) == ((2, False) if agents == "ab" else (1, True))
+    ranks = {row["agent"]: row["rank"] for row in score_rows(results) if row["scenario"] == LAKE}
+    assert ranks["b"] == (2 if agents == "ab" else 1)
+
+
+def parts(columns, bounds=(), seeds=None):
+    """An agent's part of several scenarios: its returns in each are scores between 0 and 1."""
+    found = []
+    for stream, returns in enumerate(columns):
+        table = np.stack([np.asarray(returns, float), np.zeros(len(returns)), np.ones(len(returns))], axis=1)
+        one = stats.normalised(0, 1, 2, bounds or ((0, 1) if np.ptp(returns) < 1e-9 else ()))
+        is_below = (stats.bootstrap(table, [one], 0.99)[0].high or 0.0) < 0
+        found.append(Part.of(np.arange(len(table)) if seeds is None else seeds, table, one, is_below, stream))
+    return found
+
+
+def test_the_p_value_of_a_difference_says_what_its_interval_says():
+    rng = np.random.default_rng(31)
+    sides = []
+    for shift in rng.uniform(0, 0.6, 80):
+        found = floored_difference(*(parts([rng.normal(mean, 0.4, 20)]) for mean in (0.5 + shift, 0.5)), [1.0])
+        assert (found.p < 0.05) == (found.estimate.low > 0 or found.estimate.high < 0)
+        sides.append(found.p < 0.05)
+    assert 0 < np.mean(sides) < 1
+
+
+@pytest.mark.parametrize("unequal", [5, 6, 8, 12, 20])
+def test_the_overall_test_of_a_few_differences_of_one_sign_is_that_of_their_signs(unequal):
+    """Also beside a scenario in which the two did the same, which must not make it weaker."""
+    same = [0.0, 1.0] * 10
+    a, b = parts([[1.0] * 20, same], (0, 1)), parts([[1.0] * (20 - unequal) + [0.0] * unequal, same], (0, 1))
+    found = floored_difference(a, b, [0.5, 0.5])
+    assert 0.4 * 2 / 2**unequal < found.p < max(3 * 2 / 2**unequal, 1e-4)
+    assert found.estimate.value == pytest.approx(unequal / 40)
+
+
+def test_one_disaster_is_no_difference_between_two_players():
+    """Of two equal players that lose much in one start of twenty, one had none in ten starts."""
+    lucky, other = [0.75, 0.76] * 5, [0.75, 0.76] * 4 + [0.75, -4.25]
+    assert floored_difference(parts([lucky]), parts([other]), [1.0]).p > 0.5
+
+
+def test_agents_on_other_starts_are_compared_unpaired():
+    rng = np.random.default_rng(2)
+    hard = rng.random(30)
+    own = [parts([hard + shift], seeds=np.arange(30) + first) for shift, first in ((0.1, 0), (0.0, 0), (0.0, 30))]
+    paired, unpaired = (floored_difference(own[0], other, [1.0]) for other in own[1:])
+    assert paired.p < 0.001
+    assert unpaired.p > paired.p
+    assert floored_difference(own[0], parts([hard[:20]], seeds=np.arange(20)), [1.0]).p > 0.05
+
+
+SHAPES = {
+    # a player's returns on the starts of one scenario, whose true scores are equal for all players, floored at 0
+    "even": (lambda rng, hardness, agent: rng.binomial(1, 0.5, len(hardness)), (0, 1)),
+    "hard and easy starts": (lambda rng, hardness, agent: rng.binomial(1, hardness), (0, 1)),
+    "rare": (lambda rng, hardness, agent: rng.binomial(1, 0.05, len(hardness)), (0, 1)),
+    "0": (lambda rng, hardness, agent: rng.normal(0, 1, len(hardness)), ()),
+    "0 and below": (lambda rng, hardness, agent: rng.normal(-(agent % 2), 1, len(hardness)), ()),
+    "0 and a little below": (lambda rng, hardness, agent: rng.normal(-0.3 * (agent % 2), 1, len(hardness)), ()),
+    "log-normal": (lambda rng, hardness, agent: rng.lognormal(-1.2, 1, len(hardness)), ()),
+    "rare disaster": (lambda rng, hardness, agent: np.where(rng.random(len(hardness)) < 0.95, 0.75, -4.25), ()),
+}
+
+
+def chance_board(shape, rng, agents, scenarios, starts):
+    """The p-values of all pairs of equal agents over all scenarios."""
+    draw, bounds = SHAPES[shape]
+    hardness = rng.beta(2, 2, (scenarios, starts))
+    everyone = [parts([draw(rng, own, agent) for own in hardness], bounds) for agent in range(agents)]
+    return [floored_difference(a, b, [1 / scenarios] * scenarios).p for a, b in combinations(everyone, 2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("starts", [10, 20, 50])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_equal_agents_are_rarely_told_apart_overall(shape, starts):
+    """200 boards of two agents and 50 of four, over two scenarios: not in more than 5% of boards, but for chance."""
+    rng = np.random.default_rng([len(shape), starts])
+    alone = [min(chance_board(shape, rng, 2, 2, starts)) < 0.05 for _ in range(200)]
+    assert np.mean(alone) <= 0.08  # not corrected; 0.05 and two standard errors
+    family = 4 * 3 // 2 * 3
+    assert np.mean([family * min(chance_board(shape, rng, 4, 2, starts)) < 0.05 for _ in range(50)]) <= 0.08

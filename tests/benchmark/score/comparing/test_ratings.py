@@ -1,6 +1,7 @@
 """Bradley-Terry ratings: known strengths are found again, whoever sits first."""
 
 from itertools import pairwise
+from math import log10
 
 import choix
 import numpy as np
@@ -73,8 +74,11 @@ def test_groups_that_never_met_are_on_scales_of_their_own():
         assert sum(ratings[name].rating.value for name in pair) == pytest.approx(0, abs=1e-6)
 
 
-def links(rng=None, agents=16, games=10, gap=400 * np.log10(1.5)):
-    """A chain: everyone played the next one alone, who is ``gap`` points weaker, and wins 4 games of 10."""
+GAP = 400 * log10(1.5)
+
+
+def links(rng=None, agents=16, games=10, gap=GAP):
+    """A chain: everyone played the next one alone, who is ``gap`` points weaker: 4 games of 10 are lost."""
     names = [f"{place:02d}" for place in range(agents)]
     won = 1 / (1 + 10 ** (-gap / 400))
     found = []

@@ -1,6 +1,6 @@
 // All agents against each other, and two of them on the same seeds: the difference in every scenario.
 
-const LEVEL = 0.05;
+const TIE = "not told apart"; // the verdict on two of whom neither is shown to be better
 let tested = []; // the pairs that this page tests, once they are unpacked
 
 // The comparison as seen from a; null when there is none.
@@ -60,8 +60,8 @@ async function renderCompare(params) {
   return renderMatrix(matrix, params.get("of") || "", (pair) => go(pair));
 }
 
-function overallInWords({ a, b, difference, p }) {
-  if (p >= LEVEL) return ["Over all common scenarios the two can't be told apart (p = ", pValue(p), "): a tie."];
+function overallInWords({ a, b, difference, corrected: p, verdict }) {
+  if (verdict === TIE) return ["Over all common scenarios the two can't be told apart (p = ", pValue(p), ")."];
   const [higher, lower] = difference > 0 ? [a, b] : [b, a];
   return ["Over all common scenarios ", foreign(higher), ` scores ${number(Math.abs(difference))} more than `, foreign(lower), ` (p ${p < 0.001 ? "" : "= "}${pValue(p)}).`];
 }
@@ -96,13 +96,13 @@ function differences(found, a, b) {
     },
     { key: "p", label: "p", first: "ascending", value: (c) => c.p_value, show: (c) => pValue(c.p_value) },
     { key: "holm", label: "p, Holm", first: "ascending", value: (c) => c.p_holm, show: (c) => pValue(c.p_holm) },
-    { key: "verdict", label: "Verdict", value: (c) => verdict(c), show: (c) => foreign(verdict(c)) },
+    { key: "verdict", label: "Verdict", value: (c) => c.verdict, show: (c) => foreign(c.verdict) },
     {
       key: "needed",
       label: "Seeds needed",
       first: "ascending",
       value: (c) => c.episodes_needed,
-      show: (c) => (c.episodes_needed === null ? DASH : c.episodes_needed.toLocaleString("en")),
+      show: (c) => neededText(c.episodes_needed, c.episodes_needed_low, c.episodes_needed_high),
     },
   ];
   const caption = [foreign(a), " against ", foreign(b), ", on the same seeds"];
@@ -115,12 +115,14 @@ function differences(found, a, b) {
       { class: "note" },
       "Paired differences of the returns, luck-free where both agents have such, with 95% intervals; p is a two-sided sign-flip test's, corrected after Holm for the ",
       `${plural(DATA.comparisons_family, "comparison")} that this board allows; seeds needed is for this difference at `,
-      "power 0.8 and level 0.05.",
+      "power 0.8 and level 0.05 after the same correction, with its 95% interval. Where nothing differs, p takes each pair to be as likely to fall either way.",
     ),
   );
 }
 
-function verdict(comparison) {
-  if (comparison.p_holm >= LEVEL) return "a tie: not told apart";
-  return `${short(comparison.difference.value > 0 ? comparison.a : comparison.b)} is higher`;
+// A number of seeds with its interval, which ends nowhere where the difference may be 0.
+function neededText(value, low, high) {
+  if (value === null) return DASH;
+  const [number, least, most] = [value, low, high].map((one) => (one === null ? "\u2026" : one.toLocaleString("en")));
+  return [number, el("span", { class: "interval" }, ` [${least}, ${most}]`)];
 }

@@ -4,9 +4,9 @@ const MOST_IN_MATRIX = 30;
 let matrixFind = "";
 
 function overallPair(a, b) {
-  for (const [first, second, difference, p] of DATA.pairs) {
-    if (first === a && second === b) return { a, b, difference, p };
-    if (first === b && second === a) return { a, b, difference: -difference, p };
+  for (const pair of DATA.pairs) {
+    if (pair.a === a && pair.b === b) return pair;
+    if (pair.a === b && pair.b === a) return { ...pair, a, b, difference: -pair.difference };
   }
   return null;
 }
@@ -31,9 +31,9 @@ function matrixCell(scenario, row, column, means) {
   const tested = scenario === "" ? overallPair(row, column) : comparisonOf(scenario, row, column);
   if (tested) {
     const difference = scenario === "" ? tested.difference : tested.difference.value;
-    const p = scenario === "" ? tested.p : tested.p_holm;
-    const told = p < LEVEL ? Math.sign(difference) : 0;
-    return { text: signed(difference, number), told, title: `${told ? "told apart" : "a tie"}, p ${p < 0.001 ? "" : "= "}${pValue(p)}` };
+    const p = scenario === "" ? tested.corrected : tested.p_holm;
+    const told = tested.verdict === TIE ? 0 : Math.sign(difference);
+    return { text: signed(difference, number), told, title: `${told ? "told apart" : TIE}, p ${p < 0.001 ? "" : "= "}${pValue(p)}` };
   }
   const [mine, theirs] = [means.get(row), means.get(column)];
   if (mine === null || theirs === null || mine === undefined || theirs === undefined) return null;
@@ -82,7 +82,7 @@ async function renderMatrix(box, asked, choose) {
         select("matrix-of", "Of", options, of, (value) => choose({ of: value })),
         large && el("p", { class: "field" }, el("label", { for: "matrix-find" }, "Find agents"), search),
       ),
-      el("p", { class: "about" }, MATRIX_ABOUT[kind], kind === "games" ? " Shaded where one won more often." : " Shaded where the two are told apart; the others are ties."),
+      el("p", { class: "about" }, MATRIX_ABOUT[kind], kind === "games" ? " Shaded where one won more often." : " Shaded where the two are told apart; the others aren't."),
       holder,
     ),
   );
