@@ -143,9 +143,11 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
     """Count the pairs at which :func:`paired_p_value` is below a level in four of five runs, if all are as these.
 
     ``n = ((z_(1 - level / 2) * rms + z_0.8 * sd) / mean)^2``: flipped signs have the root mean square of the
-    differences as their deviation. And so many that in four of five runs enough pairs are unequal for so small a p. The
-    interval is that of a Bayesian bootstrap of the pairs: a mean that is known roughly makes its square in ``n`` known
-    very roughly. ``None`` where the observed difference is 0, but for rounding.
+    differences as their deviation. And so many that in four of five runs enough pairs are unequal for so small a p.
+    ``None`` where the observed difference is 0, but for rounding.
+
+    The interval is that of a Bayesian bootstrap of the pairs, with a further pair that is equal. It is wide, since a
+    mean that is known roughly is squared in ``n``.
     """
     if len(differences) < 2:
         return None

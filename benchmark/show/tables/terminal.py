@@ -266,27 +266,22 @@ def verdict_sentence(row: OverallComparisonView) -> str:
         value, low, high = -value, None if high is None else -high, None if low is None else -low
     figure = estimate_figure({"value": value, "low": low, "high": high})
     by = f"{figure.text} {figure.interval}".strip()
-    tested = f"p {p_text(row['corrected'])} after correction for {row['comparisons']} comparisons"
-    tested = tested if row["comparisons"] > 1 else f"p {p_text(row['p'])}"
+    corrected = f"p {p_text(row['corrected'])} after correction for {row['comparisons']} comparisons"
+    by += f", {corrected}" if row["comparisons"] > 1 else f", p {p_text(row['p'])}"
     if row["verdict"] == TIE:
-        return f"{row['a']} and {row['b']} can't be told apart {over}: {what} of {ahead} higher by {by}, {tested}; " + (
-            _more_starts(row.get("starts_needed"), row["starts"], "of each scenario " if several else "")
-        )
-    decided = f"decided by {listed(row['decided_by'])}" if row["decided_by"] else "decided by no scenario alone"
+        more = _more_starts(row.get("starts_needed"), row["starts"], " of each scenario" if several else "")
+        return f"{row['a']} and {row['b']} can't be told apart {over}: {what} of {ahead} higher by {by}; {more}."
+    decided = f"; decided by {listed(row['decided_by']) or 'no scenario alone'}" if several else ""
     against = f"; {other} is better in {listed(row['against'])}" if row["against"] else ""
-    return f"{ahead} is better than {other} {over}: {what} higher by {by}, {tested}" + (
-        f"; {decided}{against}." if several else "."
-    )
+    return f"{ahead} is better than {other} {over}: {what} higher by {by}{decided}{against}."
 
 
 def _more_starts(needed: NeededView | None, starts: int, each: str) -> str:
     if needed is None:
-        return "no number of starts would tell."
-    least = needed["low"] - starts
-    most = (
-        f"or may never, {least:,} at least" if needed["high"] is None else f"{least:,} to {needed['high'] - starts:,}"
-    )
-    return f"about {needed['value'] - starts:,} more starts of each scenario would tell ({most})."
+        return "no number of starts would tell"
+    more, least, high = needed["value"] - starts, needed["low"] - starts, needed["high"]
+    between = f"at least {least:,}, and perhaps none" if high is None else f"{least:,} to {high - starts:,}"
+    return f"about {more:,} more start{'' if more == 1 else 's'}{each} would tell ({between})"
 
 
 def p_text(value: float) -> str:

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.entries.authors import is_shipped
+from agents import Turn
+from benchmark import evaluate
+from benchmark.entries.authors import _sampled_problems, is_shipped
 from benchmark.entries.validation import check_entry
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.plan import Plan
 
 EPISODES = 2
 
@@ -149,3 +153,29 @@ def test_options_that_would_make_it_another_player_or_another_sample_are_refused
 def test_who_ships():
     assert all(map(is_shipped, ("random", "greedy", "planner", "tiny", "tiny-msgrpo", "tiny-lake", "tiny-snake")))
     assert not any(map(is_shipped, ("human", "hf:tiny", "openai:tiny", "my.py:Agent", "tinyy")))
+
+
+class Differs:
+    """Answers as an entry has it, but for the first few responses."""
+
+    name, history_turns = "planner", 0
+
+    def __init__(self, stored, changed):
+        self._stored, self._changed = stored, changed
+
+    def act(self, requests):
+        turns = zip(requests, self._stored, strict=True)
+        return [Turn("other" if place < self._changed else text) for place, (_, text) in enumerate(turns)]
+
+
+def test_four_of_five_responses_of_a_larger_model_are_enough(tmp_path, workplace):
+    """A larger model's sums differ between machines: exactly 80% of an episode's responses are accepted."""
+    evaluate("planner", scenarios="bandit", episodes=1, out=tmp_path / "run", quiet=True)
+    folder = RunFolder.open(tmp_path / "run")
+    plan = Plan.from_manifest(folder.manifest)
+    (record,) = folder.records()
+    stored = [step["response"] for step in record["steps"]]
+    assert len(stored) == 25
+    assert list(_sampled_problems(folder, plan, Differs(stored, 5))) == []
+    (problem,) = _sampled_problems(folder, plan, Differs(stored, 6))
+    assert "19 of 25 responses are those of the agent 'planner', at least 80% should be" in problem

@@ -68,6 +68,8 @@ def test_a_scored_record_stands_for_the_failures_before_it(folder):
     assert [(r["seed"], r["error"]) for r in folder.records()] == [(2, None), (1, None), (3, "503")]
     assert {key.seed: scored for key, (_, scored) in folder.index().items()} == {1: True, 2: True, 3: False}
     assert all(r["steps"][0]["response"] == "up" for r in folder.records())
+    # whoever looks an episode up by its place finds the same play
+    assert all(r["steps"][0]["response"] == "up" for r in folder.records_at(at for at, _ in folder.index().values()))
 
 
 def test_an_unfinished_last_line_is_dropped_and_cut_off(folder):

@@ -4,10 +4,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from agents.common.intervals import student
 from benchmark.score import differences as stats
+from benchmark.show.tables.terminal import COMPARISON_NOTES
 
 
 def test_the_paired_test_is_exact_for_few_pairs():
@@ -114,7 +117,7 @@ def of_shares(better, worse=0.0):
 )
 def test_with_the_number_of_episodes_the_paired_test_has_the_power_that_is_promised(pilot):
     rng = np.random.default_rng(8)
-    needed = stats.episodes_needed(pilot)
+    needed = stats.episodes_needed(pilot).value
     shown = [stats.paired_p_value(rng.choice(pilot, needed)) <= 0.05 for _ in range(300)]
     assert np.mean(shown) > 0.74
     fewer = [stats.paired_p_value(rng.choice(pilot, needed * 2 // 3)) <= 0.05 for _ in range(300)]
@@ -124,7 +127,74 @@ def test_with_the_number_of_episodes_the_paired_test_has_the_power_that_is_promi
 def test_no_number_of_episodes_shows_no_difference():
     assert stats.episodes_needed(np.array([1.0, -1.0])) is None
     assert stats.episodes_needed(np.array([1.0])) is None
-    assert stats.episodes_needed(np.full(10, 0.5)) == 6  # with five equal signs p is 2/32
+    assert stats.episodes_needed(np.full(10, 0.5)) == (6, 6, 10)  # with five equal signs p is 2/32
+
+
+def test_what_decimals_leave_of_a_difference_is_none():
+    """The mean of these is 1e-18, and the number of episodes for it was 1e34."""
+    assert stats.episodes_needed(np.array([0.1, 0.2, -0.3] * 10)) is None
+    assert stats.paired_p_value(np.array([0.1, 0.2, -0.3] * 10)) == 1.0
+
+
+@given(
+    st.lists(st.integers(-40, 40), min_size=2, max_size=60),
+    st.sampled_from([0.1, 0.01, 0.05, 1 / 3, 1e-6, 1e4]),
+    st.sampled_from([0.05, 0.05 / 66, 1e-9]),
+)
+@example([1, 2, -3] * 10, 0.1, 0.05)
+@example([10**9, 1 - 10**9], 0.1, 0.05)
+def test_any_decimals_have_a_number_of_episodes_or_none(tenths, unit, level):
+    needed = stats.episodes_needed(np.array([unit * value for value in tenths]), level)
+    if sum(tenths) == 0:
+        assert needed is None
+    if needed is not None:
+        assert stats.fewest_pairs(level) <= needed.low <= needed.value <= stats.MOST_NEEDED + 1
+        assert needed.high is None or needed.value <= needed.high
+
+
+@pytest.mark.parametrize("level", [0.05, 0.05 / 66, 0.05 / 225])
+def test_the_number_of_episodes_is_for_the_corrected_level(level):
+    pilot, rng = of_shares(0.5, 0.2), np.random.default_rng(8)
+    needed = stats.episodes_needed(pilot, level).value
+    shown = [stats.paired_p_value(rng.choice(pilot, needed)) <= level for _ in range(200)]
+    assert np.mean(shown) > 0.72
+    fewest = stats.fewest_pairs(level)
+    assert stats.paired_p_value(np.ones(fewest)) < level <= stats.paired_p_value(np.ones(fewest - 1))
+
+
+def test_the_number_of_episodes_knows_how_little_is_known_of_it():
+    rng = np.random.default_rng(6)
+    held, open_ended = [], 0
+    truth = stats.episodes_needed(rng.normal(0.3, 1, 200_000)).value
+    for _ in range(80):
+        needed = stats.episodes_needed(rng.normal(0.3, 1, 50))
+        held.append(needed.low <= truth <= (needed.high or np.inf))
+        open_ended += needed.high is None
+    assert np.mean(held) > 0.9
+    assert 0.2 < open_ended / 80 < 0.8  # a difference of 2.1 standard errors may be none in half of the samples
+
+
+@pytest.mark.slow
+def test_where_p_stands_it_is_said_what_it_cannot_know():
+    """Equal means of unlike shapes: one start of twenty falls by 19. What COMPARISON_NOTES says of rare disasters."""
+    rng = np.random.default_rng(19)
+    samples = [np.where(rng.random(20) < 0.95, 1.0, -19.0) for _ in range(600)]
+    rejected = np.mean([stats.paired_p_value(sample) < 0.05 for sample in samples])
+    assert rejected == pytest.approx(0.95**20, abs=0.05)  # the share of samples that show no such start: 0.36
+    symmetric = [rng.choice([-1.0, 1.0], 20) * np.abs(sample) for sample in samples]
+    assert np.mean([stats.paired_p_value(sample) < 0.05 for sample in symmetric]) <= 0.06
+    assert "rare disaster" in " ".join(COMPARISON_NOTES)
+
+
+def figure(low, high):
+    return {"value": 0.5, "low": low, "high": high}
+
+
+def test_intervals_that_meet_but_for_rounding_are_not_apart():
+    assert stats.any_disjoint([figure(0.1, 0.2)], [figure(0.3, 0.6)])
+    assert stats.any_disjoint([None, figure(0.3, 0.6)], [figure(0.0, 1.0), figure(0.1, 0.2)])
+    assert not stats.any_disjoint([figure(0.1, 0.1 + 0.2)], [figure(0.3 + 1e-12, 0.6)])
+    assert not stats.any_disjoint([figure(None, None)], [figure(0.3, 0.6)])
 
 
 def test_the_permutation_test_errs_as_often_as_its_level_says():

@@ -11,11 +11,18 @@ from benchmark.errors import UsageError
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import MAX_SEEDS, PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
-from benchmark.score.comparing.comparison import board_family, compare, compare_best, paired_differences
+from benchmark.score.comparing.comparison import (
+    board_family,
+    compare,
+    compare_best,
+    further_differences,
+    paired_differences,
+)
+from benchmark.score.luck.estimate import Corrected
 from benchmark.score.overall import overall_rows, overall_scenarios
 from benchmark.score.references import References
 from benchmark.score.results import COLUMNS, Cell, ResultColumns, read_columns
-from benchmark.score.scores import board_test, cost, rank, score_rows
+from benchmark.score.scores import above_blind, board_test, cost, rank, score_rows
 from textgames.scenarios import SCENARIOS
 from textgames.solving.blind import blind_play
 
@@ -301,7 +308,7 @@ def test_a_large_board_is_compared_in_linear_time_with_the_family_of_all_pairs()
     rng = np.random.default_rng(21)
     agents = [f"agent {place}" for place in range(40)]
     results = board({"frozen-lake": {agent: rng.binomial(1, 0.5, 20).astype(float).tolist() for agent in agents}})
-    rows = compare_best(results, agents)
+    rows = compare_best(results, agents, {})
     assert len(rows) == 8 * 7 // 2 + 8 * 32 + 31
     assert board_family(results) == 40 * 39 // 2
     everything = {(row["a"], row["b"]): row for row in compare(results, agents)}
@@ -310,7 +317,7 @@ def test_a_large_board_is_compared_in_linear_time_with_the_family_of_all_pairs()
         assert row["p_value"] == everything[row["a"], row["b"]]["p_value"]
         assert row["p_holm"] >= everything[row["a"], row["b"]]["p_holm"]
     few = board({"frozen-lake": {agent: [1.0, 0.0, 1.0] for agent in "abcdef"}})
-    assert compare_best(few, "abcdef") == compare(few, "abcdef")
+    assert compare_best(few, "abcdef", {}) == compare(few, "abcdef")
 
 
 def test_intervals_hold_their_figures_and_have_width():
@@ -392,6 +399,59 @@ def test_one_episode_is_above_nothing():
         results = board({"frozen-lake": {"a": [1.0] * episodes}})
         (row,) = score_rows(results, References(results))
         assert row["above_blind"] is above
+
+
+def test_a_score_that_is_above_0_by_rounding_alone_is_not_above_blind_play():
+    """A random player's 1.39e-16 on sliding-puzzle-far was."""
+    for low in (None, 1.2e-16, -0.1):
+        assert above_blind({"value": 1.39e-16, "low": low, "high": None if low is None else 0.3}) is False
+    assert above_blind({"value": 0.3, "low": 1e-17, "high": 0.5}) is False
+    assert above_blind({"value": 0.3, "low": 0.01, "high": 0.5}) is True
+    assert above_blind(None) is None
+
+
+class OffBy(References):
+    """References whose 0 was estimated with a standard error."""
+
+    def __init__(self, results, error):
+        super().__init__(results)
+        self._error = error
+
+    def scale(self, scenario, seeds):
+        found = super().scale(scenario, seeds)
+        return found._replace(blind=found.blind._replace(error=self._error))
+
+
+def test_what_is_not_known_of_0_is_in_the_interval_of_a_score():
+    results = board({"frozen-lake": {"a": [1.0, 0.0] * 15}})
+    widths = []
+    for error in (0.0, 0.3):
+        (row,) = score_rows(results, OffBy(results, error))
+        widths.append(row["normalized"]["high"] - row["normalized"]["low"])
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_one_more_pair_may_differ_by_the_ends_of_both_returns():
+    first, second = (Corrected(np.zeros(20), ends, 1.0, 1.0) for ends in ((0.0, 10.0), (1.0, 5.0)))
+    assert further_differences(first, second) == (-5.0, 9.0)
+    assert further_differences(second, first) == (-9.0, 5.0)
+    assert further_differences(first, second._replace(ends=None)) == further_differences(None, second) == ()
+
+
+def test_two_agents_whose_intervals_dont_meet_never_share_a_rank():
+    """Whatever a test says after correction for a large board; the best agent's own need not be one of the two."""
+    values = {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}
+    alone = rank(values, lambda a, b: False, lambda a, b: {a, b} == {"b", "c"})
+    assert {name: tuple(place) for name, place in alone.items()} == {
+        **{"a": (1, True), "b": (1, True), "c": (3, True), "d": (3, True)},
+    }
+    # ten starts on which one always wins and the other never does: 2/2^10 is 0.13 after correction for 66 comparisons
+    names = [name for name, one in SCENARIOS.items() if one.game().return_range == (0.0, 1.0)][:2]
+    agents = "abcdefghijklmnop"
+    played = {agent: [float(agent < "i")] * 10 for agent in agents}
+    rows = score_rows(board(dict.fromkeys(["frozen-lake", *names], played)))
+    assert {row["rank"] for row in rows if row["agent"] == "a"} == {1}
+    assert {row["rank"] for row in rows if row["agent"] == "p"} == {9}
 
 
 def test_where_all_episodes_went_alike_and_no_range_is_known_the_references_say_how_far_the_next_may_fall():

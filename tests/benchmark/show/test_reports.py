@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmark import evaluate
 from benchmark.entries.entry import Terms, submit
 from benchmark.entries.validation import manifest_problems
 from benchmark.runs.folder import RunFolder
@@ -32,6 +33,77 @@ def test_compare_as_tables_markdown_and_json(textbench, small_run):
     markdown = textbench(*names, "--markdown").out
     assert "| scenario | pairs | difference | p | p (Holm) | episodes needed |" in markdown
     assert "| :-- | --: | --: | --: | --: | --: |" in markdown
+
+
+@pytest.fixture(scope="module")
+def clear_run(tmp_path_factory):
+    """Two agents of which one is better, on two scenarios that have a scale, 20 episodes each, and a third like it."""
+    folder = tmp_path_factory.mktemp("clear") / "run"
+    agents = {"planner": "planner", "greedy": "greedy", "random": "random"}
+    evaluate(agents, scenarios=["frozen-lake", "sliding-puzzle"], episodes=20, out=folder, quiet=True)
+    return folder
+
+
+def test_compare_begins_with_who_is_better_and_what_decides_it(textbench, clear_run):
+    names = ("compare", "random", "planner", "--in", clear_run)
+    document = json.loads(textbench(*names, "--json").out)
+    overall = document["overall"]
+    assert overall["low"] <= overall["difference"] <= overall["high"] < 0
+    assert overall["p"] <= overall["corrected"] < 0.001
+    assert overall["corrected"] == pytest.approx(overall["p"] * 3, rel=1e-6)  # the smallest p of three by Holm
+    assert overall["verdict"] == "planner is better"
+    assert (overall["decided_by"], overall["against"], overall["unit"]) == (overall["scenarios"], [], "score")
+    assert {row["verdict"] for row in document["comparisons"]} == {"planner is better"}
+    first, *_ = textbench(*names).out.split("\n" + "A = ")
+    shown = f"higher by {-overall['difference']:.3f} [{-overall['high']:.3f}, {-overall['low']:.3f}], p <0.001"
+    assert " ".join(first.split()) == (
+        f"planner is better than random over 2 scenarios: overall score {shown} after correction for 3 comparisons; "
+        "decided by frozen-lake, sliding-puzzle."
+    )
+    assert textbench(*names, "--markdown").out.startswith("planner is better than random over 2 scenarios")
+    board = {row["agent"]: row for row in json.loads(textbench("leaderboard", clear_run, "--json").out)["overall"]}
+    scores = [board[agent]["normalized"]["value"] for agent in ("random", "planner")]
+    assert overall["difference"] == pytest.approx(scores[0] - scores[1])
+
+
+def test_compare_says_how_many_more_starts_would_tell(textbench, clear_run):
+    """For the same correction as that of p; and of several pairs each has its own sentence."""
+    names = ("compare", "planner", "greedy", "--in", clear_run, "--scenario", "frozen-lake")
+    overall = json.loads(textbench(*names, "--json").out)["overall"]
+    assert (overall["difference"], overall["verdict"], overall["starts_needed"]) == (0.0, "not told apart", None)
+    sentence = "planner and greedy can't be told apart in frozen-lake: mean return of planner higher by 0.000"
+    printed = " ".join(textbench(*names).out.split())
+    assert printed.startswith(sentence)
+    assert "no number of starts would tell." in printed
+    few = 4
+    evaluate(["planner", "random"], scenarios=["frozen-lake", "sliding-puzzle"], episodes=few, out="few", quiet=True)
+    done = textbench("compare", "planner", "random", "--in", "few", "--scenario", "frozen-lake", "--json")
+    overall = json.loads(done.out)["overall"]
+    needed = overall["starts_needed"]
+    assert few < needed["low"] <= needed["value"]
+    more = " ".join(textbench("compare", "planner", "random", "--in", "few", "--scenario", "frozen-lake").out.split())
+    assert f"about {needed['value'] - few} more start" in more
+    several = json.loads(textbench("compare", clear_run, "--json").out)
+    assert several["overall"] is None
+    assert [(row["a"], row["b"]) for row in several["overall_pairs"]] == [
+        ("planner", "greedy"),
+        ("planner", "random"),
+        ("greedy", "random"),
+    ]
+    assert {row["comparisons"] for row in several["overall_pairs"]} == {9}
+
+
+@pytest.mark.parametrize(("episodes", "said"), [(10, False), (5, True)])
+def test_a_run_that_can_tell_nothing_says_so_before_it(textbench, episodes, said):
+    run = ("run", "--agent", "planner", "--agent", "random", "--scenario", "frozen-lake", "--episodes", episodes)
+    sentence = "no paired test of one scenario can tell two agents apart with 5 episodes: its smallest p-value is 0.062"
+    for done in (textbench(*run, "--dry-run"), textbench(*run, "--out", "run")):
+        assert done.code == 0
+        told = " ".join((done.out + done.err).split())
+        assert (f"{sentence}; it takes --episodes 6 at least" in told) is said
+    wide = ("--agent", "planner", "--agent", "greedy", "--agent", "blind", "--agent", "random", "--suite", "planning")
+    told = " ".join(textbench("run", *wide, "--episodes", 10, "--dry-run").out.split())
+    assert "0.002, 0.13 after correction for 66 comparisons; it takes --episodes 12 at least" in told
 
 
 def test_compare_takes_run_folders(textbench, small_run):
