@@ -119,12 +119,6 @@ def _further(table: Array, index: int, lowest: float, highest: float) -> tuple[A
     return least, most
 
 
-def further_episodes(table: Array, index: int, off: float) -> tuple[Array, Array]:
-    """Two average episodes, but for one column, in which they are so much lower and higher."""
-    mean = float(table[:, index].mean())
-    return _further(table, index, mean - off, mean + off)
-
-
 def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float = CONFIDENCE) -> list[Estimate]:
     """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes.
 

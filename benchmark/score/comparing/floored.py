@@ -39,22 +39,24 @@ class Part(NamedTuple):
         return self.table[:, self.statistic.columns[0]]
 
     def replicates(self, stream: int, off: float | None) -> tuple[Array, Array]:
-        """The score in every resample, with a further episode that is lower or higher than the mean by ``off``.
+        """The score in every resample: its lower replicates, and the higher ones, which are floored at 0.
 
-        Without ``off`` it is as the statistic has it. The lower ones of a score that is below 0 count as 0, the higher
-        ones are floored; a further start takes no more than the score that there is.
+        The further episode of the lower ones is worse than the mean by ``off``, but takes no more than the score that
+        there is, and that of the higher ones is like the mean. Without ``off`` both are as the statistic has them. The
+        lower ones of a score that is below 0 are 0.
         """
         if off is None:
-            low, high = stats.replicates(
-                self.statistic, self.statistic.further(self.table), self.sums, self.rest, stream
-            )
+            low, high = self._with(stream, *self.statistic.further(self.table))
         else:
-            ends = stats.further_episodes(self.table, self.statistic.columns[0], off)
-            low, high = stats.replicates(self.statistic, ends, self.sums, self.rest, stream)
             mean = self.table.mean(axis=0)
-            (plain, _) = stats.replicates(self.statistic, (mean, mean), self.sums, self.rest, stream)
-            low = np.minimum(plain, np.maximum(0.0, low))
+            worse = mean.copy()
+            worse[self.statistic.columns[0]] -= off
+            low, high = self._with(stream, worse, mean)
+            low = np.minimum(high, np.maximum(0.0, low))
         return np.zeros_like(low) if self.is_below else low, np.maximum(0.0, high)
+
+    def _with(self, stream: int, *further: Array) -> tuple[Array, Array]:
+        return stats.replicates(self.statistic, (further[0], further[1]), self.sums, self.rest, stream)
 
 
 def floored_difference(
@@ -65,13 +67,11 @@ def floored_difference(
     value = 0.0
     for stream, (a, b, weight) in enumerate(zip(first, second, weights, strict=True)):
         value += weight * (_score(a) - _score(b))
-        lower, higher = _offsets(a, b)
-        (low_a, _), (_, high_b) = a.replicates(stream, lower), b.replicates(stream, lower)
-        (_, high_a), (low_b, _) = a.replicates(stream, higher), b.replicates(stream, higher)
-        for parts, part in zip(sums, (low_a, high_b, high_a, low_b), strict=True):
-            parts.append(weight * part)
+        for parts, replicates in zip((sums[:2], sums[2:]), _both(a, b, stream), strict=True):
+            for part, one in zip(parts, replicates, strict=True):
+                part.append(weight * one)
     count = min(len(part) for parts in sums for part in parts)
-    low_a, high_b, high_a, low_b = (np.sum([part[:count] for part in parts], axis=0) for parts in sums)
+    low_a, high_a, low_b, high_b = (np.sum([part[:count] for part in parts], axis=0) for parts in sums)
     return stats.difference_of(value, np.maximum(0.0, low_a) - high_b, high_a - np.maximum(0.0, low_b), confidence)
 
 
@@ -79,10 +79,10 @@ def _score(part: Part) -> float:
     return max(0.0, float(part.statistic.of(part.table.mean(axis=0)[list(part.statistic.columns)])))
 
 
-def _offsets(a: Part, b: Part) -> tuple[float | None, float | None]:
-    """How far off their means both are on the further start, if it lowers their difference, and if it raises it."""
+def _both(a: Part, b: Part, stream: int) -> list[tuple[Array, Array]]:
+    """The replicates of two agents, whose further start is one of as large a difference as any was, either way."""
     if a.is_below or b.is_below or not np.array_equal(a.seeds, b.seeds):
-        return None, None
+        return [part.replicates(stream, None) for part in (a, b)]
     differences = a.returns - b.returns
     most, mean = float(np.abs(differences).max()), float(differences.mean())
-    return (most + mean) / 2, (most - mean) / 2
+    return [a.replicates(stream, most + mean), b.replicates(stream, most - mean)]

@@ -275,6 +275,15 @@ def test_one_disaster_is_no_difference_between_two_players():
     assert floored_difference(parts([lucky]), parts([other]), [1.0]).p > 0.5
 
 
+def test_a_disaster_in_one_scenario_hides_no_win_in_another():
+    """It may take the score of its own scenario, and no more: nine won scenarios were hidden by one."""
+    noise = [0.75, 0.76] * 10
+    a, b = parts([[1.0] * 20, noise]), parts([[0.0, 0.01] * 10, [*noise[1:], -50.0]])
+    assert not any(part.is_below for part in (*a, *b))
+    assert floored_difference(a, b, [0.5, 0.5]).p < 0.01
+    assert floored_difference(b, a, [0.5, 0.5]).p < 0.01
+
+
 def test_agents_on_other_starts_are_compared_unpaired():
     rng = np.random.default_rng(2)
     hard = rng.random(30)

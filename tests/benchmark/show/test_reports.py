@@ -83,6 +83,11 @@ def test_compare_says_how_many_more_starts_would_tell(textbench, clear_run):
     assert few < needed["low"] <= needed["value"]
     more = " ".join(textbench("compare", "planner", "random", "--in", "few", "--scenario", "frozen-lake").out.split())
     assert f"about {needed['value'] - few} more start" in more
+    # with both scenarios in the comparison, both are told by the same starts at a smaller level
+    both = json.loads(textbench("compare", "planner", "random", "--in", "few", "--json").out)
+    alone = json.loads(done.out)["comparisons"][0]
+    together = next(row for row in both["comparisons"] if row["scenario"] == "frozen-lake")
+    assert together["episodes_needed"] > alone["episodes_needed"]
     several = json.loads(textbench("compare", clear_run, "--json").out)
     assert several["overall"] is None
     assert [(row["a"], row["b"]) for row in several["overall_pairs"]] == [
