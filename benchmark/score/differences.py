@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from agents.common.intervals import ROUNDING, Array, Estimate, is_above, is_rounding, student
 from benchmark.score.document import EstimateView
-from benchmark.score.statistics import order_statistic, resampled
+from benchmark.score.statistics import LEAST_RESAMPLES, order_statistic, resampled
 
 Key = TypeVar("Key")
 
@@ -157,7 +157,7 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
     if not value <= MOST_NEEDED:
         return None
     least = _for_unequal_pairs(float(np.mean(differences != 0)), level)
-    means, squares = resampled(np.stack([differences, differences**2], axis=1))[0]
+    means, squares = resampled(np.stack([differences, differences**2], axis=1))[0][:, :LEAST_RESAMPLES]
     numbers = _pairs_for(means, squares, len(differences), level)
     low, high = (order_statistic(numbers, round(end * (len(numbers) - 1))) for end in (0.025, 0.975))
     may_be_0 = np.mean(means * mean <= 0) >= 0.025 or high > MOST_NEEDED

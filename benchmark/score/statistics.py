@@ -160,6 +160,7 @@ def replicates(
     return least, most
 
 
+@lru_cache(maxsize=64)
 def _errors(errors: tuple[float, ...], resamples: int, stream: int) -> Array:
     """By how much the columns' means are off in every resample, shape (columns, resamples): equal for all agents."""
     drawn: Array = np.random.default_rng([SEED, stream, len(errors)]).standard_normal((len(errors), resamples))

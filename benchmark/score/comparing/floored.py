@@ -20,43 +20,39 @@ from benchmark.score import statistics as stats
 
 
 class Part(NamedTuple):
-    """What one agent did in one of the scenarios that its score is made of."""
+    """What one agent did in one of the scenarios that its score is made of, and its score in every resample."""
 
     seeds: Array  # (episodes,) in order
-    table: Array  # (episodes, columns)
-    statistic: stats.Statistic  # its score; the first of its columns are the returns
+    returns: Array  # (episodes,)
+    score: float
     is_below: bool  # whether the score is below 0 beyond chance
-    sums: Array  # (columns, resamples) weighted sums of the table
-    rest: Array  # (resamples,) weights of the further episode
+    own: tuple[Array, Array]  # (resamples,) with the further episode that lowers it, and with the one that raises it
+    plain: Array  # (resamples,) with one that is like the mean
+    slope: Array  # (resamples,) by how much less that is for every unit of return that the further episode is worse
 
     @classmethod
     def of(cls, seeds: Array, table: Array, statistic: stats.Statistic, is_below: bool, stream: int) -> "Part":
-        """Resample the table of a scenario, which has a stream of its own."""
-        return cls(seeds, table, statistic, is_below, *stats.resampled(table, stream))
+        """Resample the table of a scenario, which has a stream of its own; ``statistic`` is linear in the returns."""
+        drawn = stats.resampled(table, stream)
+        returns, mean = statistic.columns[0], table.mean(axis=0)
+        worse = mean.copy()
+        worse[returns] -= 1.0
+        below, plain = stats.replicates(statistic, (worse, mean), *drawn, stream)
+        own = stats.replicates(statistic, statistic.further(table), *drawn, stream)
+        score = float(statistic.of(mean[list(statistic.columns)]))
+        return cls(seeds, table[:, returns], score, is_below, own, plain, plain - below)
 
-    @property
-    def returns(self) -> Array:
-        return self.table[:, self.statistic.columns[0]]
-
-    def replicates(self, stream: int, off: float | None) -> tuple[Array, Array]:
+    def replicates(self, off: float | None) -> tuple[Array, Array]:
         """The score in every resample: its lower replicates, and the higher ones, which are floored at 0.
 
         The further episode of the lower ones is worse than the mean by ``off``, but takes no more than the score that
         there is, and that of the higher ones is like the mean. Without ``off`` both are as the statistic has them. The
         lower ones of a score that is below 0 are 0.
         """
-        if off is None:
-            low, high = self._with(stream, *self.statistic.further(self.table))
-        else:
-            mean = self.table.mean(axis=0)
-            worse = mean.copy()
-            worse[self.statistic.columns[0]] -= off
-            low, high = self._with(stream, worse, mean)
-            low = np.minimum(high, np.maximum(0.0, low))
+        low, high = self.own
+        if off is not None:
+            low, high = np.minimum(self.plain, np.maximum(0.0, self.plain - off * self.slope)), self.plain
         return np.zeros_like(low) if self.is_below else low, np.maximum(0.0, high)
-
-    def _with(self, stream: int, *further: Array) -> tuple[Array, Array]:
-        return stats.replicates(self.statistic, (further[0], further[1]), self.sums, self.rest, stream)
 
 
 def floored_difference(
@@ -65,9 +61,9 @@ def floored_difference(
     """Subtract the scores of two agents over the same scenarios, in equal order."""
     sums: list[list[Array]] = [[], [], [], []]
     value = 0.0
-    for stream, (a, b, weight) in enumerate(zip(first, second, weights, strict=True)):
-        value += weight * (_score(a) - _score(b))
-        for parts, replicates in zip((sums[:2], sums[2:]), _both(a, b, stream), strict=True):
+    for a, b, weight in zip(first, second, weights, strict=True):
+        value += weight * (max(0.0, a.score) - max(0.0, b.score))
+        for parts, replicates in zip((sums[:2], sums[2:]), _both(a, b), strict=True):
             for part, one in zip(parts, replicates, strict=True):
                 part.append(weight * one)
     count = min(len(part) for parts in sums for part in parts)
@@ -75,14 +71,10 @@ def floored_difference(
     return stats.difference_of(value, np.maximum(0.0, low_a) - high_b, high_a - np.maximum(0.0, low_b), confidence)
 
 
-def _score(part: Part) -> float:
-    return max(0.0, float(part.statistic.of(part.table.mean(axis=0)[list(part.statistic.columns)])))
-
-
-def _both(a: Part, b: Part, stream: int) -> list[tuple[Array, Array]]:
+def _both(a: Part, b: Part) -> list[tuple[Array, Array]]:
     """The replicates of two agents, whose further start is one of as large a difference as any was, either way."""
     if a.is_below or b.is_below or not np.array_equal(a.seeds, b.seeds):
-        return [part.replicates(stream, None) for part in (a, b)]
+        return [part.replicates(None) for part in (a, b)]
     differences = a.returns - b.returns
     most, mean = float(np.abs(differences).max()), float(differences.mean())
-    return [a.replicates(stream, most + mean), b.replicates(stream, most - mean)]
+    return [a.replicates(most + mean), b.replicates(most - mean)]

