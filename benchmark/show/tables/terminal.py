@@ -86,8 +86,8 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         sheets[0] = replace(sheets[0], notes=(*sheets[0].notes, *notes))
     if any(row["tied"] for row in (*scores, *document["overall"])):
         note = (
-            "=: can't be told apart from the best agent of this rank: intervals meet, and the paired test finds nothing "
-            "at level 0.05 after Bonferroni's correction for the "
+            "=: can't be told apart from the best agent of this rank: intervals meet, and the paired test finds "
+            "nothing at level 0.05 after Bonferroni's correction for the "
             f"{document['comparisons_family']} comparisons that this board allows"
         )
         last = max(place for place, sheet in enumerate(sheets) if "rank" in sheet.columns)
