@@ -1,5 +1,6 @@
 """Whether a difference is more than chance: tests of pairs, their correction, and how many episodes one takes."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from math import ceil, log2, sqrt
 from typing import NamedTuple, TypeVar
@@ -157,7 +158,7 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
     if not value <= MOST_NEEDED:
         return None
     least = _for_unequal_pairs(float(np.mean(differences != 0)), level)
-    means, squares = resampled(np.stack([differences, differences**2], axis=1))[0][:, :LEAST_RESAMPLES]
+    means, squares = resampled(np.stack([differences, differences**2], axis=1), most=LEAST_RESAMPLES)[0]
     numbers = _pairs_for(means, squares, len(differences), level)
     low, high = (order_statistic(numbers, round(end * (len(numbers) - 1))) for end in (0.025, 0.975))
     may_be_0 = np.mean(means * mean <= 0) >= 0.025 or high > MOST_NEEDED
@@ -182,8 +183,8 @@ def _for_unequal_pairs(unequal: float, level: float) -> int:
 
     fewest = enough = fewest_pairs(level)
     while bdtrc(fewest - 1, enough, unequal) < POWER:
-        enough += 1
-    return enough
+        enough *= 2
+    return bisect_left(range(enough), POWER, lo=fewest, key=lambda pairs: float(bdtrc(fewest - 1, pairs, unequal)))
 
 
 def any_disjoint(first: Iterable[EstimateView | None], second: Iterable[EstimateView | None]) -> bool:

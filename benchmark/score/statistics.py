@@ -321,17 +321,18 @@ def order_statistic(values: Array, place: int) -> float:
     return float(np.partition(few, place)[place])
 
 
-def resampled(table: Array, stream: int = 0) -> tuple[Array, Array]:
+def resampled(table: Array, stream: int = 0, most: int = RESAMPLES) -> tuple[Array, Array]:
     """Weighted sums of the episodes in every resample, (k, resamples), and the further one's weight, (resamples,).
 
-    With fewer than two episodes there are no resamples. Their number depends on the number of episodes alone.
+    With fewer than two episodes there are no resamples. Their number depends on the number of episodes alone, and on
+    ``most``, which very many episodes don't keep to.
     """
     count = len(table)
     if count < 2:
         return np.empty((table.shape[1], 0)), np.empty(0)
     resamples = max(LEAST_RESAMPLES, min(RESAMPLES, 5 * _BLOCK // count))
     if resamples * count <= _BLOCK:
-        weights = _weights(count, resamples, stream)
+        weights = _weights(count, resamples, stream)[:most]
         return _weighted_sums(table, weights[:, :-1]), weights[:, -1]
     rng = np.random.default_rng([SEED, stream, count])
     rows = max(1, _BLOCK // count)
