@@ -7,9 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from agents.common.arguments import Parser, whole_number
+from agents.common.terminal import plain_streams
 from textgames.extras import missing_packages
 
 
+@plain_streams()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     parser = Parser(prog="python -m agents.adapters", description="Make an adapter that can ship.")

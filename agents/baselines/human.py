@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from agents.common.console import PlainConsole
 from agents.common.keys import END_OF_INPUT, Keyboard
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
@@ -42,7 +43,7 @@ class HumanPlayer:
             raise ValueError("a person answers at standard input, and that is closed: start it at a terminal")
         self._stdin = stdin or sys.stdin
         self._keyboard = Keyboard() if stdin is None and sys.stdin.isatty() else None
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or PlainConsole(stderr=True)
         self._shown_instructions: dict[str, str] = {}
 
     @property

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from agents.common.arguments import Parser
 from agents.common.files import refusal, replacing_folder
 from agents.common.progress import ProgressLines
+from agents.common.terminal import plain_streams
 from agents.common.toml import to_toml
 from agents.models.provider import find_model
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _CONFIG_HELP = "settings in TOML: a file, or one of the recipes that ship by its name, such as tiny-frozen-lake"
 
 
+@plain_streams()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     parser = Parser(

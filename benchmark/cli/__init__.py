@@ -61,8 +61,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    # not list(...): once imported, the command of that name is an attribute of this package
-    arguments = [*(sys.argv[1:] if argv is None else argv)]
+    if (wrong := foreign_agents()) is not None:  # else the command dies in an import
+        print(f"textbench: {wrong}", file=sys.stderr)
+        return 2
+    from agents.common.terminal import plain_streams
+
+    with plain_streams():
+        # not list(...): once imported, the command of that name is an attribute of this package
+        return _run([*(sys.argv[1:] if argv is None else argv)])
+
+
+def _run(arguments: list[str]) -> int:
     try:
         return _dispatch(arguments)
     except BenchmarkError as error:
@@ -107,9 +116,6 @@ def _dispatch(arguments: list[str]) -> int:
 
         kind = "option before the command" if name.startswith("-") else "command of the lab" if in_lab else "command"
         raise unknown_name(kind, name, known)
-    if (wrong := foreign_agents()) is not None:  # else the command dies in an import
-        print(f"textbench: {wrong}", file=sys.stderr)  # not by _say(), which imports agents
-        return 2
     from agents.common.arguments import Parser
 
     command = import_module(f"benchmark.cli.{name}")

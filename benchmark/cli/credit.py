@@ -195,7 +195,7 @@ def _progress(quiet: bool) -> Callable[[str, int, int], None] | None:
         now = time.monotonic()
         if live:
             end = "\n" if done == total else ""
-            print(f"\r\033[K{what}: {done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
+            print(f"\r{what}: {done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
         elif now - last[0] > 10:
             last[0] = now
             print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)

@@ -205,7 +205,7 @@ def print_inspection(inspection: "Inspection", agent: str) -> None:
         f"Return {next(iter(episode.returns.values())):g}{won}. On average {best:.1%} on a best action, regret "
         f"{regret:.3f} per step.{said}",
     ):
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
 
 
 _COLUMNS = 10  # of actions: more don't fit a terminal

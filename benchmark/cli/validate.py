@@ -58,8 +58,6 @@ def check_all(
     from benchmark.runs.authorship import digest_of
     from benchmark.runs.folder import RunFolder
     from benchmark.seasons.check import check_in
-    from benchmark.show.tables.terminal import printable
-
     report: dict[str, Verdict] = {}
     for entry in entries:
         try:
@@ -106,7 +104,7 @@ def check_all(
         print(json.dumps(rows if withdrawn is None else {"entries": rows, "withdrawn": agents}))
     else:
         for agent in withdrawn or ():
-            print(f"{printable(agent.told)}: withdrawn, it is registered and has no entry")
+            print(f"{agent.told}: withdrawn, it is registered and has no entry")
     if withdrawn or any(verdict.problems for verdict in report.values()):
         return 1
     return UNCHECKED if any(verdict.unchecked for verdict in report.values()) else 0
@@ -116,18 +114,14 @@ def say_warnings(warnings: Sequence[str]) -> None:
     """Say on stderr what a reader of a valid entry should look at."""
     import sys
 
-    from benchmark.show.tables.terminal import printable
-
     for warning in warnings:
-        print(f"  warning: {printable(warning)}", file=sys.stderr)
+        print(f"  warning: {warning}", file=sys.stderr)
 
 
 def say_problems(entry: Path, verdict: str, problems: Sequence[str]) -> None:
     """Say on stderr what the verdict on an entry is, and why."""
     import sys
 
-    from benchmark.show.tables.terminal import printable
-
     print(f"{entry}: {verdict}", file=sys.stderr)
     for problem in problems:
-        print(f"  {printable(problem)}", file=sys.stderr)
+        print(f"  {problem}", file=sys.stderr)

@@ -2,10 +2,10 @@
 
 import sys
 
-from rich.console import Console
 from rich.text import Text
 
 from agents.baselines.human import PersonLeft
+from agents.common.console import PlainConsole
 from agents.common.interrupt import kills_interrupt
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
@@ -14,7 +14,6 @@ from benchmark.play.agents.players import check_plays, load_policy
 from benchmark.play.options import RunOptions
 from benchmark.runs.record import to_record
 from benchmark.runs.replay import ReplayError, replay
-from benchmark.show.tables.terminal import printable
 from benchmark.show.viewer import move, outcome, spaced
 from textgames.scenarios import Scenario
 
@@ -51,7 +50,7 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
     record = {**to_record(episode), "agents": names}
     replayed = replay(record, scenario)
     telling.console.print(
-        spaced(replayed.end.board) if replayed.end.board else Text(printable(replayed.end.observations.get(me, "")))
+        spaced(replayed.end.board) if replayed.end.board else Text(replayed.end.observations.get(me, ""))
     )
     fates = [step.happened for step in replayed.steps if step.player == me and step.out and step.happened]
     how, *results = map(str, outcome(record, replayed))
@@ -68,7 +67,7 @@ class Telling:
     """
 
     def __init__(self, scenario: Scenario, names: dict[str, str], me: str) -> None:
-        self.console = Console(stderr=True, highlight=False)
+        self.console = PlainConsole(stderr=True)
         self._scenario, self._names = scenario, names
         self._hides = scenario.game().hidden_information
         self._shown_players = {me} if self._hides else set(names)
@@ -89,5 +88,5 @@ class Telling:
                 continue
             name = self._names[steps[index].player]
             done = move(record, None if self._hides else replayed, index)
-            self.console.print(Text.assemble(printable(f"{name}: "), done))
+            self.console.print(Text.assemble(f"{name}: ", done))
         self._shown_steps = len(steps)

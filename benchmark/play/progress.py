@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.common.clock import duration
+from agents.common.console import PlainConsole
 from agents.models.served.model import NOTICES
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
@@ -267,7 +268,7 @@ def choose_display(meter: Meter, quiet: bool) -> Display:
     """The display that suits the place: a table in a notebook or a terminal, lines elsewhere; nothing when quiet."""
     if quiet:
         return Display()
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     if console.is_jupyter:
         return NotebookTable(meter)
     return LiveTable(meter, console) if console.is_terminal else Lines(meter)

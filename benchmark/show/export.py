@@ -126,10 +126,18 @@ def write_csv(rows: Iterator[Row], fields: Mapping[str, type], file: str) -> int
         writer = csv.DictWriter(stream, list(fields), lineterminator="\n")
         writer.writeheader()
         for row in rows:
-            values = {name: _plain(row[name]) for name in fields}
-            writer.writerow({name: str(v).lower() if isinstance(v, bool) else v for name, v in values.items()})
+            writer.writerow({name: _cell(row[name]) for name in fields})
             count += 1
     return count
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as CSV holds it; a text that a spreadsheet takes for a formula gets an apostrophe in front."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):  # as the page's download has it
+        return f"'{_plain(value)}"
+    return _plain(value)
 
 
 def _plain(value: Any) -> Any:

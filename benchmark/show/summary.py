@@ -6,13 +6,13 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
+from agents.common.terminal import printable
 from benchmark.score.document import EstimateView
 from benchmark.show.tables.beside import level_figure
 from benchmark.show.tables.columns import OVER
 from benchmark.show.tables.figures import estimate_figure, number
 from benchmark.show.tables.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, source_notes
 from benchmark.show.tables.scale import scale_sentence
-from benchmark.show.tables.terminal import printable
 
 MOST_LINES = 10
 """With the two lines that say how to go on, a run ends in a dozen."""
@@ -157,7 +157,7 @@ def _percent(shares: Sequence[EstimateView | None]) -> str:
 
 
 def _short(name: str) -> str:
-    name = printable(name)
+    name = printable(name)  # before it is measured
     return name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -10,6 +10,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from agents.common.console import PlainConsole, plain_text
 from agents.common.interrupt import kills_interrupt
 from agents.common.keys import END_OF_INPUT, Keyboard
 from benchmark.errors import UsageError
@@ -17,7 +18,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import Record, answers_of
 from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_what_was_seen
-from benchmark.show.tables.terminal import printable, stdout_console
+from benchmark.show.tables.terminal import stdout_console
 from textgames.scenarios import Scenario
 
 MIN_WIDTH, MIN_HEIGHT = 40, 12  # the smallest terminal, in characters, that an episode can be stepped through in
@@ -42,7 +43,7 @@ class Showing(NamedTuple):
     @classmethod
     def of(cls, title: str, record: Record, scenario: Scenario) -> "Showing":
         agents = " against ".join(record["agents"].values())
-        title = printable(f"{record['scenario']}, seed {record['seed']}, {agents}{title}")
+        title = f"{record['scenario']}, seed {record['seed']}, {agents}{title}"
         try:
             replayed = replay(record, scenario)
         except ReplayError as error:
@@ -92,7 +93,7 @@ def place(record: Record, index: int) -> Text:
     """The heading of a step: which round it is, and whose step where several play."""
     step = record["steps"][index]
     who = f" {step['player']} ({record['agents'][step['player']]})" if len(record["agents"]) > 1 else ""
-    return Text(printable(f"round {step['round'] + 1}{who}"), style="bold")
+    return Text(f"round {step['round'] + 1}{who}", style="bold")
 
 
 def move(record: Record, replayed: Replay | None, index: int) -> Text:
@@ -105,25 +106,25 @@ def move(record: Record, replayed: Replay | None, index: int) -> Text:
     happened = replayed.steps[index].happened if replayed else ""
     so_far = sum(s["reward"] for s in record["steps"][: index + 1] if s["player"] == step["player"])
     scored = f"reward {step['reward']:+g}   return so far {so_far:g}"
-    return Text(printable("   ".join(filter(None, (done, happened, scored)))), style="" if step["valid"] else "red")
+    return Text("   ".join(filter(None, (done, happened, scored))), style="" if step["valid"] else "red")
 
 
 def outcome(record: Record, replayed: Replay | None) -> list[Text]:
     """How the episode ended and why, and everybody's return."""
     rounds = 1 + max((step["round"] for step in record["steps"]), default=-1)
-    lines = [Text(printable(f"after {rounds} round{'s'[: rounds != 1]} the episode {ending(record, replayed)}"))]
+    lines = [Text(f"after {rounds} round{'s'[: rounds != 1]} the episode {ending(record, replayed)}")]
     if record["error"] is not None:
-        return [*lines, Text(printable(f"unscored: {record['error']}"), style="red")]
+        return [*lines, Text(f"unscored: {record['error']}", style="red")]
     lines[0].stylize("bold")
     for player, agent in record["agents"].items():
         success = ", success" if record["successes"][player] else ""
-        lines.append(Text(printable(f"{agent}: return {record['returns'][player]:g}{success}")))
+        lines.append(Text(f"{agent}: return {record['returns'][player]:g}{success}"))
     return lines
 
 
 def spaced(board: str) -> Text:
     """A board's cells apart from each other, which makes them about square."""
-    return Text("\n".join(" ".join(row) for row in printable(board).splitlines()))
+    return Text("\n".join(" ".join(row) for row in board.splitlines()))
 
 
 def response_text(record: Record, index: int) -> Text:
@@ -131,16 +132,16 @@ def response_text(record: Record, index: int) -> Text:
     lines: list[Text] = []
     for answer in answers_of(record["steps"][index]):
         response = answer["response"]
-        lines.append(Text(printable(response)) if response.strip() else Text("(empty)", style="dim"))
+        lines.append(Text(response) if response.strip() else Text("(empty)", style="dim"))
         if answer is not record["steps"][index]:
-            lines.append(Text(printable(f"refused ({answer['unreadable']}), asked again:"), style="red"))
+            lines.append(Text(f"refused ({answer['unreadable']}), asked again:", style="red"))
     return Text("\n").join(lines)
 
 
 def reasoning_text(record: Record, index: int) -> Text | None:
     """What the model thought before its response, where the record has it: dimmed, as the game never reads it."""
     reasoning = record["steps"][index].get("reasoning", "")
-    return Text(printable(reasoning), style="dim") if reasoning.strip() else None
+    return Text(reasoning, style="dim") if reasoning.strip() else None
 
 
 def print_episode(picker: EpisodePicker, number: int) -> None:
@@ -155,7 +156,7 @@ def print_episode(picker: EpisodePicker, number: int) -> None:
         console.print(place(record, index))
         if replayed:
             grid = Table.grid(padding=(0, 4))
-            observation = Text(printable(replayed.steps[index].observation), style="dim")
+            observation = Text(replayed.steps[index].observation, style="dim")
             grid.add_row(spaced(replayed.steps[index].board), observation)
             console.print(grid)
         if reasoning := reasoning_text(record, index):
@@ -198,7 +199,7 @@ def view(showing: Showing, index: int) -> View:
         read = next(iter(replayed.end.observations.values()), "") if replayed else ""
         board = replayed.end.board if replayed else ""
     if read:
-        scrolling += [Text(), Text(title, style="bold"), Text(printable(read), style="dim")]
+        scrolling += [Text(), Text(title, style="bold"), Text(read, style="dim")]
     return View(head, spaced(board), scrolling)
 
 
@@ -214,7 +215,7 @@ class Screen:
 
     def __init__(self, console: Console, seen: View, width: int, height: int) -> None:
         def wrapped(texts: list[Text], columns: int = width) -> list[Text]:
-            return [line for text in texts for line in text.wrap(console, columns, overflow="fold")]
+            return [line for text in texts for line in plain_text(text).wrap(console, columns, overflow="fold")]
 
         keys = "  ".join(item.replace(" ", "\N{NO-BREAK SPACE}") for item in KEYS)  # no key is parted from what it does
         hints = [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(keys, width)]
@@ -248,7 +249,7 @@ def step_through(picker: EpisodePicker, number: int) -> int:
     Raises:
         UsageError: the terminal is too small.
     """
-    console = Console(highlight=False)
+    console = PlainConsole()
     width, height = console.size
     if width < MIN_WIDTH or height < MIN_HEIGHT:
         raise UsageError(

@@ -3,10 +3,10 @@ line for each job that is done."""
 
 from collections.abc import Mapping
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from agents.common.clock import duration
+from agents.common.console import PlainConsole
 from research.jobs.timetable import Timetable
 
 
@@ -15,9 +15,9 @@ class ProgressDisplay:
 
     def __init__(self, timetable: Timetable, *, quiet: bool = False) -> None:
         self._timetable, self._quiet = timetable, quiet
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = PlainConsole(stderr=True, soft_wrap=True)
         self._live = self._console.is_terminal and not quiet
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
         left = TextColumn("{task.fields[left]}")
         self._progress = Progress(*columns, TimeElapsedColumn(), left, console=self._console, transient=True)
         self._whole = self._progress.add_task("whole experiment", total=1.0, left="")
@@ -54,4 +54,4 @@ class ProgressDisplay:
         if job in self._rows:
             self._progress.remove_task(self._rows.pop(job))
         if not self._quiet:
-            self._console.print(f"{job} failed, the others go on: {type(error).__name__}: {error}", markup=False)
+            self._console.print(f"{job} failed, the others go on: {type(error).__name__}: {error}")

@@ -20,10 +20,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 import textgames
+from agents.common.console import PlainConsole
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 THINK = "<think>One step that way.</think><plan>{0}</plan><action>{0}</action>"
@@ -152,7 +152,7 @@ def contestants() -> Iterator[tuple[str, str, Steps]]:
         yield snake_group, f"textarena {env_id}, two players", textarena_steps(env_id, 2, responses(snake, "[{0}]"))
 
 
-def peers_table(console: Console, seconds: float, rounds: int) -> dict[str, float]:
+def peers_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str, float]:
     listed = list(contestants())
     rates = measure({name: steps for _, name, steps in listed}, seconds, rounds)
     for group in dict.fromkeys(group for group, _, _ in listed):
@@ -164,7 +164,7 @@ def peers_table(console: Console, seconds: float, rounds: int) -> dict[str, floa
     return rates
 
 
-def batch_table(console: Console, seconds: float, rounds: int) -> dict[str, float]:
+def batch_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str, float]:
     """Batches of 1 to 4096 against the single environment."""
     found = {}
     for env_id in ("TextFrozenLake-v0", "TextSnake-v0"):
@@ -184,7 +184,7 @@ def batch_table(console: Console, seconds: float, rounds: int) -> dict[str, floa
     return found
 
 
-def size_table(console: Console, seconds: float, rounds: int) -> dict[str, float]:
+def size_table(console: PlainConsole, seconds: float, rounds: int) -> dict[str, float]:
     """Boards of side 4 to 64: with linear cost, time per cell settles to a constant."""
     found = {}
     actions = responses(("up", "down", "left", "right"), THINK)
@@ -207,7 +207,7 @@ def size_table(console: Console, seconds: float, rounds: int) -> dict[str, float
     return found
 
 
-def import_table(console: Console, rounds: int) -> dict[str, float]:
+def import_table(console: PlainConsole, rounds: int) -> dict[str, float]:
     """CPU time of a process that only imports; the interpreter's own start is taken off."""
     code = "import time; t = time.process_time(); import {}; print(time.process_time() - t)"
     times: dict[str, list[float]] = {"gymnasium": [], "textgames": [], "pettingzoo": []}
@@ -231,7 +231,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each, the median is shown")
     parser.add_argument("--json", help="write the figures to this file too")
     options = parser.parse_args()
-    console = Console()
+    console = PlainConsole()
     figures = {
         **import_table(console, options.rounds),
         **peers_table(console, options.seconds, options.rounds),

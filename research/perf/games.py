@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from environments import Steps, measure
-from rich.console import Console
 from rich.table import Table
 
+from agents.common.console import PlainConsole
 from research.jobs.report import compact
 from textgames import SCENARIOS, TSMG
 
@@ -270,7 +270,7 @@ def main() -> None:
             cells += [peer, f"{rates['theirs']:,.0f}", f"{ratio:.2f} x"]
         table.add_row(*cells)
         print(*cells, sep="  ", file=sys.stderr, flush=True)
-    Console().print(table)
+    PlainConsole().print(table)
     if options.json:
         with open(options.json, "w") as file:
             file.write(compact(figures))

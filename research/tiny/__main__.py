@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agents.common.files import check_writable, refusal, replacing_folder
 from agents.common.interrupt import kills_interrupt
 from agents.common.progress import ProgressLines
+from agents.common.terminal import plain_streams
 from agents.common.toml import read_setting
 from agents.tiny.data import scenarios_of
 from agents.tiny.recipe import Recipe
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from agents.tiny.imitation import Pretrained
 
 
+@plain_streams()
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit status: 0 done, 2 what can't be used, 130 interrupted."""
     given = sys.argv[1:] if arguments is None else arguments

@@ -40,7 +40,7 @@ def test_html_holds_no_markup_of_names_or_reasons():
     assert "<script>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "&lt;b&gt;title" in page
-    assert "\\x1b[31m1" in page
+    assert "\\u001b[31m1" in page
     assert "a &amp; b" in page
 
 

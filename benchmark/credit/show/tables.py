@@ -16,7 +16,7 @@ def print_report(report: CreditReport, console: Console) -> None:
         if method.draws:
             console.print(_draws(method))
     for line in _notes(report):
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
 
 
 def _methods(report: CreditReport) -> Table:

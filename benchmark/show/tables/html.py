@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
-from benchmark.show.tables.terminal import Sheet, printable
+from agents.common.terminal import printable
+from benchmark.show.tables.terminal import Sheet
 
 _LEFT, _RIGHT = "text-align: left", "text-align: right; font-variant-numeric: tabular-nums"
 _TITLE = f"{_LEFT}; font-weight: bold; caption-side: top"

@@ -13,6 +13,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from agents.common.console import PlainConsole
+from agents.common.terminal import printable
 from benchmark.score.differences import TIE
 from benchmark.score.document import (
     ComparisonView,
@@ -290,14 +292,7 @@ def p_text(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def printable(text: str) -> str:
-    """Text without control characters: a response or a name can't move the cursor or recolour the terminal."""
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape", "replace").decode() for c in text
-    )
-
-
-class _Stdout(Console):
+class _Stdout(PlainConsole):
     """Leaves a reader that has gone, as ``head`` has, to :func:`benchmark.cli.main`: rich would exit with code 1."""
 
     def on_broken_pipe(self) -> None:
@@ -306,8 +301,8 @@ class _Stdout(Console):
 
 def stdout_console() -> Console:
     """The console for results: as wide as the terminal; wide enough for every table in a file or a pipe."""
-    console = _Stdout(highlight=False, force_jupyter=False)  # in a notebook, too, what is printed is text
-    return console if console.is_terminal else _Stdout(highlight=False, force_jupyter=False, width=180)
+    console = _Stdout(force_jupyter=False)  # in a notebook, too, what is printed is text
+    return console if console.is_terminal else _Stdout(force_jupyter=False, width=180)
 
 
 def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
@@ -322,14 +317,12 @@ def print_sheets(sheets: Sequence[Sheet], console: Console) -> None:
 
 def print_lines(lines: Sequence[str]) -> None:
     """Print finished lines to standard output as they are."""
-    print("\n".join(lines))
+    print(printable("\n".join(lines)))  # from a program, too, where standard output isn't plain
 
 
 def to_text(sheets: Sequence[Sheet]) -> str:
     """The tables as plain text, wide enough for every one of them."""
-    console = Console(
-        file=StringIO(), highlight=False, color_system=None, force_terminal=False, force_jupyter=False, width=180
-    )
+    console = PlainConsole(file=StringIO(), color_system=None, force_terminal=False, force_jupyter=False, width=180)
     print_sheets(sheets, console)
     return cast(StringIO, console.file).getvalue().rstrip("\n")
 
@@ -353,12 +346,12 @@ def _draw_sheets(sheets: Sequence[Sheet], console: Console) -> None:
             # a narrow terminal folds names, never figures
             table.add_column(Text(column.removeprefix("<")), justify=justify, overflow="fold", no_wrap=not left)
         for row in sheet.rows:
-            table.add_row(*(Text(printable(cell)) for cell in row))
+            table.add_row(*(Text(printable(cell)) for cell in row))  # before they are measured
         if sheet.lead:
-            console.print(Text(printable(sheet.lead)))
+            console.print(Text(sheet.lead))
         console.print(table)
         for note in sheet.notes:
-            console.print(Text(printable(note), style="dim"))
+            console.print(Text(note, style="dim"))
         console.print()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.common.terminal import printable
 from benchmark import evaluate
 from benchmark.entries.entry import Terms, submit
 from benchmark.entries.validation import manifest_problems
@@ -17,7 +18,7 @@ from benchmark.runs.record import canonical_line, observations_digest, parse_lin
 from benchmark.score.results import read_columns
 from benchmark.show.document_of import results_document
 from benchmark.show.tables.figures import estimate_figure
-from benchmark.show.tables.terminal import Sheet, p_text, printable, to_markdown
+from benchmark.show.tables.terminal import Sheet, p_text, to_markdown
 from tests.benchmark.helpers import counted
 
 
@@ -344,7 +345,7 @@ def test_texts_of_figures():
     assert estimate_figure({"value": 0.5, "low": 0.25, "high": 1.0}, ".0%")[::2] == ("50%", "[25, 100]")
     assert estimate_figure(None)[::2] == ("", "")
     assert (p_text(0.0004), p_text(0.0123)) == ("<0.001", "0.012")
-    assert printable("a\x1b[31mb\n\tc\u202e") == "a\\x1b[31mb\n\tc\\u202e"
+    assert printable("a\x1b[31mb\n\tc\u202e\U000e0041") == "a\\u001b[31mb\n\tc\\u202e\\udb40\\udc41"
 
 
 def test_canonical_lines_of_a_file_are_stable(small_run):

@@ -3,10 +3,12 @@
 import sys
 
 from agents.common.arguments import Parser
+from agents.common.terminal import plain_streams
 from benchmark.errors import BenchmarkError
 from textgames.extras import missing_packages
 
 
+@plain_streams()
 def main() -> int:
     """Import the log that the command names, and print the leaderboard of its run."""
     parser = Parser(prog="python -m textbench.integrations.inspect", description=__doc__)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.common.arguments import Parser, real_number, whole_number
 from agents.common.files import check_writable, refusal
+from agents.common.terminal import plain_streams
 from textgames.extras import missing_packages
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
     return GRPOTrainer(model, args=config, train_dataset=dataset, processing_class=tokenizer, **ways)
 
 
+@plain_streams()
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     options = _parser().parse_args(arguments)

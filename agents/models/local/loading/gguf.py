@@ -212,10 +212,11 @@ def _steps(what: str, number: int) -> Iterator[Callable[[], None]]:
 
     Bars that transformers draws meanwhile aren't seen: they would run through it, and through logs where there is none.
     """
-    from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(file=sys.stderr)
+    from agents.common.console import PlainConsole
+
+    console = PlainConsole(file=sys.stderr)
     bar = Progress(console=console, transient=True, redirect_stderr=False, disable=not tells_progress())
     task = bar.add_task(what, total=number)
     with bar, redirect_stderr(io.StringIO()):

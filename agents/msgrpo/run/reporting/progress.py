@@ -11,11 +11,11 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, TextIO
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from agents.common.clock import duration
+from agents.common.console import PlainConsole
 from agents.common.files import open_for_appending, replacing
 from agents.common.intervals import Estimate
 from agents.common.locking import FolderLock
@@ -57,7 +57,7 @@ class RunLog:
 
     def __init__(self, config: MSGRPOConfig, out: Path | None, *, first: int = 0, quiet: bool = False) -> None:
         self.config, self.out, self.first = config, out, first
-        self.console = Console(stderr=True, quiet=quiet)
+        self.console = PlainConsole(stderr=True, quiet=quiet)
         self.evaluations: list[EvaluationResult] = []
         self._latest: dict[str, Any] = {}
         self._live: Live | None = None
@@ -104,7 +104,7 @@ class RunLog:
         if self._live is not None:
             self._live.update(self._table())
         elif not self.console.quiet:
-            self.console.print(self._line(metrics), highlight=False, soft_wrap=True)
+            self.console.print(self._line(metrics), soft_wrap=True)
 
     def evaluation(self, iteration: int, results: Sequence[EvaluationResult]) -> None:
         self.evaluations = list(results)
@@ -117,8 +117,6 @@ class RunLog:
                 f"success {result.success:.1%}, invalid {result.invalid_rate:.1%}, {result.episodes} episodes, "
                 f"{result.layouts_seen_in_training} of their layouts also met in training{_reads(result)}"
                 f"{_yardsticks(result)}",
-                highlight=False,
-                markup=False,
                 soft_wrap=True,
             )
 
@@ -130,7 +128,7 @@ class RunLog:
                 file.write(as_text(iteration, episode))
 
     def say(self, message: str) -> None:
-        self.console.print(message, highlight=False, markup=False, soft_wrap=True)  # commands are to be copied
+        self.console.print(message, soft_wrap=True)  # commands are to be copied
 
     def _write(self, record: dict[str, Any]) -> None:
         if self._file is not None:
