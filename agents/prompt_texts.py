@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from agents.common.files import reason_of
+from agents.common.reading import read_text
 from textgames.names import did_you_mean
 
 PLACEHOLDERS = ("instructions", "observation", "actions", "player", "steps_left", "memory", "reason")
@@ -230,11 +231,11 @@ def _packaged(name: str) -> Path:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         # told by its content: a run keeps the file that it was given, under a name of its own
         data: dict[str, Any] = json.loads(text) if text.startswith("{") else tomllib.loads(text)
         return data
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         ships = ", ".join(packaged_prompts())
         near = did_you_mean(str(path), packaged_prompts())
         raise ValueError(

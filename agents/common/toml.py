@@ -7,6 +7,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from agents.common.reading import read_text
+
 Refusal = Callable[[str], Exception]
 """Makes the error that a reader raises of one sentence, so that each package has its own kind."""
 
@@ -18,10 +20,12 @@ def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError
         ValueError: or what ``refusal`` makes: it can't be read (``advice`` then ends the error), or isn't TOML.
     """
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(read_text(file) if isinstance(file, Path) else file.read_text(encoding="utf-8"))
     except OSError as error:
         raise refusal(f"can't read {name}: {error.strerror or error}{advice}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise refusal(f"{name} is nested too deeply") from None
+    except ValueError as error:  # tomllib's own, and those of bytes and numbers that it lets through
         raise refusal(f"{name} isn't TOML: {error}") from None
 
 
@@ -45,7 +49,7 @@ def read_value(text: str) -> Any:
     for read in (_toml_value, json.loads):
         try:
             return read(text)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             continue
     return text
 

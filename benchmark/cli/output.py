@@ -139,7 +139,5 @@ def ask_at_terminal(question: str) -> bool:
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    from benchmark.show.tables.terminal import printable
-
-    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

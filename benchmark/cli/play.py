@@ -24,11 +24,12 @@ def run(args: Namespace) -> int:
     """Let the user play one episode."""
     from benchmark.errors import UsageError
     from benchmark.play.by_hand import play_by_hand
-    from benchmark.runs.plan import MAX_SEEDS, find_scenario, num_players
+    from benchmark.runs.manifest import MOST_SEEDS
+    from benchmark.runs.plan import find_scenario, num_players
 
     scenario = find_scenario(args.scenario, "play")
-    if not 0 <= args.episode < MAX_SEEDS:
-        raise UsageError(f"--episode must be from 0 to {MAX_SEEDS - 1}, got {args.episode}")
+    if not 0 <= args.episode < MOST_SEEDS:
+        raise UsageError(f"--episode must be from 0 to {MOST_SEEDS - 1}, got {args.episode}")
     if args.against is not None and num_players(scenario) == 1:
         raise UsageError(f"{args.scenario} is played alone: leave out --against {args.against}")
     return play_by_hand(scenario, scenario.seed(args.episode), args.against)

@@ -114,10 +114,11 @@ def _commit(season: "Season", args: Namespace) -> int:
 
 def _reveal(season: "Season", secret: Path) -> int:
     from agents.common.files import reason_of
+    from agents.common.reading import read_text
     from benchmark.seasons.season import reveal
 
     try:
-        text = secret.read_text(encoding="ascii").strip()
+        text = read_text(secret).strip()
     except (OSError, ValueError) as error:
         why = reason_of(error)
         raise UsageError(f"the secret {secret} can't be read: {why}; say where it is: --secret FILE") from None

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
+from agents.common.reading import read_lines
 from agents.common.refusals import shown
 from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
@@ -267,7 +268,7 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: T
     missing = dict.fromkeys(plan.episodes())
     seen: set[Key] = set()
     with folder.episodes_path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(read_lines(lines), start=1):
             place = f"{EPISODES_NAME} line {number}"
             if not line.endswith(b"\n"):
                 yield f"{EPISODES_NAME}: the last line isn't finished"

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import NoReturn
 
 from agents.common.files import replacing
+from agents.common.reading import read_json
 from benchmark.errors import UsageError
 
 
@@ -74,7 +75,7 @@ class SpendingMeter:
         self.ended = False
         self._charged: set[str] = set()
         try:
-            kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+            kept = read_json(file) if file.exists() else {}
             self._unrecorded = {name: Spent(**cost) for name, cost in kept.items()}
         except (ValueError, TypeError, AttributeError) as error:
             raise UsageError(

@@ -14,6 +14,7 @@ from typing import Any
 from agents.common.files import check_writable, replacing
 from agents.common.interrupt import kills_interrupt
 from agents.common.locking import LOCK_NAME, FolderLock, strangers
+from agents.common.reading import read_json
 from benchmark.errors import UsageError
 from benchmark.improve import find_improver
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter
@@ -150,7 +151,7 @@ class Improvement:
     def _about(self) -> dict[str, Any]:
         file = self.out / ABOUT
         try:
-            about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            about: dict[str, Any] = read_json(file)
             about["improvement"].keys()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{file} doesn't say what was improved: {error!r}; choose another --out") from None

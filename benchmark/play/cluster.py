@@ -18,6 +18,7 @@ from agents.cluster.cluster import Cluster
 from agents.cluster.connection import ClusterError
 from agents.cluster.rollout import Pace
 from agents.cluster.worker import PlayError
+from agents.common.reading import read_bytes
 from agents.common.redaction import Redactor
 from agents.episode import Episode
 from agents.loop.live import Policies
@@ -182,7 +183,7 @@ class TablesElsewhere:
     def __init__(self, cluster: Cluster, options: RunOptions, players: Players, cards: list[dict[str, Any]]) -> None:
         self._cluster, self._options, self._players = cluster, options, players
         self._cards = {card["name"]: card for card in cards}
-        self._prompts = {file: Path(file).read_bytes() for file in prompt_files_of(options)}
+        self._prompts = {file: read_bytes(file) for file in prompt_files_of(options)}
 
     def play(self, work: TableWork) -> Generator[Record]:
         """Play a table on the cluster; see :data:`benchmark.play.runner.Elsewhere`."""

@@ -138,7 +138,8 @@ def _extend(path: Path, old: Manifest, new: Manifest, again: str) -> None:
 def innermost(title: str, before: Any, after: Any) -> tuple[str, Any, Any]:
     """The first difference inside two unequal values: a person shouldn't have to compare two whole mappings."""
     while isinstance(before, Mapping) and isinstance(after, Mapping):
-        name = next(name for name in (*after, *before) if before.get(name) != after.get(name))
+        # a value of None is another one than none at all
+        name = next(name for name in (*after, *before) if before.get(name, ...) != after.get(name, ...))
         title, before, after = f"{title}, {name}", before.get(name), after.get(name)
     return title, before, after
 

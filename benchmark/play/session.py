@@ -16,6 +16,7 @@ from typing import Any
 
 from agents.common.approvals import approve
 from agents.common.interrupt import kills_interrupt
+from agents.common.reading import read_bytes
 from agents.common.redaction import Redactor
 from agents.protocol import LEGAL_ONLY, UNLISTED
 from agents.wrappers import models_inside
@@ -189,7 +190,7 @@ def open_session(planned: PlannedRun) -> Session:
     if not (path / MANIFEST_NAME).exists():
         # The user's file of prompts may change or move; a resume needs the one that was used.
         kept = prompt_files(options) | ({PROMPTS_NAME: Path(options.prompts)} if options.prompts else {})
-        files = {name: file.read_bytes() for name, file in kept.items()}
+        files = {name: read_bytes(file) for name, file in kept.items()}
         session = Session(RunFolder.create(path, manifest, redactor, files), players, options, redactor)
         approve(path, claims, asked_for(as_stored(manifest, redactor)))
         return session

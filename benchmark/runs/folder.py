@@ -21,6 +21,7 @@ from shlex import quote
 
 from agents.common.files import draft_of, open_for_appending, replacing
 from agents.common.locking import LOCK_NAME, FolderLock
+from agents.common.reading import MOST_LINE, LineTooLongError, read_bytes, read_lines
 from agents.common.redaction import Redactor
 from agents.common.refusals import shown
 from benchmark.errors import StorageError, UsageError, storing, without_folder
@@ -190,18 +191,20 @@ class RunFolder:
 
     def _lines(self) -> Iterator[tuple[int, int, Record]]:
         """(byte offset, line number from 1, record) of every finished line."""
-        offset = 0
+        offset = number = 0
         own = self.manifest["kind"] == RUN_KIND
         self._require_episodes()
         try:
             with self.episodes_path.open("rb") as lines:
-                for number, line in enumerate(lines, start=1):
+                for number, line in enumerate(read_lines(lines), start=1):
                     if not line.endswith(b"\n"):
                         return
                     yield offset, number, self.parse(line)
                     offset += len(line)
         except OSError as error:
             raise StorageError(f"can't read {self.episodes_path}: {error.strerror}") from None
+        except LineTooLongError as error:
+            raise UsageError(f"{self.episodes_path} line {number + 1} isn't an episode: {error}") from None
         except ValueError as error:
             repair = (
                 f"; set damaged lines aside and play them again: {resume_command(self.path)} --repair" if own else ""
@@ -223,7 +226,7 @@ class RunFolder:
         with self.episodes_path.open("rb") as lines:
             for offset in offsets:
                 lines.seek(offset)
-                yield self.parse(lines.readline())
+                yield self.parse(lines.readline(MOST_LINE))
 
     def _require_episodes(self) -> None:
         # a pipe under this name would keep us waiting for ever
@@ -347,7 +350,7 @@ class RunFolder:
         damaged: list[bytes] = []
         try:
             with self.episodes_path.open("rb") as lines, replacing(self.episodes_path, "wb") as kept:
-                for line in lines:
+                for line in read_lines(lines):
                     try:
                         self.parse(line)
                         kept.write(line)
@@ -360,6 +363,8 @@ class RunFolder:
                         os.fsync(aside.fileno())
         except OSError as error:
             raise StorageError(f"can't write {error.filename or self.path}: {error.strerror}") from None
+        except LineTooLongError as error:
+            raise UsageError(f"{self.episodes_path} has a line that isn't an episode: {error}") from None
         os.close(self._file)  # it is the old file, which has no name any more
         self._file = None
         self._open_file()
@@ -385,6 +390,8 @@ class RunFolder:
                 end = start + newline + 1
                 break
             end = start
+            if size - end > MOST_LINE:
+                raise UsageError(f"the last line of {self.episodes_path} isn't an episode: {LineTooLongError()}")
         if end < size:
             os.ftruncate(self._file, end)
             self._size = end
@@ -406,7 +413,7 @@ def _refuse_strangers(path: Path, files: Mapping[str, bytes]) -> None:
         raise UsageError(f"{path} already holds a run; choose another --out")
     for entry in sorted(path.iterdir()):
         name = entry.name
-        kept = name in files and entry.is_file() and not entry.is_symlink() and entry.read_bytes() == files[name]
+        kept = name in files and entry.is_file() and not entry.is_symlink() and read_bytes(entry) == files[name]
         ours = name == LOCK_NAME or draft_of(entry) in (MANIFEST_NAME, *files) or kept
         if not ours:
             raise UsageError(f"{path} isn't empty (it holds {name!r}) and isn't a run; choose another --out")

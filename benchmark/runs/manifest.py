@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict
 
 from agents.common.files import check_folder
+from agents.common.reading import read_bytes
 from agents.common.redaction import Redactor
 from agents.common.refusals import problem_of, shown
 from benchmark.errors import UsageError
@@ -21,6 +22,17 @@ RUN_KIND, ENTRY_KIND = "textbench-run", "textbench-entry"
 MANIFEST_VERSION = 1
 OLD_PROTOCOL = {"protocol": "default", "moves": "listed"}
 """What runs were played by before there was a choice; their manifests don't say it."""
+
+# What one run may be of: far more than anybody plays, and few enough that every command still answers in seconds.
+MOST_AGENTS, MOST_SCENARIOS, MOST_MATCHUPS = 1_000, 2_000, 200_000
+"""The paper's games with all levels and twins are some hundreds; 100 agents who all meet each other in 17 games for two
+have 168,300 matchups."""
+MOST_SEATS = 100
+"""Of one matchup: a village of werewolves has a dozen."""
+MOST_ROUNDS = 100_000
+"""Of an episode, as its horizon: games that ship have at most 80."""
+MOST_SEEDS, MOST_EPISODES = 10_000_000, 20_000_000
+"""Of one matchup, and of all together: 100 agents on 57 scenarios with 500 episodes each are 2,850,000."""
 
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 Dollars = Annotated[float, Field(ge=0, le=1e6)]
@@ -81,7 +93,7 @@ class ScenarioShape(TypedDict):
 
     env_id: Annotated[str, Field(description="The Gymnasium id of the game.")]
     kwargs: Annotated[dict[str, Any], Field(description="The game's settings.")]
-    horizon: Annotated[int, Field(ge=1, le=10**6, description="Rounds until an episode is truncated.")]
+    horizon: Annotated[int, Field(ge=1, le=MOST_ROUNDS, description="Rounds until an episode is truncated.")]
     first_seed: Annotated[Seed, Field(description="Episode k has this seed plus k.")]
     training: Annotated[bool, Field(description="Whether the paper trains on it.")]
     level: NotRequired[Annotated[int, Field(ge=1, le=10**4, description="Which level of its game's ladder it is.")]]
@@ -95,7 +107,9 @@ class MatchupShape(TypedDict):
     """Who sits at the table of a scenario, on which seeds."""
 
     scenario: Annotated[str, Field(description="A key of scenarios.")]
-    agents: Annotated[list[str], Field(min_length=1, description="Names of agents, in the order of the seats.")]
+    agents: Annotated[
+        list[str], Field(min_length=1, max_length=MOST_SEATS, description="Names of agents, in the order of the seats.")
+    ]
     seeds: list[Annotated[list[Seed], Field(min_length=2, max_length=2, description="First and last, both included.")]]
 
 
@@ -130,10 +144,12 @@ class ManifestShape(TypedDict):
     packages: NotRequired[Annotated[dict[str, str], Field(description="Versions of the packages that matter.")]]
     settings: SettingsShape
     operation: NotRequired[Annotated[dict[str, Any], Field(description="How fast, how long and for how much.")]]
-    agents: Annotated[list[CardShape], Field(description="Everybody who plays.")]
+    agents: Annotated[list[CardShape], Field(max_length=MOST_AGENTS, description="Everybody who plays.")]
     prices: NotRequired[Annotated[dict[str, PriceShape], Field(description="Of the agents whose tokens cost any.")]]
-    scenarios: Annotated[dict[str, ScenarioShape], Field(description="What is played.")]
-    matchups: Annotated[list[MatchupShape], Field(description="The plan: every episode follows from it.")]
+    scenarios: Annotated[dict[str, ScenarioShape], Field(max_length=MOST_SCENARIOS, description="What is played.")]
+    matchups: Annotated[
+        list[MatchupShape], Field(max_length=MOST_MATCHUPS, description="The plan: every episode follows from it.")
+    ]
     extended: NotRequired[
         Annotated[
             list[Annotated[int, Field(ge=1)]],
@@ -172,7 +188,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         if os.path.lexists(file):
             check_folder(path)  # a link in it may lead to anything, and a pipe would keep us waiting for ever
-        content = Redactor.from_environment().scrub_bytes(file.read_bytes())
+        content = Redactor.from_environment().scrub_bytes(read_bytes(file))
         manifest: Manifest = _manifest_type().validate_python(strict_json(content))
         manifest["settings"] = {**OLD_PROTOCOL, **manifest["settings"]}
         json.dumps(manifest, ensure_ascii=False).encode()  # fails for half a surrogate pair, which can't be written

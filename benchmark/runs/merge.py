@@ -10,6 +10,7 @@ from os.path import realpath
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.common.reading import read_bytes
 from agents.common.redaction import Redactor
 from benchmark.errors import UsageError, storing
 from benchmark.runs.answers import AnswersFile
@@ -55,7 +56,7 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
     found = [file for path in reversed(sources) for file in sorted(path.glob(PROMPTS_FILES))]
     if links := [file for file in found if file.is_symlink() or not file.is_file()]:
         raise UsageError(f"{links[0]} isn't a file of its folder: a link may lead to anything, and would be copied")
-    files = {file.name: file.read_bytes() for file in found}
+    files = {file.name: read_bytes(file) for file in found}
     with RunFolder.create(out, manifest, redactor, files) as target:
         digests: dict[Key, set[bytes]] = {}  # of the duplicates
         for number, folder in enumerate(folders):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from agents.common.refusals import shown
 from agents.protocol import check_moves, same_protocol
 from benchmark.errors import UsageError, unknown_name
-from benchmark.runs.manifest import OLD_PROTOCOL, RUN_KIND
+from benchmark.runs.manifest import MOST_EPISODES, MOST_ROUNDS, MOST_SEEDS, OLD_PROTOCOL, RUN_KIND
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
 from textgames.importing import from_here
@@ -24,7 +24,6 @@ from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario, why
 PAPER_SCENARIOS = SUITES["paper"]
 """The scenarios of the paper's evaluation; the default of a run, and what a leaderboard entry must have."""
 
-MAX_SEEDS = 10_000_000  # the most seeds of one matchup: a manifest from elsewhere must not fill the memory
 FIRST_SEED_OF_OTHERS = 100_000  # of games that aren't in the table: beyond the training seeds and every scenario's
 
 
@@ -91,6 +90,8 @@ class Plan:
         }
         scenarios = played_by(manifest.get("settings", {}), scenarios)
         seeds: dict[Matchup, Sequence[int]] = {}
+        seats: dict[str, int] = {}
+        cards = {card["name"] for card in manifest.get("agents", ())}
         for row in manifest["matchups"]:
             matchup = Matchup(row["scenario"], tuple(row["agents"]))
             if matchup in seeds:
@@ -99,7 +100,19 @@ class Plan:
             if matchup.scenario not in scenarios:
                 raise UsageError(f"the manifest has matchups of {shown(matchup.scenario)} and no definition of it")
             seeds[matchup] = expand_ranges(row["seeds"])
-        return cls(scenarios, seeds)
+            if matchup.scenario not in seats:
+                seats[matchup.scenario] = num_players(scenarios[matchup.scenario])
+            if len(matchup.agents) != seats[matchup.scenario]:
+                raise UsageError(
+                    f"the manifest has a matchup of {len(matchup.agents)} in {shown(matchup.scenario)}, which is for "
+                    f"{seats[matchup.scenario]}"
+                )
+            if strangers := [agent for agent in matchup.agents if agent not in cards]:
+                raise UsageError(f"the manifest has matchups of {shown(strangers[0])} and no card of it")
+        plan = cls(scenarios, seeds)
+        if plan.total > MOST_EPISODES:
+            raise UsageError(f"the manifest plans {plan.total:,} episodes; at most {MOST_EPISODES:,} are read")
+        return plan
 
     def to_json(self) -> dict[str, Any]:
         """``scenarios`` and ``matchups`` as a manifest holds them."""
@@ -239,6 +252,8 @@ def _scenario_of_game(env_id: str) -> Scenario:
         raise UsageError(str(error)) from None
     if horizon is None:
         raise UsageError(f"{env_id!r} has no step limit; register it with one: textgames.register(..., max_steps=20)")
+    if horizon > MOST_ROUNDS:
+        raise UsageError(f"{env_id!r} has max_steps={horizon:,}; episodes have at most {MOST_ROUNDS:,} rounds")
     return Scenario(env_id, env_id, {}, horizon, FIRST_SEED_OF_OTHERS)
 
 
@@ -361,8 +376,8 @@ def expand_ranges(ranges: Sequence[Sequence[int]]) -> Sequence[int]:
     ends = [end for pair in ranges for end in pair]
     if ends != sorted(ends) or any(last >= first for (_, last), (first, _) in pairwise(ranges)):
         raise UsageError(f"the manifest's seeds must be [first, last] pairs in order, got {shown(ranges)}")
-    if sum(last - first for first, last in ranges) >= MAX_SEEDS:
-        raise UsageError(f"the manifest has more than {MAX_SEEDS:,} seeds of one matchup, {shown(ranges)}")
+    if sum(last - first for first, last in ranges) >= MOST_SEEDS:
+        raise UsageError(f"the manifest has more than {MOST_SEEDS:,} seeds of one matchup, {shown(ranges)}")
     if len(ranges) == 1:
         return range(ranges[0][0], ranges[0][1] + 1)
     return [seed for first, last in ranges for seed in range(first, last + 1)]

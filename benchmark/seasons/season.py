@@ -27,12 +27,13 @@ from pydantic import Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from agents.common.files import check_folder, refusal
+from agents.common.reading import read_bytes
 from agents.common.refusals import problem_of, shown
 from benchmark.entries.authors import differing_claims
 from benchmark.entries.entry import Terms
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import folder_name, write_atomically
-from benchmark.runs.manifest import CardShape, strict_json
+from benchmark.runs.manifest import MOST_AGENTS, MOST_SCENARIOS, MOST_SEEDS, CardShape, strict_json
 from benchmark.runs.plan import find_scenarios, num_players
 from benchmark.runs.provenance import code_version, now
 from benchmark.runs.record import STRICT
@@ -51,8 +52,8 @@ class SeasonShape(TypedDict):
 
     kind: Literal["textbench-season"]
     name: Annotated[str, Field(max_length=200)]
-    scenarios: Annotated[list[str], Field(min_length=1)]
-    episodes: Annotated[int, Field(ge=1, le=10**7, description="Of every scenario and agent.")]
+    scenarios: Annotated[list[str], Field(min_length=1, max_length=MOST_SCENARIOS)]
+    episodes: Annotated[int, Field(ge=1, le=MOST_SEEDS, description="Of every scenario and agent.")]
     protocol: str
     moves: str
     lock: Annotated[Hash, Field(description="SHA-256 of the secret's hexadecimal digits.")]
@@ -81,7 +82,7 @@ class SecretShape(TypedDict):
     """``secret.json``."""
 
     secret: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    agents: Annotated[dict[str, Hash], Field(description="SHA-256 of every registration.")]
+    agents: Annotated[dict[str, Hash], Field(max_length=MOST_AGENTS, description="SHA-256 of every registration.")]
     seed_offset: Annotated[int, Field(ge=0)]
 
 
@@ -348,7 +349,7 @@ def reveal(season: Season, secret: str) -> Season:
 
 
 def _digest(file: Path) -> str:
-    return sha256(file.read_bytes()).hexdigest()
+    return sha256(read_bytes(file)).hexdigest()
 
 
 def _write(file: Path, data: Mapping[str, Any]) -> None:
@@ -357,7 +358,7 @@ def _write(file: Path, data: Mapping[str, Any]) -> None:
 
 def _read(file: Path, shape: Any) -> dict[str, Any]:
     try:
-        data: dict[str, Any] = TypeAdapter(shape).validate_python(strict_json(file.read_bytes()))
+        data: dict[str, Any] = TypeAdapter(shape).validate_python(strict_json(read_bytes(file)))
         return data
     except OSError as error:
         raise UsageError(f"can't read {file}: {error.strerror}") from None

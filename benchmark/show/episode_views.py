@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agents.common.refusals import shown
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from agents.turn import TurnRequest
+from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
 from benchmark.runs.replay import Replay, ending, replay_if_unchanged, requests_of
@@ -136,7 +138,13 @@ def prompt_map_of(card: Mapping[str, Any]) -> PromptMap | None:
     settings = card["settings"].get("prompt_map")
     if not settings:
         return None
-    return PromptMap(settings["mode"], settings["history_turns"], PromptTexts.from_data(settings["texts"]))
+    try:
+        return PromptMap(settings["mode"], settings["history_turns"], PromptTexts.from_data(settings["texts"]))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"the card of {shown(card['name'])} in the manifest has prompts that can't be read: prompt_map needs mode, "
+            f"history_turns and texts, and it is {shown(settings)} ({error!r})"
+        ) from None
 
 
 def prompt_pieces(prompt_map: PromptMap, scenario: Scenario) -> list[PromptMessageView]:

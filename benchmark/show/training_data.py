@@ -199,8 +199,11 @@ def _why_unknown_prompts(card: Mapping[str, Any]) -> str | None:
 def _prompt_maps(settings: Mapping[str, Any]) -> Iterator[Any]:
     """Those of an agent's models, of the others inside a wrapper as well."""
     yield from [settings["prompt_map"]] if settings.get("prompt_map") else []
-    for other in (other for name in WRAPPERS for other in settings.get(name, {}).get("others", ())):
-        yield from _prompt_maps(other)
+    for name in WRAPPERS:
+        own = settings.get(name)
+        others = own.get("others") if isinstance(own, Mapping) else None
+        for other in others if isinstance(others, list) else ():
+            yield from _prompt_maps(other) if isinstance(other, Mapping) else ()
 
 
 def _has_its_form(response: str, mode: str) -> bool:

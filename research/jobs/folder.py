@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from agents.common.locking import strangers
+from agents.common.reading import read_json
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import write_atomically
 
@@ -80,7 +81,7 @@ class Folder:
                         "another --out"
                     )
                 self._write_settings(experiment)
-            before = json.loads(file.read_text(encoding="utf-8"))
+            before = read_json(file)
         except OSError as error:
             raise StorageError(f"can't use the folder {self.path}: {error.strerror or error}") from None
         except ValueError as error:
@@ -113,7 +114,7 @@ class Folder:
         """
         file = self.result_file(name)
         try:
-            data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            data: dict[str, Any] = read_json(file)
         except ValueError as error:
             raise UsageError(
                 f"{file} is damaged ({error}); delete it, and the same command does its job anew"

@@ -9,6 +9,7 @@ from agents.common.files import replacing
 from agents.common.interrupt import kills_interrupt
 from agents.common.locking import FolderLock, strangers
 from agents.common.progress import ProgressLines
+from agents.common.reading import read_json
 from agents.models.local.loading.card import card_of
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
@@ -164,7 +165,7 @@ def prompts_taught(config: MSGRPOConfig, model: Any) -> PromptMap:
 
 def add_scores(out: Path, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> None:
     """Keep what the model scored before and after, a row a scenario, with how it was made."""
-    about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
+    about = read_json(out / ABOUT)
     about["evaluation"] = {"before": before, "after": after}
     with replacing(out / ABOUT) as stream:
         stream.write(json.dumps(about, indent=1) + "\n")
@@ -184,7 +185,7 @@ def _made(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
         ConfigError: it wasn't made as it is asked for now, or the folder holds something else.
     """
     try:
-        made: dict[str, Any] = json.loads((out / ABOUT).read_text(encoding="utf-8"))
+        made: dict[str, Any] = read_json(out / ABOUT)
         same = made["warmup"] == asked
     except FileNotFoundError:
         _refuse_strangers(out)

@@ -24,6 +24,8 @@ def reliability_rows(results: ResultColumns, agents: Sequence[str]) -> list[Reli
     rows = []
     for agent in agents:
         cells = {name: cell for (player, name), cell in results.cells.items() if player == agent}
+        if not cells:  # of a manifest that has a card of an agent and no matchup
+            continue
         scenario = results.scenarios[next(iter(cells))]
         rows.append(_row(agent, scenario.protocol, scenario.moves, list(cells.values())))
     return rows

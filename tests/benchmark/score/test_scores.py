@@ -8,8 +8,8 @@ import pytest
 
 from benchmark import evaluate
 from benchmark.errors import UsageError
-from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
-from benchmark.runs.plan import MAX_SEEDS, PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
+from benchmark.runs.manifest import MANIFEST_VERSION, MOST_SEEDS, RUN_KIND
+from benchmark.runs.plan import PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
 from benchmark.score.comparing.comparison import (
     board_family,
@@ -371,7 +371,7 @@ def test_seeds_as_ranges():
     assert list(expand_ranges([[3, 5], [9, 9]])) == [3, 4, 5, 9]
     assert list(expand_ranges(to_ranges(range(100)))) == list(range(100))
     with pytest.raises(UsageError, match="more than 10,000,000 seeds"):
-        expand_ranges([[0, MAX_SEEDS + 2]])
+        expand_ranges([[0, MOST_SEEDS + 2]])
 
 
 def test_a_plan_survives_its_manifest():

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from agents.common.reading import read_json
 from agents.common.tensors import check_torch
 from textgames.extras import install_command
 
@@ -117,7 +118,7 @@ def _settings(folder: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
+        settings = read_json(file)
     except (OSError, ValueError) as error:
         raise ValueError(f"{file} can't be read as an adapter's settings: {error}") from None
     if not isinstance(settings, dict):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agents.common.reading import read_json
 from agents.prompt import PromptMap
 from agents.prompt_texts import CARD_NAME, CARD_PROMPTS, PromptTexts
 
@@ -72,7 +73,7 @@ def read_card(path_or_repo: str) -> Card | None:
     """
     file = Path(path_or_repo).expanduser() / CARD_NAME
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = read_json(file)
         modes = tuple(map(str, data.get("modes") or [data["mode"]]))
         scenarios = tuple(map(str, data.get("scenarios", ())))
         prompts = data.get(CARD_PROMPTS)

@@ -5,7 +5,6 @@ The :class:`LlamaForCausalLM` here holds a folder's weights under transformers' 
 that (training, ``generate``, saving) gets the real one through ``TransformersModel.model``.
 """
 
-import json
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from agents.common.reading import read_json
 from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.local.loading.load import pick_device, pick_dtype
 
@@ -45,7 +45,7 @@ def load_plain(source: str | Path, *, dtype: str, device: str) -> tuple[Any, Any
     if pick_dtype(dtype, torch.device("cpu"), dequantised=made_from_gguf(folder)) != torch.float32:
         return None
     try:
-        if json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["tokenizer_class"] != _TOKENIZER:
+        if read_json(folder / "tokenizer_config.json")["tokenizer_class"] != _TOKENIZER:
             return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -129,11 +129,11 @@ def read_plain_llama(folder: str | Path) -> LlamaForCausalLM | None:
     folder = Path(folder)
     file = folder / "model.safetensors"
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = read_json(folder / "config.json")
         if not _is_known(config) or file.stat().st_size > _LARGEST_FILE:
             return None
         generation = folder / "generation_config.json"
-        eos = json.loads(generation.read_text(encoding="utf-8")).get("eos_token_id") if generation.exists() else None
+        eos = read_json(generation).get("eos_token_id") if generation.exists() else None
         weights = load_file(file)
     except (OSError, ValueError, AttributeError, SafetensorError):
         return None

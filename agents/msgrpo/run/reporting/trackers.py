@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.common.files import replacing
+from agents.common.reading import read_json
 from agents.common.redaction import public_url
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
@@ -157,7 +158,7 @@ def _known_id(out: Path, name: str) -> str:
     file = out / KNOWN
     known: dict[str, Any] = {}
     with suppress(FileNotFoundError, ValueError):
-        known = json.loads(file.read_text(encoding="utf-8"))
+        known = read_json(file)
     if name not in known:
         known[name] = {"id": secrets.token_hex(4)}
         with replacing(file) as stream:

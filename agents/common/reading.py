@@ -1,0 +1,88 @@
+"""Reading files that may come from anybody: a file or a line that is too large is refused before it fills memory."""
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import IO, Any
+
+MOST_BYTES = 32 * 2**20
+"""Of a file that is read as a whole: settings, a manifest, a card. A run of 100 agents, where each meets each in all
+games for two, has a manifest of half as many."""
+
+MOST_LINE = 64 * 2**20
+"""Bytes of one line of records: an episode of 80 steps with 100,000 tokens of reasoning in each has half as many."""
+
+
+def read_bytes(file: str | Path, most: int = MOST_BYTES) -> bytes:
+    """Read a file.
+
+    A pipe is only read where the path itself names a device, as ``--config <(command)`` does: one in a folder would be
+    waited for without end.
+
+    Raises:
+        OSError: it can't be read, is no file, or is larger than ``most`` bytes.
+    """
+    device = str(file).startswith("/dev/")
+    handle = os.open(file, os.O_RDONLY | (0 if device else os.O_NONBLOCK))
+    with os.fdopen(handle, "rb") as stream:
+        about = os.fstat(handle)
+        if S_ISDIR(about.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+        if not (device or S_ISREG(about.st_mode)):
+            raise OSError(errno.EINVAL, "it is a device or a pipe, and what is accepted is a file", str(file))
+        if about.st_size > most:
+            raise _too_large(file, about.st_size, most)
+        data = stream.read(most + 1)
+    if len(data) > most:  # it has grown meanwhile, or its size isn't told, as of those in /proc
+        raise _too_large(file, len(data), most)
+    return data
+
+
+def _too_large(file: str | Path, size: int, most: int) -> OSError:
+    told = f"it has {size:,} bytes, and at most {most:,} are read: it is damaged, or isn't what its name says"
+    return OSError(errno.EFBIG, told, str(file))
+
+
+def read_text(file: str | Path) -> str:
+    """Read a file as UTF-8.
+
+    Raises:
+        OSError: as :func:`read_bytes`.
+        UnicodeDecodeError: it isn't UTF-8.
+    """
+    return read_bytes(file).decode("utf-8").replace("\r\n", "\n")
+
+
+def read_json(file: str | Path) -> Any:
+    """Read a file of JSON.
+
+    Raises:
+        OSError: as :func:`read_bytes`.
+        ValueError: it isn't JSON in UTF-8, or is nested too deeply.
+    """
+    try:
+        return json.loads(read_text(file))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+class LineTooLongError(ValueError):
+    """A line that is longer than :data:`MOST_LINE`."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it has more than {MOST_LINE:,} bytes, the most that are read of one line")
+
+
+def read_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """Read a file's lines, of which the last may lack its end.
+
+    Raises:
+        LineTooLongError: at the first line that is longer than :data:`MOST_LINE`.
+    """
+    while line := stream.readline(MOST_LINE + 1):
+        if len(line) > MOST_LINE:
+            raise LineTooLongError
+        yield line
