@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from agents.common.checksum import opened, sealed
+from agents.common.reading import MOST_LINE
 from agents.common.redaction import Redactor
 from agents.models.answers import LegalAnswers
 from agents.models.base import (
@@ -41,6 +42,7 @@ ModelT = TypeVar("ModelT", bound=LanguageModel | AsyncLanguageModel)
 FORMAT = 1
 """Part of every key: raised when the meaning of an entry changes."""
 _APPLICATION_ID = 0x74627263  # "tbrc", so that a foreign database is recognised
+_TABLE = "responses (key TEXT PRIMARY KEY, completion TEXT) WITHOUT ROWID"
 _BUSY_SECONDS = 60.0
 _KEPT_AS = {"response": "text", "response_ids": "token_ids"}  # names of the file's own, which older versions wrote
 _NOT_KEPT = ("allowed", "discarded", "prompt", "uncounted")
@@ -128,6 +130,8 @@ class ResponseCache:
         process = os.getpid()
         if process not in self._connections:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.exists() and not self.path.is_file():  # a pipe would be waited for
+                raise OSError("it isn't a file")
             connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False)
             try:
                 self._prepare(connection)
@@ -138,6 +142,8 @@ class ResponseCache:
         return self._connections[process]
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LINE)
+        connection.execute("PRAGMA trusted_schema = OFF")
         # nobody else may stand between the question whose file this is and the answer
         connection.execute("BEGIN IMMEDIATE")
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
@@ -146,7 +152,11 @@ class ResponseCache:
             if tables:
                 raise sqlite3.DatabaseError("the file is a database of another program")
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        connection.execute("CREATE TABLE IF NOT EXISTS responses (key TEXT PRIMARY KEY, completion TEXT) WITHOUT ROWID")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
+        # a view or a trigger would run a stranger's program with every question
+        found = connection.execute("SELECT type, sql FROM sqlite_master").fetchall()
+        if found != [("table", f"CREATE TABLE {_TABLE}")]:
+            raise sqlite3.DatabaseError("it holds something else than the one table of a cache")
         connection.commit()
         # a write-ahead log lets readers go on beside a writer, and a lost last entry after a power cut is no harm
         _patiently(connection, "PRAGMA journal_mode = WAL")

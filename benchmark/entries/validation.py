@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
-from agents.common.reading import read_lines
+from agents.common.reading import LineTooLongError, read_lines
 from agents.common.refusals import shown
 from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
@@ -103,7 +103,10 @@ def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = No
         alike = problems_beside(folder.manifest["agent"], beside, path.resolve().name)
         problems += (f"{MANIFEST_NAME}: {problem}" for problem in alike)
     tally, tokens = LuckTally(plan.scenarios), TokenTally()
-    problems = problems or list(islice(_episode_problems(folder, plan, tally, tokens), MAX_PROBLEMS))
+    try:
+        problems = problems or list(islice(_episode_problems(folder, plan, tally, tokens), MAX_PROBLEMS))
+    except LineTooLongError as error:
+        problems = [f"{EPISODES_NAME}: a line isn't an episode: {error}"]
     if problems:
         return Verdict(problems)
     luck = tally.checks()

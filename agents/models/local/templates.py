@@ -1,13 +1,20 @@
 """A tokenizer's chat template: the text that it makes of a prompt, and whether the model reasons before it responds."""
 
 import json
-from collections.abc import Mapping
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
+from types import FrameType
 from typing import Any
 
 from agents.models.reasoning import Opening, check_thinking
 from agents.turn import Message, Prompt, prefix_of
 from textgames.texts.actions import THINK, THOUGHT
+
+TEMPLATE_SECONDS = 5.0
+"""In which a prompt has to be rendered; published templates take a millisecond."""
 
 
 def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
@@ -17,7 +24,31 @@ def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
     """
     messages = [{"role": message.role, "content": message.content} for message in prompt]
     end = "continue_final_message" if prefix_of(prompt) else "add_generation_prompt"
-    return str(tokenizer.apply_chat_template(messages, tokenize=False, **{**arguments, end: True}))
+    with _in_time():
+        return str(tokenizer.apply_chat_template(messages, tokenize=False, **{**arguments, end: True}))
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """Stop a template that takes too long, line by line: its sandbox bounds a loop, and not loops in loops.
+
+    Raises:
+        ValueError: it has taken longer than :data:`TEMPLATE_SECONDS`.
+    """
+    until, before = time.monotonic() + TEMPLATE_SECONDS, sys.gettrace()
+
+    def watch(frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename != "<template>":  # as jinja2 calls what it compiles; all else is known to end
+            return None
+        if time.monotonic() > until:
+            raise ValueError(f"it takes more than {TEMPLATE_SECONDS:g} seconds")
+        return watch
+
+    sys.settrace(watch)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def check_prefix(tokenizer: Any, prefix: str, name: str) -> None:
@@ -103,13 +134,16 @@ def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Ope
 
 
 def _check_usable(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> None:
-    """Raise a ``ValueError`` for a template that fails even for the simplest prompt."""
-    from jinja2 import TemplateError
+    """Raise a ``ValueError`` for a template that fails even for the simplest prompt, or could go on without end."""
+    from jinja2 import Environment
 
     try:
+        if any(token == "**" for _, kind, token in Environment().lex(_template_of(tokenizer)) if kind == "operator"):
+            raise ValueError("it has a power, **, which nothing can stop")
         render(tokenizer, (Message("user", _MARK),), arguments)
-    except TemplateError as error:
-        raise ValueError(f"the chat template of {name} can't be used ({error}): put back the published one") from None
+    except Exception as error:  # noqa: BLE001 - a template of a stranger can fail in any way
+        told = str(error) or type(error).__name__
+        raise ValueError(f"the chat template of {name} can't be used ({told}): put back the published one") from None
 
 
 def _template_of(tokenizer: Any) -> str:

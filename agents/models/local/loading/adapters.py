@@ -9,6 +9,7 @@ from typing import Any
 
 from agents.common.reading import read_json
 from agents.common.tensors import check_torch
+from agents.models.local.loading.bounds import check_patterns
 from textgames.extras import install_command
 
 SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -63,13 +64,14 @@ def put_on(model: Any, adapter: str) -> Any:
     import peft
 
     try:
+        check_patterns(_settings(Path(adapter).expanduser()) or {}, (name for name, _ in model.named_modules()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
             settings = peft.PeftConfig.from_pretrained(adapter)
             if getattr(settings, "megatron_config", None):  # with which peft imports the module of megatron_core
                 raise ValueError("it has a megatron_config, and no module is imported since an adapter names it")
             return peft.PeftModel.from_pretrained(model, adapter, config=settings)
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+    except Exception as error:  # peft stumbles over broken settings in any way there is
         told = " ".join(str(error).split())
         raise ValueError(f"the adapter {adapter!r} can't be put on {model.name_or_path!r}: {told[:300]}") from error
 

@@ -8,6 +8,7 @@ import torch
 from safetensors import SafetensorError
 
 from agents.models.local.loading.adapters import base_of, not_safetensors, of_a_base, put_on
+from agents.models.local.loading.bounds import check_sizes
 from agents.models.local.loading.card import LOADED_FROM
 from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.local.loading.places import find_place
@@ -50,6 +51,7 @@ def load_model(
     offline = not Path(base).is_dir() and not _hub_answers()
     if offline:  # what was downloaded before still loads
         options["local_files_only"] = True
+    check_sizes(Path(base))
     bars = transformers.utils.logging.is_progress_bar_enabled()
     if folder.is_dir():  # bars for what takes a moment only stand in the way
         transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -76,6 +78,11 @@ def load_model(
         raise ValueError(f"can't load a model from {source!r}: {str(error).strip().splitlines()[0]}") from error
     except SafetensorError as error:
         raise damaged(base, error) from error
+    except ImportError:
+        raise
+    except Exception as error:  # transformers stumbles over a broken configuration in any way there is
+        told = " ".join(str(error).split())
+        raise ValueError(f"can't load a model from {source!r}: {type(error).__name__}: {told[:300]}") from error
     finally:
         if bars:
             transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.common.reading import read_json
+from agents.models.local.loading.bounds import why_out_of_bounds
 from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.local.loading.load import pick_device, pick_dtype
 
@@ -22,6 +23,7 @@ _NEEDED = (
     *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
     *("num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_parameters"),
 )
+_NO_SIZES = ("rms_norm_eps", "rope_parameters")
 _TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
 _USUAL = {
     "architectures": ["LlamaForCausalLM"],
@@ -149,10 +151,16 @@ def _is_known(config: Any) -> bool:
     if not isinstance(config, dict) or any(name not in config for name in _NEEDED):
         return False
     rope = config["rope_parameters"]
+    sizes = [value for name, value in config.items() if name in _NEEDED and name not in _NO_SIZES]
     return (
-        all(config.get(name) == value for name, value in _USUAL.items())
+        why_out_of_bounds(config) is None
+        and all(type(value) is int and value > 0 for value in sizes)
+        and type(config["rms_norm_eps"]) is float
+        and all(config.get(name) == value for name, value in _USUAL.items())
         and isinstance(rope, dict)
         and set(rope) == {"rope_theta", "rope_type"}
         and rope["rope_type"] == "default"
+        and isinstance(rope["rope_theta"], int | float)
+        and rope["rope_theta"] > 0
         and not {"quantization_config", "auto_map", "layer_types", "sliding_window"} & set(config)
     )

@@ -1,0 +1,98 @@
+"""Bounds of what a model's folder may ask for: a stranger's could fill the memory, or go on without end."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agents.common.files import reason_of
+from agents.common.reading import read_json
+
+MOST_LAYERS = 1_000
+"""The largest published models have some 130."""
+MOST_POSITIONS = 100_000_000
+"""The longest published contexts have ten million tokens."""
+_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_encoder_layers", "num_decoder_layers")
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
+
+PATTERN_SECONDS = 10.0
+"""In which an adapter's patterns have to be compared with all names; those of published ones take milliseconds."""
+
+# As peft compares them: nothing can stop a regular expression of Python's but the end of its process.
+_COMPARE = """
+import json, re, sys
+patterns, names = json.load(sys.stdin)
+for pattern in patterns:
+    for form in (pattern, rf"(?:.*?\\.)?({pattern})$", rf".*\\.{pattern}\\.(\\d+)\\."):
+        for name in names:
+            try:
+                re.fullmatch(form, name), re.match(form, name)
+            except (re.error, RecursionError, OverflowError):
+                break
+"""
+
+
+def check_sizes(folder: Path) -> None:
+    """Refuse a model's configuration that asks for more layers or positions than a model has.
+
+    Raises:
+        ValueError: says which number, and what is accepted.
+    """
+    file = folder / "config.json"
+    if not file.exists():
+        return  # from a hub, or missing, which loading reports
+    try:
+        why = why_out_of_bounds(read_json(file))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file} can't be read: {reason_of(error)}") from None
+    if why is not None:
+        raise ValueError(f"{file}: {why}")
+
+
+def why_out_of_bounds(config: Any) -> str | None:
+    """Return what is wrong with the numbers of a configuration, or ``None``."""
+    for name, value in _numbers(config):
+        most = MOST_LAYERS if name in _LAYERS else MOST_POSITIONS if name in _POSITIONS else None
+        if most is not None and not 1 <= value <= most:
+            return f"{name} is {value:,}; accepted is a whole number from 1 to {most:,}"
+        if name == "rope_theta" and not value > 0:
+            return f"{name} is {value}; accepted is a number above 0"
+    return None
+
+
+def _numbers(config: Any) -> Iterator[tuple[str, float]]:
+    for name, value in config.items() if isinstance(config, Mapping) else ():
+        if isinstance(value, int | float):
+            yield name, value
+        yield from _numbers(value)
+
+
+def check_patterns(settings: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Refuse an adapter whose patterns take too long to be compared with the names of a model's parts.
+
+    A list has names; a text is a regular expression, and so are the keys of ``rank_pattern``.
+
+    Raises:
+        ValueError: they take longer than :data:`PATTERN_SECONDS`.
+    """
+    found = [settings.get(name) for name in ("target_modules", "exclude_modules", "layers_pattern")]
+    found += [key for name in ("rank_pattern", "alpha_pattern") for key in settings.get(name) or ()]
+    found += [one for one in found if isinstance(one, list) for one in one]
+    patterns = [one for one in found if isinstance(one, str) and not one.replace(".", "").isidentifier()]
+    if not patterns:
+        return
+    try:
+        subprocess.run(
+            [sys.executable, "-I", "-c", _COMPARE],
+            input=json.dumps([patterns, list(names)]).encode(),
+            stderr=subprocess.DEVNULL,
+            timeout=PATTERN_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(
+            f"its patterns take more than {PATTERN_SECONDS:g} seconds to be compared with the names of the model's "
+            f"layers: {patterns[0][:80]!r}; name the layers in a list, target_modules of adapter_config.json"
+        ) from None
