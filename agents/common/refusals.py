@@ -92,8 +92,8 @@ def problem_of(error: "ValidationError", place: str = "") -> str:
         return f"{where} is unknown here"
     # "Input should be a valid string", "List should have at least 2 items after validation, not 1"
     needed = first["msg"].partition(" should ")[2].partition(" after validation")[0]
-    if first["type"] == "too_long" and (length := first["ctx"].get("actual_length")):
-        return f"{where} must {needed}, got {length:,}"
+    if first["type"] == "too_long":
+        return f"{where} must {needed}, got {len(first['input']):,}"
     wrong = f"must {needed}" if needed else f"isn't accepted ({first['msg']})"
     return f"{where} {wrong}, got {shown(first['input'])}"
 

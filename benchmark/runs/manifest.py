@@ -31,6 +31,8 @@ MOST_SEATS = 100
 """Of one matchup: a village of werewolves has a dozen."""
 MOST_ROUNDS = 100_000
 """Of an episode, as its horizon: games that ship have at most 80."""
+MOST_SOLVED = 1_000
+"""The most rounds of an episode for whose scenario a scale and luck are computed, which takes some twenty seconds."""
 MOST_SEEDS, MOST_EPISODES = 10_000_000, 20_000_000
 """Of one matchup, and of all together: 100 agents on 57 scenarios with 500 episodes each are 2,850,000."""
 

@@ -26,6 +26,7 @@ from agents.load import load_agent
 from agents.loop.live import EnvironmentPool, LiveEpisode
 from agents.loop.rollout import rollout
 from agents.turn import Policy, check_game
+from benchmark.runs.manifest import MOST_SOLVED
 from benchmark.runs.plan import num_players
 from benchmark.score.cache import cache_file, read_cache, write_cache
 from benchmark.score.results import ResultColumns
@@ -37,9 +38,6 @@ STRONGEST = "planner"
 
 PLAY_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played for a scale. Larger runs should include the agents."""
-
-MOST_SCALED = 1_000
-"""The most rounds of an episode for whose scenario a scale is computed, which takes some twenty seconds for so many."""
 
 Returns = NDArray[np.float64]
 
@@ -91,7 +89,7 @@ class References:
                 raise
             # a game of somebody's own, whose scores must not take those of other games with them
             self._say(
-                f"{scenario.name}: no normalised scores, which are computed for episodes of at most {MOST_SCALED:,} "
+                f"{scenario.name}: no normalised scores, which are computed for episodes of at most {MOST_SOLVED:,} "
                 f"rounds; these have up to {scenario.horizon:,}"
             )
             return Scale()
@@ -99,9 +97,9 @@ class References:
     def _scale(self, scenario: Scenario, seeds: Sequence[int]) -> Scale:
         if num_players(scenario) > 1:
             return Scale()
-        if scenario.horizon > MOST_SCALED:
+        if scenario.horizon > MOST_SOLVED:
             self._say(
-                f"{scenario.name}: no normalised scores, which are computed for episodes of at most {MOST_SCALED:,} "
+                f"{scenario.name}: no normalised scores, which are computed for episodes of at most {MOST_SOLVED:,} "
                 f"rounds; these have up to {scenario.horizon:,}"
             )
             return Scale()

@@ -1,12 +1,12 @@
 """A tokenizer's chat template: the text that it makes of a prompt, and whether the model reasons before it responds."""
 
+import ctypes
 import json
-import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from types import FrameType
 from typing import Any
 
 from agents.models.reasoning import Opening, check_thinking
@@ -28,27 +28,51 @@ def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
         return str(tokenizer.apply_chat_template(messages, tokenize=False, **{**arguments, end: True}))
 
 
+class TemplateTooSlowError(ValueError):
+    """A chat template that has taken longer than :data:`TEMPLATE_SECONDS`."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it takes more than {TEMPLATE_SECONDS:g} seconds")
+
+
 @contextmanager
 def _in_time() -> Iterator[None]:
-    """Stop a template that takes too long, line by line: its sandbox bounds a loop, and not loops in loops.
+    """Stop a template that takes too long: its sandbox bounds a loop, and not loops in loops.
+
+    Another thread raises the error in this one. (A function for :func:`sys.settrace` would do that too, and triples the
+    time of every prompt.)
 
     Raises:
-        ValueError: it has taken longer than :data:`TEMPLATE_SECONDS`.
+        TemplateTooSlowError: it has taken longer than :data:`TEMPLATE_SECONDS`.
     """
-    until, before = time.monotonic() + TEMPLATE_SECONDS, sys.gettrace()
-
-    def watch(frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_code.co_filename != "<template>":  # as jinja2 calls what it compiles; all else is known to end
-            return None
-        if time.monotonic() > until:
-            raise ValueError(f"it takes more than {TEMPLATE_SECONDS:g} seconds")
-        return watch
-
-    sys.settrace(watch)
+    global _watching
+    own = threading.get_ident()
+    with _lock:
+        _until[own] = time.monotonic() + TEMPLATE_SECONDS
+        if _watching is None or not _watching.is_alive():  # a process that was forked has no other threads
+            _watching = threading.Thread(target=_watch, daemon=True)
+            _watching.start()
     try:
         yield
     finally:
-        sys.settrace(before)
+        with _lock:
+            _until.pop(own, None)
+
+
+def _watch() -> None:
+    while True:
+        time.sleep(TEMPLATE_SECONDS / 10)
+        with _lock:
+            for thread in [thread for thread, until in _until.items() if time.monotonic() > until]:
+                del _until[thread]
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(thread), ctypes.py_object(TemplateTooSlowError)
+                )
+
+
+_lock = threading.Lock()
+_until: dict[int, float] = {}  # by thread, when what it renders has taken too long
+_watching: threading.Thread | None = None
 
 
 def check_prefix(tokenizer: Any, prefix: str, name: str) -> None:
@@ -76,7 +100,7 @@ class Thinking:
         self.arguments, self.budget, self._tokenizer = check_thinking(arguments, budget), budget, tokenizer
         self._openings: dict[str, Opening] = {}
         template = _template_of(tokenizer)
-        if template:
+        if getattr(tokenizer, "chat_template", None) is not None:
             _check_usable(tokenizer, self.arguments, name)
         if unread := [argument for argument in self.arguments if argument not in template]:
             raise ValueError(
@@ -140,7 +164,8 @@ def _check_usable(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> No
     try:
         if any(token == "**" for _, kind, token in Environment().lex(_template_of(tokenizer)) if kind == "operator"):
             raise ValueError("it has a power, **, which nothing can stop")
-        render(tokenizer, (Message("user", _MARK),), arguments)
+        if not render(tokenizer, (Message("user", _MARK),), arguments):
+            raise ValueError("it makes an empty prompt")
     except Exception as error:  # noqa: BLE001 - a template of a stranger can fail in any way
         told = str(error) or type(error).__name__
         raise ValueError(f"the chat template of {name} can't be used ({told}): put back the published one") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.manifest import is_final
+from benchmark.runs.manifest import MOST_SOLVED, is_final
 from benchmark.runs.record import Key, Record, key_of
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.score.cache import FolderCache, read_cache, write_cache
@@ -48,7 +48,7 @@ class FolderLuck:
         self._scenarios[scenario.name] = scenario
 
         def ask() -> SeedLuck | None:
-            values = LuckValues.of(scenario.game())
+            values = _values_of(scenario)
             if values is None or not (values.exact or is_final(self._folder.manifest)):
                 return None  # a run that is being played is looked at again and again, and heuristics take long
             if values.exact not in self._known:
@@ -58,7 +58,7 @@ class FolderLuck:
         return ask
 
     def _look_up(self, exact: bool) -> dict[str, dict[str, SeedLuck | None]]:
-        offered = {name: LuckValues.of(scenario.game()) for name, scenario in self._scenarios.items()}
+        offered = {name: _values_of(scenario) for name, scenario in self._scenarios.items()}
         known: dict[str, dict[str, SeedLuck | None]] = {}
         missing: dict[str, LuckValues] = {}
         cached: dict[str, Path | None] = {}
@@ -94,6 +94,11 @@ class FolderLuck:
             elif seeds is not None:
                 seeds[record["seed"]] = luck
         return found
+
+
+def _values_of(scenario: Scenario) -> LuckValues | None:
+    """Return the values that luck is measured by; ``None`` where there are none, or computing them takes too long."""
+    return LuckValues.of(scenario.game()) if scenario.horizon <= MOST_SOLVED else None
 
 
 def record_luck(record: Record, scenario: Scenario, values: LuckValues) -> EpisodeLuck | None:

@@ -35,7 +35,7 @@ for pattern in patterns:
 
 
 def check_sizes(folder: Path) -> None:
-    """Refuse a model's configuration that asks for more layers or positions than a model has.
+    """Refuse a model's configuration that asks for more layers or positions than a model has, or than its files hold.
 
     Raises:
         ValueError: says which number, and what is accepted.
@@ -44,7 +44,8 @@ def check_sizes(folder: Path) -> None:
     if not file.exists():
         return  # from a hub, or missing, which loading reports
     try:
-        why = why_out_of_bounds(read_json(file))
+        config = read_json(file)
+        why = why_out_of_bounds(config) or _why_not_in_files(config, folder)
     except (OSError, ValueError) as error:
         raise ValueError(f"{file} can't be read: {reason_of(error)}") from None
     if why is not None:
@@ -60,6 +61,22 @@ def why_out_of_bounds(config: Any) -> str | None:
         if name == "rope_theta" and not value > 0:
             return f"{name} is {value}; accepted is a number above 0"
     return None
+
+
+def _why_not_in_files(config: Any, folder: Path) -> str | None:
+    """Return why the weights that a configuration needs can't be in its files: what isn't there would be drawn.
+
+    A layer has more than twice ``hidden_size`` squared weights, and the tightest files have two weights a byte.
+    """
+    there = sum(file.stat().st_size for end in ("safetensors", "bin", "gguf") for file in folder.glob(f"*.{end}"))
+    found = dict(_numbers(config))
+    hidden, layers, words = (found.get(name, 0) for name in ("hidden_size", "num_hidden_layers", "vocab_size"))
+    if max(hidden * hidden * layers, hidden * words / 2) <= there + 2**20:
+        return None
+    return (
+        f"hidden_size {hidden:,}, num_hidden_layers {layers:,} and vocab_size {words:,} need more weights than there "
+        f"are in the {there:,} bytes of its files"
+    )
 
 
 def _numbers(config: Any) -> Iterator[tuple[str, float]]:

@@ -1,0 +1,380 @@
+"""Folders that would fill the memory or take all time there is: each is refused in one sentence, and at once."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from agents.common import reading
+from agents.models.cache import ResponseCache, ResponseCacheError
+from benchmark.runs.manifest import MOST_AGENTS, MOST_ROUNDS, MOST_SCENARIOS, MOST_SEATS, read_manifest
+from benchmark.runs.plan import Plan
+from benchmark.seasons.season import new_season
+
+SECONDS = 60  # for everything of a test, the import of transformers included: without bounds it would be hours
+
+
+class NotDone(BaseException):
+    """What nothing catches."""
+
+
+@pytest.fixture(autouse=True)
+def watchdog():
+    """Ends a test that doesn't end."""
+
+    def bark(*_):
+        raise NotDone(f"not done after {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, bark)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+READING = (
+    ("leaderboard", "{}", "--stats"),
+    ("leaderboard", "{}", "--html", "page.html"),
+    ("compare", "{}"),
+    ("replay", "{}", "--plain"),
+    ("export", "{}", "--csv", "rows.csv"),
+    ("export", "{}", "--sft", "rows.jsonl"),
+    ("submit", "{}", "--agent", "random", "--out", "entries"),
+    ("validate", "{}"),
+    ("merge", "{}", "--out", "merged"),
+    ("resume", "{}", "--quiet"),
+    ("resume", "{}", "--quiet", "--repair"),
+)
+
+
+def read_by_all(textbench, folder):
+    """What every reading command says of a folder: one sentence, or nothing wrong."""
+    said = []
+    for command in READING:
+        shutil.rmtree("merged", ignore_errors=True)
+        done = textbench(*(word.replace("{}", str(folder)) for word in command))
+        assert done.code in (0, 1, 2), (command, done)
+        assert "Traceback" not in done.err, (command, done)
+        if done.code == 2:
+            assert done.err.count("\n") == 1, (command, done.err)
+        said.append(done.err)
+    return said
+
+
+def changed(run: Path, change) -> Path:
+    manifest = json.loads((run / "manifest.json").read_text())
+    change(manifest)
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    return run
+
+
+def with_scenarios(manifest, number):
+    scenario = manifest["scenarios"]["frozen-lake"]
+    manifest["scenarios"] |= {f"s{n}": scenario for n in range(number)}
+
+
+def with_agents(manifest, number):
+    manifest["agents"] += [{**manifest["agents"][0], "name": f"a{n}"} for n in range(number)]
+
+
+def with_matchup(manifest, *agents, seeds=((0, 9),)):
+    manifest["matchups"].append({"scenario": "frozen-lake", "agents": agents, "seeds": seeds})
+
+
+def with_horizon(manifest, horizon):
+    for scenario in manifest["scenarios"].values():
+        scenario["horizon"] = horizon
+
+
+def with_settings(manifest, **settings):
+    for card in manifest["agents"]:
+        card["settings"] |= settings
+
+
+def with_seeds(manifest, number):
+    for row in manifest["matchups"]:
+        row["seeds"] = [[10_000, 10_000 + number - 1]]
+
+
+TOO_MUCH = {
+    "rounds": (lambda m: with_horizon(m, 10**6), f"horizon must be less than or equal to {MOST_ROUNDS}, got 1000000"),
+    "scenarios": (lambda m: with_scenarios(m, MOST_SCENARIOS), f"at most {MOST_SCENARIOS} items, got 2,002"),
+    "agents": (lambda m: with_agents(m, MOST_AGENTS), f"at most {MOST_AGENTS} items, got 1,002"),
+    "seats": (lambda m: with_matchup(m, *["random"] * 101), f"at most {MOST_SEATS} items, got 101"),
+    "episodes": (lambda m: with_seeds(m, 10**7), "plans 40,000,000 episodes; at most 20,000,000 are read"),
+    "a matchup's seeds": (lambda m: with_seeds(m, 10**8), "more than 10,000,000 seeds of one matchup"),
+    "other seats than the game has": (lambda m: with_matchup(m, "random", "greedy"), "a matchup of 2 in 'frozen-lake'"),
+    "an agent without a card": (lambda m: with_matchup(m, "who"), "has matchups of 'who' and no card of it"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_a_manifest_of_too_much_is_refused_by_its_number(textbench, small_run, case):
+    change, said = TOO_MUCH[case]
+    done = [*read_by_all(textbench, changed(small_run, change))]
+    assert all(said in one for command, one in zip(READING, done, strict=True) if command[0] != "validate"), done
+
+
+ODD_CARDS = {
+    "an agent that plays nothing": lambda m: with_agents(m, 1),
+    "prompts without a mode": lambda m: with_settings(m, prompt_map={"texts": [1]}),
+    "prompts that are a number": lambda m: with_settings(m, prompt_map=3),
+    "a setting that is nothing": lambda m: with_settings(m, others=None),
+    "a wrapper that is a text": lambda m: with_settings(m, advised="tiny"),
+    "a wrapper with odd players": lambda m: with_settings(m, advised={"others": ["x"]}),
+}
+
+
+@pytest.mark.parametrize("case", ODD_CARDS)
+def test_an_odd_card_gives_no_traceback(textbench, small_run, case):
+    read_by_all(textbench, changed(small_run, ODD_CARDS[case]))
+
+
+def test_many_rounds_are_read_and_scored_without_a_scale(textbench, small_run):
+    done = textbench("leaderboard", changed(small_run, lambda m: with_horizon(m, MOST_ROUNDS)))
+    assert done.code == 0
+    assert (
+        "no normalised scores, which are computed for episodes of at most 1,000 rounds; these have up to 100,000"
+        in (done.err)
+    )
+
+
+def test_a_large_run_is_read(small_run):
+    """100,000 episodes of 100 agents, with prompts on every card."""
+
+    def change(manifest):
+        with_agents(manifest, 98)
+        with_settings(manifest, note="x" * 20_000)
+        manifest["matchups"] = []
+        for card in manifest["agents"]:
+            for name in [f"s{n}" for n in range(8)] + [*manifest["scenarios"]][:2]:
+                manifest["scenarios"].setdefault(name, manifest["scenarios"]["frozen-lake"])
+                manifest["matchups"].append({"scenario": name, "agents": [card["name"]], "seeds": [[0, 99]]})
+
+    plan = Plan.from_manifest(read_manifest(changed(small_run, change)))
+    assert (plan.total, len(plan.agents)) == (100_000, 100)
+
+
+def hostile(file: Path, kind: str) -> None:
+    """Something that isn't what its name says."""
+    if file.exists():
+        file.unlink()
+    if kind == "a folder":
+        file.mkdir()
+    elif kind == "a pipe":
+        os.mkfifo(file)
+    elif kind == "20 GB":
+        with file.open("wb") as stream:
+            stream.truncate(20 * 10**9)
+    else:
+        file.write_bytes(
+            {"nothing": b"", "not UTF-8": b"\xff\xfe{", "deep": b"[" * 100_000, "zeros": bytes(1000)}[kind]
+        )
+
+
+KINDS = ("a folder", "a pipe", "20 GB", "nothing", "not UTF-8", "deep", "zeros")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["manifest.json", "episodes.jsonl", "spent.json", "prompts.toml", "prompts-a.toml"])
+def test_no_file_of_a_run_gives_a_traceback(textbench, small_run, monkeypatch, name, kind):
+    monkeypatch.setattr(reading, "MOST_LINE", 2**20)  # or each command would read 64 MB of zeros
+    hostile(small_run / name, kind)
+    done = read_by_all(textbench, small_run)
+    if (name, kind) == ("manifest.json", "20 GB"):
+        assert all("it has 20,000,000,000 bytes, and at most 33,554,432 are read" in one for one in done)
+    if (name, kind) == ("episodes.jsonl", "20 GB"):
+        assert sum("it has more than 1,048,576 bytes" in one for one in done) == len(READING) - 1  # a run is no entry
+
+
+def test_a_long_line_is_refused_by_the_check_of_an_entry(textbench, small_run, monkeypatch):
+    from benchmark.entries import validation
+
+    monkeypatch.setattr(validation, "manifest_problems", lambda *_: ())  # or it would be refused before
+    monkeypatch.setattr(reading, "MOST_LINE", 2**20)
+    entry = changed(small_run.rename("random"), lambda m: m.update(kind="textbench-entry", agent="random"))
+    hostile(entry / "episodes.jsonl", "20 GB")
+    done = textbench("validate", entry)
+    assert (done.code, "a line isn't an episode: it has more than 1,048,576 bytes" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["season.json", "secret.json", "agents/planner.json"])
+def test_no_file_of_a_season_gives_a_traceback(textbench, name, kind):
+    about = {"name": "autumn", "scenarios": ["frozen-lake"], "episodes": 2, "protocol": "default", "moves": "listed"}
+    new_season(Path("autumn"), Path("secret"), about)
+    hostile(Path("autumn") / name, kind)
+    for command in (("season", "check", "autumn"), ("run", "--season", "autumn"), ("season", "reveal", "autumn")):
+        done = textbench(*command)
+        assert (done.code, done.err.count("\n"), done.out) == (2, 1, ""), done
+
+
+FULL = tuple(kind for kind in KINDS if kind != "nothing")  # an empty file of settings has none
+DEEP, LONG = "x = " + "[" * 100_000, f"x = {'1' * 10_000}"
+
+
+@pytest.mark.parametrize("content", [*FULL, DEEP, LONG], ids=[*FULL, "deep TOML", "a long number"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "--config", "{}"),
+        ("run", "--agent", "random", "--prices", "{}"),
+        ("run", "--agent", "tiny", "--scenario", "frozen-lake", "--prompts", "{}"),
+        ("run", "--agent", "own"),
+        ("train", "--config", "{}"),
+    ],
+    ids=" ".join,
+)
+def test_no_file_of_settings_gives_a_traceback(textbench, command, content):
+    pytest.importorskip("torch")
+    Path("own").mkdir()
+    for file in (Path("file.toml"), Path("own/agent.toml")):
+        hostile(file, content) if content in KINDS else file.write_text(content)
+    done = textbench(*(word.replace("{}", "file.toml") for word in command))
+    assert (done.code, done.err.count("\n"), done.out) == (2, 1, ""), done
+
+
+# ---------------------------------------------------------------- models
+
+
+@pytest.fixture
+def model(workplace):
+    pytest.importorskip("torch")
+    import agents.tiny
+
+    shutil.copytree(Path(agents.tiny.__file__).parent / "weights" / "tiny", "model")
+    return Path("model")
+
+
+def play(textbench, agent="hf:./model"):
+    shutil.rmtree("out", ignore_errors=True)
+    return textbench("run", "--agent", agent, "--scenario", "frozen-lake", "--episodes", 1, "--quiet", "--out", "out")
+
+
+CONFIGS = {
+    "num_hidden_layers": (10**7, -1, "x"),
+    "max_position_embeddings": (10**12,),
+    "hidden_size": (10**6,),
+    "num_attention_heads": (0,),
+    "vocab_size": (10**12,),
+    "rope_parameters": (5, {"rope_theta": 0, "rope_type": "default"}),
+    "rms_norm_eps": ("x",),
+    "hidden_act": ("nope",),
+    "layer_types": (["x"] * 3,),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_no_configuration_of_a_model_gives_a_traceback(textbench, model, name):
+    config = json.loads((model / "config.json").read_text())
+    for value in CONFIGS[name]:
+        (model / "config.json").write_text(json.dumps({**config, name: value}))
+        done = play(textbench)
+        assert (done.code, done.out) == (2, ""), (value, done)
+        assert done.err.splitlines()[-1].startswith("textbench: agent 'hf:./model': "), (value, done.err)
+    if name == "num_hidden_layers":
+        (model / "config.json").write_text(json.dumps({**config, name: 10**7}))
+        assert "num_hidden_layers is 10,000,000; accepted is a whole number from 1 to 1,000" in play(textbench).err
+
+
+LOOP = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+TEMPLATES = {
+    "loops in loops": LOOP,
+    "a power": "{{ 9 ** 9 ** 9 }}",
+    "a long text": "{{ 'a' * 10000000000000 }}",
+    "a macro of itself": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "a division": "{{ 1 / 0 }}",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("case", TEMPLATES)
+def test_no_chat_template_takes_all_time(textbench, model, monkeypatch, case):
+    from agents.models.local import templates
+
+    monkeypatch.setattr(templates, "TEMPLATE_SECONDS", 0.3)
+    (model / "chat_template.jinja").write_text(TEMPLATES[case])
+    done = play(textbench)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    assert "the chat template of" in done.err
+    assert "can't be used" in done.err
+
+
+def test_a_template_that_loops_later_is_stopped_then(model, monkeypatch):
+    from transformers import AutoTokenizer
+
+    from agents.models.local import templates
+    from agents.turn import Message
+
+    monkeypatch.setattr(templates, "TEMPLATE_SECONDS", 0.3)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    tokenizer.chat_template = "{% if messages[0].content == 'now' %}" + LOOP + "{% endif %}{{ messages[0].content }}"
+    assert templates.render(tokenizer, (Message("user", "later"),), {}) == "later"
+    with pytest.raises(templates.TemplateTooSlowError, match=r"it takes more than 0\.3 seconds"):
+        templates.render(tokenizer, (Message("user", "now"),), {})
+    assert templates.render(tokenizer, (Message("user", "later"),), {}) == "later"
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of peft's, about transformers
+@pytest.mark.parametrize("name", ["target_modules", "exclude_modules"])
+def test_no_pattern_of_an_adapter_takes_all_time(textbench, model, monkeypatch, name):
+    peft = pytest.importorskip("peft")
+    from transformers import AutoModelForCausalLM
+
+    from agents.models.local.loading import bounds
+
+    monkeypatch.setattr(bounds, "PATTERN_SECONDS", 2.0)
+    base = AutoModelForCausalLM.from_pretrained(model)
+    config = peft.LoraConfig(r=2, target_modules=r".*\.layers\.\d+\.self_attn\.(q|v)_proj")
+    peft.get_peft_model(base, config).save_pretrained("adapter")
+    shutil.copy(model / "textbench.json", "adapter/textbench.json")
+    settings = json.loads(Path("adapter/adapter_config.json").read_text()) | {"base_model_name_or_path": "model"}
+    Path("adapter/adapter_config.json").write_text(json.dumps(settings))
+    assert play(textbench, "hf:./adapter").code == 0
+    Path("adapter/adapter_config.json").write_text(json.dumps({**settings, name: r"(([a-z._0-9]+)+)+!"}))
+    done = play(textbench, "hf:./adapter")
+    assert (done.code, done.out) == (2, ""), done
+    assert "its patterns take more than 2 seconds to be compared" in done.err
+
+
+# ---------------------------------------------------------------- the response cache
+
+TABLE = "CREATE TABLE responses (key TEXT PRIMARY KEY, completion TEXT) WITHOUT ROWID"
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS key, x AS completion FROM c"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (f"CREATE VIEW responses AS {ENDLESS}",),
+        (TABLE, "CREATE TRIGGER t AFTER INSERT ON responses BEGIN DELETE FROM responses; END"),
+        (TABLE, "CREATE TABLE more (x)"),
+        ("CREATE TABLE responses (key TEXT, completion TEXT, more TEXT DEFAULT (hex(zeroblob(500000000))))",),
+    ],
+    ids=["a view without end", "a trigger", "another table", "another form"],
+)
+def test_a_cache_is_one_table(workplace, statements):
+    connection = sqlite3.connect("cache.db")
+    for statement in (f"PRAGMA application_id = {0x74627263}", *statements):
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with pytest.raises(ResponseCacheError, match="it holds something else than the one table of a cache"):
+        ResponseCache("cache.db")
+
+
+def test_a_cache_that_is_a_pipe_is_not_waited_for(workplace):
+    os.mkfifo("cache.db")
+    with pytest.raises(ResponseCacheError, match="it isn't a file"):
+        ResponseCache("cache.db")
+
+
+def test_the_cache_of_before_is_still_one(workplace):
+    for _ in range(2):
+        cache = ResponseCache("cache.db")
+        assert len(cache) == 0
+        cache.close()
