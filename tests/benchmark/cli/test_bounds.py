@@ -137,9 +137,8 @@ def test_an_odd_card_gives_no_traceback(textbench, small_run, case):
 def test_many_rounds_are_read_and_scored_without_a_scale(textbench, small_run):
     done = textbench("leaderboard", changed(small_run, lambda m: with_horizon(m, 1_001)))
     assert done.code == 0
-    assert (
-        "no normalised scores, which are computed for episodes of at most 1,000 rounds; these have up to 1,001"
-        in (done.err)
+    assert "no normalised scores, which are computed for episodes of at most 1,000 rounds; these have up to 1,001" in (
+        done.err
     )
 
 

@@ -62,6 +62,7 @@ def put_on(model: Any, adapter: str) -> Any:
     check_peft(adapter)
     check_weights(adapter)
     import peft
+    from safetensors import SafetensorError
 
     try:
         check_patterns(_settings(Path(adapter).expanduser()) or {}, (name for name, _ in model.named_modules()))
@@ -71,6 +72,8 @@ def put_on(model: Any, adapter: str) -> Any:
             if getattr(settings, "megatron_config", None):  # with which peft imports the module of megatron_core
                 raise ValueError("it has a megatron_config, and no module is imported since an adapter names it")
             return peft.PeftModel.from_pretrained(model, adapter, config=settings)
+    except SafetensorError:
+        raise
     except Exception as error:  # peft stumbles over broken settings in any way there is
         told = " ".join(str(error).split())
         raise ValueError(f"the adapter {adapter!r} can't be put on {model.name_or_path!r}: {told[:300]}") from error
