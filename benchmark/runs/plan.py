@@ -91,7 +91,7 @@ class Plan:
         scenarios = played_by(manifest.get("settings", {}), scenarios)
         seeds: dict[Matchup, Sequence[int]] = {}
         seats: dict[str, int] = {}
-        cards = {card["name"] for card in manifest.get("agents", ())}
+        cards = {card["name"] for card in manifest["agents"]} if "agents" in manifest else None
         for row in manifest["matchups"]:
             matchup = Matchup(row["scenario"], tuple(row["agents"]))
             if matchup in seeds:
@@ -107,7 +107,7 @@ class Plan:
                     f"the manifest has a matchup of {len(matchup.agents)} in {shown(matchup.scenario)}, which is for "
                     f"{seats[matchup.scenario]}"
                 )
-            if strangers := [agent for agent in matchup.agents if agent not in cards]:
+            if cards is not None and (strangers := [agent for agent in matchup.agents if agent not in cards]):
                 raise UsageError(f"the manifest has matchups of {shown(strangers[0])} and no card of it")
         plan = cls(scenarios, seeds)
         if plan.total > MOST_EPISODES:
