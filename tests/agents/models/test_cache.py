@@ -210,7 +210,7 @@ def test_a_corrupt_or_foreign_file_is_refused_with_advice(tmp_path):
     foreign.close()
     with pytest.raises(ResponseCacheError, match="another program"):
         ResponseCache(tmp_path / "foreign")
-    with pytest.raises(ResponseCacheError, match="it isn.t a file"):
+    with pytest.raises(ResponseCacheError, match="it isn't a file"):
         ResponseCache(tmp_path)
 
 
