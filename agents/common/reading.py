@@ -27,7 +27,7 @@ def read_bytes(file: str | Path, most: int = MOST_BYTES) -> bytes:
     """
     device = str(file).startswith("/dev/")
     handle = os.open(file, os.O_RDONLY | (0 if device else os.O_NONBLOCK))
-    with os.fdopen(handle, "rb") as stream:
+    try:
         about = os.fstat(handle)
         if S_ISDIR(about.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
@@ -35,7 +35,10 @@ def read_bytes(file: str | Path, most: int = MOST_BYTES) -> bytes:
             raise OSError(errno.EINVAL, "it is a device or a pipe, and what is accepted is a file", str(file))
         if about.st_size > most:
             raise _too_large(file, about.st_size, most)
-        data = stream.read(most + 1)
+        with os.fdopen(handle, "rb", closefd=False) as stream:
+            data = stream.read(most + 1)
+    finally:
+        os.close(handle)
     if len(data) > most:  # it has grown meanwhile, or its size isn't told, as of those in /proc
         raise _too_large(file, len(data), most)
     return data

@@ -91,7 +91,8 @@ class Plan:
         scenarios = played_by(manifest.get("settings", {}), scenarios)
         seeds: dict[Matchup, Sequence[int]] = {}
         seats: dict[str, int] = {}
-        cards = {card["name"] for card in manifest["agents"]} if "agents" in manifest else None
+        # an entry's check says more of another name on its card
+        cards = {card["name"] for card in manifest["agents"]} if own and "agents" in manifest else None
         for row in manifest["matchups"]:
             matchup = Matchup(row["scenario"], tuple(row["agents"]))
             if matchup in seeds:
