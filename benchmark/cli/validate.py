@@ -58,6 +58,7 @@ def check_all(
     from benchmark.runs.authorship import digest_of
     from benchmark.runs.folder import RunFolder
     from benchmark.seasons.check import check_in
+
     report: dict[str, Verdict] = {}
     for entry in entries:
         try:

@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 
 from agents.common.checksum import opened, sealed
 from agents.common.files import member, open_for_appending, replacing
+from agents.common.reading import LineTooLongError, read_lines
 from agents.common.redaction import Redactor
 from agents.episode import EpisodeTask
 from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Turn, TurnRequest, Usage
@@ -122,7 +123,10 @@ class AnswersFile:
 
     def _read(self, scored: Callable[[], Collection[Key]]) -> None:
         try:
-            lines = member(self._file.parent, ANSWERS_NAME).read_bytes().splitlines(keepends=True)
+            with member(self._file.parent, ANSWERS_NAME).open("rb") as stream:
+                lines = list(read_lines(stream))
+        except LineTooLongError as error:
+            raise StorageError(f"{self._file} isn't what a run keeps: {error}") from None
         except FileNotFoundError:
             return
         except OSError as error:

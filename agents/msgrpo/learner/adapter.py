@@ -1,7 +1,6 @@
 """The LoRA adapter that is trained: a fresh one, or the one that the model came with, which goes on being trained."""
 
 import copy
-import json
 import warnings
 from collections.abc import Collection
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from agents.common.reading import read_json
 from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
@@ -52,7 +52,7 @@ def check_same_adapter(model: Any, folder: Path) -> None:
     """
     own = getattr(model, "peft_config", None) and model.peft_config[model.active_adapter]
     file = folder / "adapter_config.json"
-    there = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    there = read_json(file) if file.is_file() else {}
     pairs: dict[str, tuple[Any, Any]] = {"lora_rank": (getattr(own, "r", 0), there.get("r", 0))}
     if own and there:
         sets = (own.target_modules or (), there.get("target_modules") or ())

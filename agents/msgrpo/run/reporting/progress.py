@@ -19,6 +19,7 @@ from agents.common.console import PlainConsole
 from agents.common.files import open_for_appending, replacing
 from agents.common.intervals import Estimate
 from agents.common.locking import FolderLock
+from agents.common.reading import LineTooLongError, read_lines
 from agents.episode import Episode
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
@@ -244,12 +245,16 @@ def _open_metrics(path: Path, first: int) -> TextIO:
     """Open the file to append to it, without the lines of iterations that a resumed run does again."""
     kept = []
     if path.exists():
-        lines = path.read_bytes().splitlines()
+        try:
+            with path.open("rb") as stream:
+                lines = list(read_lines(stream))
+        except LineTooLongError as error:
+            raise ConfigError(f"{path} isn't what a run writes: {error}") from None
         for number, line in enumerate(lines, 1):
             try:
-                text = line.decode("utf-8")
+                text = line.decode("utf-8").rstrip("\r\n")
                 before = json.loads(text)["iteration"] <= first
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, TypeError, KeyError, RecursionError):
                 if number < len(lines):  # the last one was cut off when the machine went down
                     warnings.warn(f"{path}: line {number} is damaged and left out", stacklevel=2)
                 continue
