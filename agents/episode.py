@@ -90,7 +90,7 @@ class EpisodeTask:
                 )
             name, env_id, kwargs = scenario, scenario, {}
         else:
-            name, env_id, kwargs = scenario.name, scenario.env_id, {**scenario.kwargs, "max_steps": scenario.horizon}
+            name, env_id, kwargs = scenario.name, scenario.env_id, scenario.settings(**settings)
             protocol, moves = protocol or scenario.protocol, moves or scenario.moves
         check_moves(moves or "listed")
         invalid_action, retries = read_protocol(protocol or "default")

@@ -71,16 +71,27 @@ class Scenario(NamedTuple):
         return _unpickled, ({**self._asdict(), "kwargs": dict(self.kwargs)},)  # a MappingProxyType can't be pickled
 
     def make(self, **kwargs: Any) -> Any:
-        """Make its environment: a Gymnasium one for one player, else a ParallelEnv. ``kwargs`` override settings."""
-        # what isn't the game's own (a render mode, gymnasium.make's arguments) plays no part in who its players are
-        game = load_game(settings_of(self.env_id)["game"])
-        own = {name: value for name, value in {**self.kwargs, **kwargs}.items() if name in game_settings(game)}
-        if len(game_of(self.env_id, **own).players) > 1:
+        """Make its environment: a Gymnasium one for one player, else a ParallelEnv.
+
+        ``kwargs`` override settings. Its horizon is that of its board: another one has the limit that fits it.
+        """
+        if len(self._game_with(kwargs).players) > 1:
             return self.parallel_env(**kwargs)
-        return gymnasium.make(self.env_id, **{"max_steps": self.horizon, **self.kwargs, **kwargs})
+        return gymnasium.make(self.env_id, **self.settings(**kwargs))
 
     def parallel_env(self, **kwargs: Any) -> "TextParallelEnv":
-        return parallel_env(self.env_id, **{"max_steps": self.horizon, **self.kwargs, **kwargs})
+        return parallel_env(self.env_id, **self.settings(**kwargs))
+
+    def settings(self, **kwargs: Any) -> dict[str, Any]:
+        """Return the settings of its environment, horizon included, with ``kwargs`` in place of its own."""
+        fits = self._game_with(kwargs).usual_limit == self.game().usual_limit
+        return {"max_steps": self.horizon if fits else "auto", **self.kwargs, **kwargs}
+
+    def _game_with(self, kwargs: Mapping[str, Any]) -> TSMG[Any]:
+        # what isn't the game's own, such as a render mode and gymnasium.make's arguments, plays no part in its rules
+        names = game_settings(load_game(settings_of(self.env_id)["game"]))
+        own = {name: value for name, value in kwargs.items() if name in names}
+        return game_of(self.env_id, **{**self.kwargs, **own}) if own else self.game()
 
     def game(self) -> TSMG[Any]:
         """The rules of its game. Equal scenarios share one object."""

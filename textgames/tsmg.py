@@ -114,6 +114,10 @@ class TSMG(ABC, Generic[StateT]):
             Intervals of mean returns reach towards them, since a rare return may not have been seen yet.
         longest_episode: rounds by which the rules have ended every episode, where they bound it; environments without
             a limit of their own tell it to Gymnasium.
+        usual_limit: rounds after which environments with ``max_steps="auto"`` end an episode, in a game whose settings
+            decide how long it takes. An id may be registered with ``"auto"``.
+        shortest_win: the fewest rounds in which every start can be won, in a game that knows it; infinite if some start
+            can't be. Environments refuse a lower limit.
         worst_round: the lowest reward that bad play gets in a round, in games that pay round by round.
         zero_sum: whether two play and one's gain is the other's loss, so that the game is over when one gives up.
     """
@@ -126,6 +130,8 @@ class TSMG(ABC, Generic[StateT]):
     pays_late: bool | None = None
     return_range: tuple[float, float] | None = None
     longest_episode: int | None = None
+    usual_limit: int | None = None
+    shortest_win: float | None = None
     made_with: Mapping[str, Any] | None = None
     worst_round: float | None = None
     zero_sum: bool = False

@@ -71,12 +71,13 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
             except (ValueError, ModuleNotFoundError) as error:
                 raise ConfigError(f"{setting}: {error}") from None
     for one, horizon in [*((one, config.horizon) for one in games), *((one, None) for one in config.eval_scenarios)]:
-        task = EpisodeTask.of(one, 0, invalid_action=config.invalid_action)
+        limit = {"max_steps": horizon} if horizon else {}
+        task = EpisodeTask.of(one, 0, invalid_action=config.invalid_action, **limit)
         try:
             env = parallel_env(task.env_id, **task.kwargs)
         except ValueError as error:  # not every game has an action that does nothing
             raise ConfigError(f"{one}: {error}") from None
-        if env.rules.max_steps is None and not horizon:
+        if env.rules.max_steps is None:
             raise ConfigError(
                 f"{one} has no step limit, so an episode may never end: register it with one, "
                 "textgames.register(..., max_steps=20), or train it with a horizon"

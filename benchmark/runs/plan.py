@@ -18,7 +18,7 @@ from benchmark.runs.manifest import MOST_EPISODES, MOST_ROUNDS, MOST_SEEDS, OLD_
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
 from textgames.importing import from_here
-from textgames.registry import registered_ids, settings_of
+from textgames.registry import parallel_env, registered_ids, settings_of
 from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario, why_unknown
 
 PAPER_SCENARIOS = SUITES["paper"]
@@ -249,6 +249,8 @@ def _scenario_of_game(env_id: str) -> Scenario:
     import_registration(env_id)
     try:
         horizon = settings_of(env_id).get("max_steps")
+        if horizon == "auto":
+            horizon = parallel_env(env_id).rules.max_steps
     except ValueError as error:
         raise UsageError(str(error)) from None
     if horizon is None:

@@ -9,7 +9,9 @@ from gymnasium.spaces import flatten, flatten_space, unflatten
 from gymnasium.wrappers import TimeAwareObservation
 
 import textgames
+from agents import EpisodeTask
 from textgames import SCENARIOS
+from textgames.conformance import run_check
 from textgames.environments.solo import TextGameEnv
 from textgames.environments.spaces import ObservationText
 from textgames.environments.vector import TextVectorEnv
@@ -169,3 +171,84 @@ def test_as_many_steps_can_be_asked_for_as_rounds() -> None:
     env = gym.make("TextFrozenLake-v0", max_episode_steps=1_000_000)
     assert env.spec is not None
     assert env.spec.max_episode_steps == 1_000_000
+
+
+# ---------------------------------------------------------------- limits that fit the board
+
+
+def forms_of(env_id: str, **settings: Any) -> tuple[Any, ...]:
+    """The environment of an id in each of its four forms."""
+    batched = gym.make_vec(env_id, num_envs=2, vectorization_mode="vector_entry_point", **settings)
+    everybody = textgames.parallel_env(env_id, **settings), textgames.aec_env(env_id, **settings)
+    return (gym.make(env_id, **settings).unwrapped, batched, *everybody)
+
+
+@pytest.mark.parametrize("size", [4, 6, 8, 12])
+def test_optimal_play_wins_on_a_lake_of_any_size_within_the_limit_that_it_is_made_with(size: int) -> None:
+    env: Any = gym.make("TextFrozenLake-v0", size=size).unwrapped
+    solver = textgames.find_yardstick(env.game)
+    assert solver is not None
+    for seed in range(10):
+        env.reset(seed=seed)
+        assert solver.value(env.state, env.rules.max_steps, "player_0") == 1.0
+
+
+def test_the_limit_of_a_lake_follows_its_size_or_its_map_in_every_form() -> None:
+    winding = ["SFFFF", "HHHHF", "FFFFF", "FHHHH", "FFFFG"]
+    for settings, limit in (
+        ({}, 8),
+        ({"size": 8}, 32),
+        ({"desc": winding}, 21),
+        ({"desc": ["S" + "F" * 20 + "G"]}, 28),
+    ):
+        assert [env.rules.max_steps for env in forms_of("TextFrozenLake-v0", **settings)] == [limit] * 4
+    assert gym.make("TextFrozenLake-v0", size=8).spec.max_episode_steps == 32  # type: ignore[union-attr]
+    assert gym.make("TextFrozenLake-v0", size=8, max_steps=11).unwrapped.rules.max_steps == 11  # type: ignore[attr-defined]
+    assert gym.make("TextFrozenLake-v0", max_steps=None).unwrapped.rules.max_steps is None  # type: ignore[attr-defined]
+    assert gym.make("TextFrozenLake-v0", size=8, twin=1).unwrapped.rules.max_steps == 32  # type: ignore[attr-defined]
+
+
+def test_the_limit_of_a_snake_follows_its_board() -> None:
+    for board, limit in (({}, 8), ({"width": 5, "height": 5}, 8), ({"width": 30, "height": 20}, 20)):
+        assert gym.make("TextSnake-v0", **board).unwrapped.rules.max_steps == limit  # type: ignore[attr-defined]
+
+
+def test_a_scenario_of_another_size_has_the_limit_of_that_size() -> None:
+    lake = SCENARIOS["frozen-lake"]
+    assert lake.make(size=8).unwrapped.rules.max_steps == 32
+    assert lake.parallel_env(size=8).rules.max_steps == 32
+    assert lake.make(size=8, max_steps=9).unwrapped.rules.max_steps == 9
+    assert lake.make(grid=False).unwrapped.rules.max_steps == 8
+    assert SCENARIOS["frozen-lake-big"].make(is_slippery=True).unwrapped.rules.max_steps == 20
+    for settings, limit in (({"size": 8}, 32), ({"format_penalty": 1.0}, 8), ({"size": 8, "max_steps": 9}, 9)):
+        task = EpisodeTask.of("frozen-lake", 0, **settings)
+        assert textgames.parallel_env(task.env_id, **task.kwargs).rules.max_steps == limit
+
+
+def test_a_map_that_takes_longer_than_the_limit_is_refused_with_both_numbers() -> None:
+    told = r"max_steps=6 ends .* FrozenLake .* takes 7 rounds; accepted: at least 7"
+    for make in (gym.make, textgames.parallel_env, textgames.aec_env):
+        with pytest.raises(ValueError, match=told):
+            make("TextFrozenLake-v0", desc=["SFFFFFFG"], max_steps=6)
+    with pytest.raises(ValueError, match=told):
+        gym.make_vec("TextFrozenLake-v0", 2, vectorization_mode="vector_entry_point", desc=["SFFFFFFG"], max_steps=6)
+    with pytest.raises(ValueError, match=told):  # of two starts the farther one counts
+        gym.make("TextFrozenLake-v0", desc=["SFFFFFFG", "FFFFFFFS"], max_steps=6)
+    with pytest.raises(ValueError, match=told):
+        SCENARIOS["frozen-lake"].make(desc=["SFFFFFFG"], max_steps=6)
+
+
+@pytest.mark.parametrize("desc", [["SF", "FF"], ["SHG"], ["SFG", "HHH", "SFF"]])
+def test_a_map_that_nobody_can_cross_is_refused_by_name(desc: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"desc.* goal"):
+        gym.make("TextFrozenLake-v0", desc=desc)
+
+
+def test_conformance_goes_by_the_limit_of_the_map() -> None:
+    run_check("episodes", "TextFrozenLake-v0", desc=["SFFFFFFG"])
+    run_check("episodes", "TextFrozenLake-v0", size=8)
+
+
+def test_auto_is_refused_in_a_game_without_a_limit_of_its_own() -> None:
+    with pytest.raises(ValueError, match=r"max_steps must be a whole number .* got 'auto'"):
+        gym.make("TextTaxi-v0", max_steps="auto")

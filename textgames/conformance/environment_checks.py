@@ -41,7 +41,8 @@ def _alone(id: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
 def check_episodes(id: str, settings: Mapping[str, Any]) -> None:
     """Episodes end once, are refused afterwards, and never both terminate and truncate."""
     # max_cycles, since a level has a horizon of its own that max_steps doesn't change
-    env = parallel_env(id, **({} if settings.get("max_steps") else {"max_cycles": 5}), **settings)
+    few = max(5, int(game_of(id, **settings).shortest_win or 0))
+    env = parallel_env(id, **({} if settings.get("max_steps") else {"max_cycles": few}), **settings)
     _require_reset_needed(env, "before reset()")
     for seed in range(5):
         env.reset(seed=seed)

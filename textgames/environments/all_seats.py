@@ -14,6 +14,7 @@ from textgames.environments.render import check_render_mode, render_state
 from textgames.environments.rules import (
     ALL_SEATS_SETTINGS,
     EpisodeRules,
+    MaxSteps,
     checked_options,
     layout_generator,
     make_game,
@@ -30,7 +31,8 @@ class AllSeats:
 
     Args:
         game: the game's class, ``"module:Class"``, or a built game.
-        max_steps: rounds after which the episode is truncated; ``None`` for no limit.
+        max_steps: rounds after which the episode is truncated; ``None`` for no limit, ``"auto"`` for the one that fits
+            the game's settings.
         max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
         format_penalty, invalid_action, render_mode: as for :class:`textgames.environments.solo.TextGameEnv`.
         **settings: the game's own settings.
@@ -42,7 +44,7 @@ class AllSeats:
         self,
         game: str | type[TSMG[Any]] | TSMG[Any],
         *,
-        max_steps: int | None = None,
+        max_steps: MaxSteps = None,
         max_cycles: int | None = None,
         format_penalty: float = 0.0,
         invalid_action: str = "default",
@@ -50,7 +52,7 @@ class AllSeats:
         **settings: Any,
     ) -> None:
         self.game = make_game(game, settings, ALL_SEATS_SETTINGS)
-        limit = max_cycles if max_cycles is not None else rounds_of(game, settings, max_steps)
+        limit = max_cycles if max_cycles is not None else rounds_of(game, settings, max_steps, self.game)
         self.rules = EpisodeRules.checked(self.game, limit, format_penalty, invalid_action)
         check_render_mode(render_mode)
         self.render_mode = render_mode

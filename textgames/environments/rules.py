@@ -43,6 +43,11 @@ InvalidAction = Literal["default", "random", "noop", "terminate", "forfeit"]
 which pays nothing more (``terminate``) or what a loss pays (``forfeit``)."""
 
 
+MaxSteps = int | Literal["auto"] | None
+"""After how many rounds an episode is truncated: ``"auto"`` is the game's :attr:`~textgames.tsmg.TSMG.usual_limit`, and
+``None`` is no limit."""
+
+
 class EpisodeRules(NamedTuple):
     """The settings of an environment that are not the game's.
 
@@ -68,6 +73,15 @@ class EpisodeRules(NamedTuple):
         whole = isinstance(max_steps, int | np.integer) and not isinstance(max_steps, bool)
         if max_steps is not None and not (whole and max_steps >= 1):
             raise ValueError(f"max_steps must be a whole number of at least 1, or None for no limit, got {max_steps!r}")
+        limit = None if max_steps is None else int(max_steps)
+        fewest, what = game.shortest_win, f"{type(game).__name__} with {dict(game.made_with or {})}"
+        if fewest == float("inf"):
+            raise ValueError(f"{what} can't be won: no way leads to the goal, from some start at least")
+        if limit is not None and fewest is not None and fewest > limit:
+            raise ValueError(
+                f"max_steps={limit} ends every episode of {what} too early: a win takes {fewest} rounds; accepted: at "
+                f"least {fewest}, or no max_steps at all"
+            )
         check_number("format_penalty", format_penalty, 0, float("inf"))
         if invalid_action not in get_args(InvalidAction):
             known, near = ", ".join(get_args(InvalidAction)), did_you_mean(str(invalid_action), get_args(InvalidAction))
@@ -80,10 +94,9 @@ class EpisodeRules(NamedTuple):
         if invalid_action == "forfeit":
             try:  # said now, and not when the first response can't be read
                 first = game.initial_state(np.random.default_rng(0))
-                game.forfeit(first, game.players[0], float("inf") if max_steps is None else max_steps)
+                game.forfeit(first, game.players[0], float("inf") if limit is None else limit)
             except NotImplementedError as error:
                 raise ValueError(f"invalid_action='forfeit' can't be used: {error}") from None
-        limit = None if max_steps is None else int(max_steps)
         return cls(limit, float(format_penalty), invalid_action)  # type: ignore[arg-type]
 
     def choose(
@@ -219,15 +232,16 @@ def level_of(cls: type[TSMG[Any]], number: int) -> Level:
 
 
 def rounds_of(
-    game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any], max_steps: int | None
+    game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any], max_steps: MaxSteps, made: TSMG[Any]
 ) -> int | None:
     """After how many rounds an environment ends: its level's horizon where one is played, else ``max_steps``.
 
-    An id is registered with ``max_steps``, and nothing tells whether that or its user set it.
+    An id is registered with ``max_steps``, and nothing tells whether that or its user set it. ``made`` is the game
+    with its settings, which knows what ``"auto"`` stands for.
     """
     number = settings.get(LEVEL, 0)
     if isinstance(game, TSMG) or not number or LEVEL in game_settings(load_game(game)):
-        return max_steps
+        return made.usual_limit if max_steps == "auto" and made.usual_limit else max_steps  # type: ignore[return-value]
     return level_of(load_game(game), number).horizon
 
 

@@ -21,6 +21,7 @@ from textgames.environments.opponents import GIVEN_UP, seat_of
 from textgames.environments.render import RENDER_MODES, check_render_mode, render_state
 from textgames.environments.rules import (
     EpisodeRules,
+    MaxSteps,
     Metrics,
     Snapshot,
     check_snapshot,
@@ -95,7 +96,8 @@ class TextGameEnv(gym.Env[str, str]):
 
     Args:
         game: the game's class, ``"module:Class"``, or a built game.
-        max_steps: rounds after which the episode is truncated; ``None`` for no limit. A level brings its own.
+        max_steps: rounds after which the episode is truncated; ``None`` for no limit, ``"auto"`` for the one that fits
+            the game's settings (:attr:`textgames.tsmg.TSMG.usual_limit`). A level brings its own.
         max_episode_steps: steps after which it is, in place of ``max_steps``.
         format_penalty: subtracted from the reward when a response is invalid (1.0 in training, 0.0 in evaluation).
         invalid_action: what an invalid response executes: ``"default"`` (the first action), ``"random"``, ``"noop"``
@@ -131,7 +133,7 @@ class TextGameEnv(gym.Env[str, str]):
         self,
         game: str | type[TSMG[Any]] | TSMG[Any],
         *,
-        max_steps: int | None = None,
+        max_steps: MaxSteps = None,
         max_episode_steps: int | None = None,
         format_penalty: float = 0.0,
         invalid_action: str = "default",
@@ -143,7 +145,7 @@ class TextGameEnv(gym.Env[str, str]):
         self.game = make_game(game, settings)
         asked = asked_of_gymnasium(sys._getframe(1))
         steps = max_episode_steps if asked is None else asked
-        self.limits = Limits.of(rounds_of(game, settings, max_steps), steps, len(self.game.players))
+        self.limits = Limits.of(rounds_of(game, settings, max_steps, self.game), steps, len(self.game.players))
         self.rules = EpisodeRules.checked(self.game, self.limits.rounds, format_penalty, invalid_action)
         check_render_mode(render_mode)
         self.render_mode = render_mode

@@ -20,6 +20,7 @@ from textgames.environments.opponents import GIVEN_UP, Played, finished, seat_of
 from textgames.environments.render import check_render_mode, render_state
 from textgames.environments.rules import (
     EpisodeRules,
+    MaxSteps,
     Metrics,
     checked_options,
     layout_generator,
@@ -64,7 +65,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         game: str | type[TSMG[Any]] | TSMG[Any],
         num_envs: int = 1,
         *,
-        max_steps: int | None = None,
+        max_steps: MaxSteps = None,
         max_episode_steps: int | None = None,
         format_penalty: float = 0.0,
         invalid_action: str = "default",
@@ -76,7 +77,9 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
     ) -> None:
         check_whole("num_envs", num_envs, 1, MOST_ENVS)
         self.game = make_game(game, settings)
-        self.limits = Limits.of(rounds_of(game, settings, max_steps), max_episode_steps, len(self.game.players))
+        self.limits = Limits.of(
+            rounds_of(game, settings, max_steps, self.game), max_episode_steps, len(self.game.players)
+        )
         self.rules = EpisodeRules.checked(self.game, self.limits.rounds, format_penalty, invalid_action)
         check_render_mode(render_mode)
         self.render_mode = render_mode

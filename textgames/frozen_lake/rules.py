@@ -46,7 +46,7 @@ class Lake:
         """A map from its rows, top row first, as Gymnasium's ``desc``: ``["SFF", "FHF", "FFG"]``.
 
         Raises:
-            ValueError: no rows, rows of different lengths, characters other than ``SFHG``, or no start.
+            ValueError: no rows, rows of different lengths, characters other than ``SFHG``, no start, or no goal.
         """
         rows = tuple(desc) if isinstance(desc, Collection) else ()
         if isinstance(desc, str) or not rows or not all(isinstance(row, str) for row in rows):
@@ -59,8 +59,9 @@ class Lake:
             raise ValueError(
                 f"desc may hold S (start), F (frozen), H (hole) and G (goal), got {sorted(strange)!r} in {rows!r}"
             )
-        if START not in tiles:
-            raise ValueError(f"desc needs a start tile S, got {rows!r}")
+        for kind, tile in (("start", START), ("goal", GOAL)):
+            if tile not in tiles:
+                raise ValueError(f"desc needs a {kind} tile {tile}, got {rows!r}")
         return cls(len(rows), len(rows[0]), tiles)
 
     # A copied or pickled environment need not take along what can be derived again.
@@ -91,6 +92,18 @@ def move_table(nrow: int, ncol: int) -> tuple[tuple[int, int, int, int], ...]:
         )
         for cell in range(nrow * ncol)
     )
+
+
+def shortest_path(lake: Lake, start: int) -> float:
+    """Count the moves of the shortest way from a cell to a goal, around the holes; infinite if no way leads there."""
+    table, seen, layer, moves = move_table(lake.nrow, lake.ncol), {start}, {start}, 0
+    while layer:
+        if any(lake.tiles[cell] == GOAL for cell in layer):
+            return moves
+        layer = {beside for cell in layer for beside in table[cell] if lake.tiles[beside] != HOLE} - seen
+        seen |= layer
+        moves += 1
+    return float("inf")
 
 
 @lru_cache(maxsize=64)

@@ -72,6 +72,8 @@ class Snake(TSMG[SnakeState]):
             death_reward=death_reward,
             step_reward=step_reward,
         )
+        # the paper's 8 on its board of 10x10; on a larger one food is farther away
+        self.usual_limit = max(8, (self.config.width + self.config.height) * 2 // 5)
         self.rules = SnakeRules(self.config)
         self.text = SnakeText(self.config, coordinates=coordinates, grid=grid, axes=axes)
         self.players = self.rules.players

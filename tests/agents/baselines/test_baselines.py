@@ -146,9 +146,8 @@ def test_the_planners_reason_is_the_exact_probability():
 
 
 def test_greedy_without_any_way_says_so():
-    env = textgames.parallel_env("TextFrozenLake-v0", desc=["SHF", "HHF", "FFG"])
-    observations, _ = env.reset(seed=0)
-    (turn,) = load_agent("greedy").act([observations["player_0"]])
+    game = textgames.game_of("TextFrozenLake-v0", desc=["SHF", "HHF", "FFG"])
+    (turn,) = load_agent("greedy").act([game.observe(game._a_start(), "player_0")])
     assert "no way to the goal" in turn.response
     assert "<action>left</action>" in turn.response  # off the board: stays where it is instead of a hole
 

@@ -491,6 +491,10 @@ def test_unusable_models_and_games_are_refused_with_a_reason(
     with pytest.raises(ConfigError, match="TestEndless-v0 has no step limit"):
         make_trainer(replace(SHORT, eval_scenarios=("TestEndless-v0",)))
     assert make_trainer(replace(SHORT, horizon=5), "TestEndless-v0").games == ["TestEndless-v0"]
+    textgames.register("TestMap-v0", "textgames.frozen_lake:FrozenLake", desc=["SFFFFG"], max_steps="auto")
+    assert make_trainer(SHORT, "TestMap-v0").games == ["TestMap-v0"]
+    with pytest.raises(ConfigError, match=r"TestMap-v0: max_steps=3 ends every episode .* takes 5 rounds"):
+        make_trainer(replace(SHORT, horizon=3), "TestMap-v0")
     with pytest.raises(
         ConfigError, match=r"takes a scenario's name, an id or a Scenario, .* got MSGRPOConfig and MSGRPO"
     ):
