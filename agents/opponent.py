@@ -1,12 +1,13 @@
-"""Any player inside a Gymnasium environment: ``gym.make(id, opponents=agents.opponent("planner"))``."""
+"""Any player inside a Gymnasium environment: ``gym.make(id, opponents="planner")``, or ``agents.opponent(policy)``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.load import load_agent
 from agents.loop.asking import ask
-from agents.turn import Policy, TurnRequest, request_in
+from agents.turn import Policy, TurnRequest, check_game, request_in
 from textgames.environments.opponents import OpponentTurn, Together
+from textgames.tsmg import TSMG
 
 
 def opponent(player: str | Policy, **options: Any) -> Together:
@@ -24,6 +25,17 @@ def opponent(player: str | Policy, **options: Any) -> Together:
     return Together(_Answers(player, options))
 
 
+def opponent_in(game: TSMG[Any], spec: str) -> Together:
+    """Load the player that an environment of the game names among its ``opponents``.
+
+    Raises:
+        ValueError, TypeError, ModuleNotFoundError: as :func:`agents.load_agent`, or the player can't play the game.
+    """
+    answers = _Answers(spec, {})
+    check_game(answers.policy, game)
+    return Together(answers)
+
+
 class _Answers:
     """What a player answers; pickled as its spec, since players hold caches and models."""
 
@@ -31,7 +43,7 @@ class _Answers:
         if not isinstance(player, str | Policy):
             raise TypeError(f"an opponent is a spec such as 'planner', or has a name and act(requests), got {player!r}")
         self._made_of = player, options
-        self._policy = load_agent(player, **options) if isinstance(player, str) else player
+        self.policy = load_agent(player, **options) if isinstance(player, str) else player
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Answers, self._made_of
@@ -40,7 +52,7 @@ class _Answers:
         return self  # Gymnasium copies its specs deeply, and nobody wants a second model by that
 
     def __call__(self, turns: Sequence[OpponentTurn]) -> list[str]:
-        return [turn.response for turn in ask(self._policy, [_request(turn) for turn in turns])]
+        return [turn.response for turn in ask(self.policy, [_request(turn) for turn in turns])]
 
 
 def _request(turn: OpponentTurn) -> TurnRequest:

@@ -15,6 +15,7 @@ where these are exact they are the scale of the game's normalised scores.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -154,6 +155,9 @@ _SHIPPED: dict[str, Factory | str] = {
 }
 _FACTORIES = ByGame(_SHIPPED)
 
+_OF_HIDDEN_GAMES = "agents.baselines.games.equilibrium:hidden_game_player"
+"""The factory for a game of two players that hides something and has no player of its own."""
+
 
 def register_search_player(game: type[TSMG[Any]] | str, factory: Factory | str) -> None:
     """Let ``greedy`` and ``planner`` play a game, given by its class or as ``"module:Class"``."""
@@ -171,6 +175,8 @@ def find_search_player(game: TSMG[Any]) -> SearchPlayer | None:
 def search_player_of(game: TSMG[Any]) -> SearchPlayer:
     """The search player of a game: that of its class or of the nearest registered base class, or of its yardstick.
 
+    A small zero-sum game of two players with hidden information that has neither is played in equilibrium.
+
     Raises:
         ValueError: there is none, and the message says how to add one; or it refuses the game's settings.
     """
@@ -180,13 +186,19 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
     yardstick = find_yardstick(game)
     if yardstick is not None and game.reads_observations:
         return YardstickPlayer(game, yardstick)
-    name = type(game).__name__
+    name, why = type(game).__name__, ""
+    if game.hidden_information and len(game.players) == 2:
+        try:
+            player: SearchPlayer = resolve_name(_OF_HIDDEN_GAMES)(game)
+            return player
+        except ValueError as error:
+            why = f". An equilibrium can't be computed either: {error}"
     raise ValueError(
         f"greedy and planner can't play {name}: they (and inspect) need a player that reads {name}'s observations and "
         f"searches it. Add one with agents.baselines.search.register_search_player({name}, YourSearch), where "
         "YourSearch is a SearchPlayer; or, for a small game for one player, register a yardstick "
         "(textgames.register_yardstick) and write its read_observation. random, human and language models play any "
-        "game as it is"
+        f"game as it is{why}"
     )
 
 

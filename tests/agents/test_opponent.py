@@ -9,6 +9,7 @@ import pytest
 
 import agents
 import textgames  # noqa: F401 - registers the ids
+from textgames.environments.solo import TextGameEnv
 
 
 @pytest.mark.parametrize("name", ["TextKuhnPoker-v0", "TextWerewolf-v0"])
@@ -46,3 +47,30 @@ def test_a_planner_inside_wins_what_can_be_won() -> None:
         returns += [float(reward) for reward, over in zip(rewards, terminated, strict=True) if over]
     assert len(returns) > 10
     assert np.mean(returns) < -0.8
+
+
+def test_a_player_inside_is_named_as_everywhere() -> None:
+    """By its spec alone, in each form of environment; what ``opponent`` of the same spec plays."""
+    named, made = (
+        gym.make("TextNim-v0", seat="player_1", opponents=who) for who in ("planner", agents.opponent("planner"))
+    )
+    for seed in range(3):
+        assert named.reset(seed=seed) == made.reset(seed=seed)
+        assert named.step("take 1 from 1") == made.step("take 1 from 1")
+    for who in ("planner", {"player_0": "planner"}):
+        batch = gym.make_vec("TextNim-v0", 2, vectorization_mode="vector_entry_point", seat="player_1", opponents=who)
+        assert batch.reset(seed=0)[0][0] == named.reset(seed=0)[0]
+    assert pickle.loads(pickle.dumps(named)).reset(seed=3) == named.reset(seed=3)
+    assert named.spec is not None
+    assert named.spec.make().reset(seed=3) == named.reset(seed=3)
+
+
+@pytest.mark.parametrize(
+    ("who", "told"),
+    [("plannerr", "planner"), ({"player_1": "plannerr"}, "planner"), ("planner", "greedy and planner can't play Tell")],
+)
+def test_a_player_that_there_is_not_or_that_cannot_play_is_refused_when_the_environment_is_made(who, told) -> None:
+    from examples.games import chat_game
+
+    with pytest.raises(ValueError, match=told):
+        TextGameEnv(chat_game.TellMe, max_steps=3, opponents=who)

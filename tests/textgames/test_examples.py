@@ -1,7 +1,6 @@
 """The example games: each fits on a page, keeps to the contract without a `wait` action, and can be played."""
 
-import importlib.util
-import sys
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,7 @@ EXAMPLES = {
     "chat_game": "ExampleTellMe-v0",
 }
 for _name in EXAMPLES:
-    _spec = importlib.util.spec_from_file_location(f"example_{_name}", FOLDER / f"{_name}.py")
-    assert _spec is not None
-    assert _spec.loader is not None
-    sys.modules[f"example_{_name}"] = _module = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(_module)
+    importlib.import_module(f"examples.games.{_name}")
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -84,7 +79,7 @@ def test_an_opponent_of_ones_own_plays_inside() -> None:
     ("settings", "message"),
     [
         ({"seat": "player_7"}, "seat must be one of player_0, player_1, got 'player_7'"),
-        ({"opponents": "planner"}, "opponents must give player_1 'random', a player such as"),
+        ({"opponents": 7}, "opponents must give player_1 'random', an agent such as 'planner'"),
         ({"opponents": {"player_0": "random"}}, "opponents must give player_1"),
         ({"opponents": None}, 'opponents="random"'),
     ],

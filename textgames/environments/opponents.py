@@ -5,6 +5,7 @@ answers :class:`Together`, for all games of a batch at once. Everybody else is a
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -115,11 +116,12 @@ class OneSeat:
         game: the rules.
         rules: what the environment adds to them. The format penalty is for the player outside alone.
         player: who plays outside.
-        opponents: who plays inside: ``"random"`` (legal actions with equal chances), an :data:`Opponent`, such as one
-            that answers :class:`Together`, or ``{player: any of them}``.
+        opponents: who plays inside: ``"random"`` (legal actions with equal chances), an agent by its name
+            (``"planner"``), an :data:`Opponent` such as one that answers :class:`Together`, or
+            ``{player: any of them}``.
 
     Raises:
-        ValueError: no such player, or none given for one of the others.
+        ValueError: no such player, none given for one of the others, or no such agent.
     """
 
     def __init__(self, game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any) -> None:
@@ -128,16 +130,20 @@ class OneSeat:
             raise ValueError(f"seat must be one of {', '.join(game.players)}, got {player!r}")
         given = opponents if isinstance(opponents, Mapping) else dict.fromkeys(others, opponents)
         for other in others:
-            if given.get(other) != "random" and not callable(given.get(other)):
+            if not isinstance(given.get(other), str) and not callable(given.get(other)):
                 raise ValueError(
-                    f"opponents must give {other} 'random', a player such as agents.opponent('planner'), or a function "
-                    "that takes a textgames.environments.opponents.OpponentTurn and returns a response, got "
+                    f"opponents must give {other} 'random', an agent such as 'planner', or a function that takes a "
+                    "textgames.environments.opponents.OpponentTurn and returns a response, got "
                     f"{given.get(other)!r}"
                 )
         if strangers := [name for name in given if name not in others]:
             raise ValueError(f"opponents names {strangers[0]!r}, and who plays inside is {', '.join(others)}")
         self._game, self._rules, self._player = game, rules, player
-        self._opponents: dict[Player, Opponent | str] = {other: given[other] for other in others}
+        agents = {spec: _agent(game, spec) for spec in given.values() if isinstance(spec, str) and spec != "random"}
+        self._opponents: dict[Player, Opponent | str] = {
+            other: agents.get(given[other], given[other]) if isinstance(given[other], str) else given[other]
+            for other in others
+        }
         self._giving_up_loses = game.zero_sum and rules.invalid_action == "forfeit"
         self.asks_together = any(isinstance(opponent, Together) for opponent in self._opponents.values())
 
@@ -232,6 +238,12 @@ class OneSeat:
         if answer is None:
             answer = opponent(self._turn(state, player, rng, rounds_left))
         return self._rules.choose(game, state, player, answer, rng)[0]
+
+
+def _agent(game: TSMG[Any], spec: str) -> Opponent:
+    # by its path, since this package imports none of those that are made of it; it is there wherever a name is given
+    found: Opponent = resolve_name("agents.opponent:opponent_in")(game, spec)
+    return found
 
 
 def seat_of(game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any) -> OneSeat | None:

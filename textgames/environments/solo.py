@@ -106,7 +106,7 @@ class TextGameEnv(gym.Env[str, str]):
         render_mode: ``"ansi"`` (text), ``"human"`` (a live board in the terminal), ``"rgb_array"`` (a picture) or
             ``None``.
         seat: in a game of several players, which of them plays outside; the first one when not given.
-        opponents: who plays inside then: ``"random"``, a function that is given a
+        opponents: who plays inside then: ``"random"``, an agent by its name (``"planner"``), a function that is given a
             :class:`textgames.environments.opponents.OpponentTurn` and returns a response, one that answers many turns
             at once (:class:`textgames.environments.opponents.Together`), or ``{player: any of them}``.
         **settings: the game's own settings; ``level`` and ``twin`` are everybody's.

@@ -2,11 +2,10 @@
 
 They know the rules and what they read, as every player does. The game is solved once for its settings, when the first
 move is asked for: Kuhn poker takes a tenth of a second, Leduc poker one second, Liar's Dice with one die of six sides
-ten; larger games are refused.
+ten; larger games are refused. A game of one's own needs nothing but its exact chances (:func:`hidden_game_player`).
 """
 
-from collections.abc import Hashable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from textgames.solving.equilibrium import (
     solve,
     uniform_policy,
 )
+from textgames.solving.game_tree import MAX_HISTORIES
 from textgames.strategy.liars_dice import LiarsDice
 from textgames.tsmg import TSMG
 
@@ -39,6 +39,10 @@ MOST_BIDS = 12
 """The most different bids of Liar's Dice with which it is solved: two to this power is the number of biddings."""
 
 
+MOST_HISTORIES = 20_000
+"""The most histories of a game that comes without a player: a second to expand, a few to solve."""
+
+
 class Solved(NamedTuple):
     """A game with its equilibrium, the same with a tremble, and the best response to random play."""
 
@@ -48,10 +52,35 @@ class Solved(NamedTuple):
     greedy: Mapping[tuple[str, str], str]
 
 
-@cache
-def solved(game: type[TSMG[Any]], settings: tuple[tuple[str, Hashable], ...]) -> Solved:
-    """Solve a game, once for each of its settings; environments have a game object each."""
-    tree = expand(game(**dict(settings)))
+_TREES: dict[Any, GameTree] = {}
+_SOLVED: dict[Any, Solved] = {}
+
+
+def _key(game: TSMG[Any]) -> tuple[Any, ...]:
+    """Identify a game by its class and settings, as environments have a game object each; else by the object itself."""
+    settings = game.made_with
+    if settings is None:
+        settings = {name: vars(game).get(name, game) for name in game_settings(type(game))}
+    return (type(game), *((name, game if value is game else repr(value)) for name, value in settings.items()))
+
+
+def tree_of(game: TSMG[Any], max_histories: int = MAX_HISTORIES) -> GameTree:
+    """Expand a game, once for each of its settings; raise as :func:`textgames.solving.equilibrium.expand` does."""
+    key = _key(game)
+    if key not in _TREES:
+        _TREES[key] = expand(game, max_histories=max_histories)
+    return _TREES[key]
+
+
+def solved(game: TSMG[Any]) -> Solved:
+    """Solve a game, once for each of its settings."""
+    key = _key(game)
+    if key not in _SOLVED:
+        _SOLVED[key] = _solve(tree_of(game))
+    return _SOLVED[key]
+
+
+def _solve(tree: GameTree) -> Solved:
     solution, uniform = solve(tree, ITERATIONS, TARGET), uniform_policy(tree)
     greedy = {
         key: action for player in tree.players for key, action in best_response(tree, uniform, player).actions.items()
@@ -68,8 +97,7 @@ class EquilibriumPlayer(SearchPlayer):
     method = "CFR+"
 
     def __init__(self, game: TSMG[Any]) -> None:
-        self._game = type(game)
-        self._settings = tuple((name, getattr(game, name)) for name in game_settings(type(game)))
+        self._game = game
 
     def plan(self, request: TurnRequest) -> Choice:
         policy = self.plan_probabilities(request)
@@ -92,14 +120,23 @@ class EquilibriumPlayer(SearchPlayer):
 
     @property
     def _solved(self) -> Solved:
-        return solved(self._game, self._settings)
+        return solved(self._game)
 
     def _look_up(self, table: Mapping[tuple[str, str], Any], request: TurnRequest) -> Any:
         found = table.get((request.player, request.observation))
         if found is None:
             shown = request.observation[:80]
-            raise ValueError(f"{request.player} of {self._game.__name__} is never to move where it reads {shown!r}")
+            raise ValueError(
+                f"{request.player} of {type(self._game).__name__} is never to move where it reads {shown!r}"
+            )
         return found
+
+
+def hidden_game_player(game: TSMG[Any]) -> EquilibriumPlayer:
+    """Build the player of a game that came without one; raise a ValueError if it is too large, or not zero-sum."""
+    if not tree_of(game, MOST_HISTORIES).is_zero_sum:
+        raise ValueError(f"{type(game).__name__} isn't zero-sum: what one of two players wins the other has to lose")
+    return EquilibriumPlayer(game)
 
 
 def liars_dice_player(game: LiarsDice) -> EquilibriumPlayer:
