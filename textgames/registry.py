@@ -99,7 +99,7 @@ def settings_of(id: str) -> dict[str, Any]:
 
     Raises:
         ValueError: no such id; the message names the nearest one.
-        ModuleNotFoundError: no such module.
+        ImportError: no such module, or one that can't be imported.
     """
     if not isinstance(id, str):
         raise ValueError(f"an id is a text such as 'TextSnake-v0', got {id!r}: textgames.register(id, Game) makes one")
@@ -110,6 +110,8 @@ def settings_of(id: str) -> dict[str, Any]:
                 importlib.import_module(module)
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(f"the game {id!r} can't be imported: {error}", name=error.name) from error
+        except Exception as error:
+            raise ImportError(f"the game {id!r} can't be imported: {type(error).__name__}: {error}") from error
         id = plain
     if id not in _IDS:
         raise ValueError(

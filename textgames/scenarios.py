@@ -230,6 +230,25 @@ def known_scenario(name: str) -> Scenario | None:
         return None
 
 
+FIRST_SEED_OF_OTHERS = 100_000
+"""The first seed of games that aren't in the table: beyond the training seeds and every scenario's."""
+
+
+def scenario_of_game(env_id: str) -> Scenario:
+    """Build the scenario of a game by its id, such as ``"my_module:MyGame-v0"``, with the settings of its registration.
+
+    Raises:
+        ValueError: there is no such id, or it was registered without a limit of steps.
+        ImportError: its module can't be imported.
+    """
+    limit = settings_of(env_id).get("max_steps")
+    if limit == "auto":
+        limit = parallel_env(env_id).rules.max_steps
+    if limit is None:
+        raise ValueError(f"{env_id!r} has no step limit; register it with one: textgames.register(..., max_steps=20)")
+    return Scenario(env_id, env_id, {}, limit, FIRST_SEED_OF_OTHERS)
+
+
 def _unpickled(fields: dict[str, Any]) -> Scenario:
     return Scenario(**{**fields, "kwargs": MappingProxyType(fields["kwargs"])})
 

@@ -120,7 +120,10 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
     if options.config:
         return MSGRPOConfig.from_toml(options.config, options.set)
     if options.set or options.print_config:
-        return MSGRPOConfig().with_overrides(options.set)
+        config = MSGRPOConfig().with_overrides(options.set)
+        if config.model == "tiny-legal" and not any(each.startswith("response_mode") for each in options.set):
+            config = config.with_overrides(["response_mode=direct"])  # the one that this model is made for
+        return config
     raise ConfigError(
         "what to train is missing: give --config FILE or the name of a recipe, --resume DIR, or at least --set "
         "model=MODEL --set scenarios=SCENARIO"
@@ -198,7 +201,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     if trainer.out is not None and trainer.processes.rank == 0:
         best = f"hf:{trainer.out / 'best'}"
         agent = with_innermost(config.around, lambda one: best if one == LEARNER else one) if config.around else best
-        print(f"textbench run --agent {shlex.quote(agent)}")
+        print(f"textbench run --agent {shlex.quote(agent)} --scenario {shlex.join(config.scenarios)}")
     return 0
 
 

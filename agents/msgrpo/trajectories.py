@@ -68,7 +68,7 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
         for one in named:
             try:
                 settings_of(EpisodeTask.of(one, 0).env_id)  # which imports the module of "my_module:MyGame-v0"
-            except (ValueError, ModuleNotFoundError) as error:
+            except (ValueError, ImportError) as error:
                 raise ConfigError(f"{setting}: {error}") from None
     for one, horizon in [*((one, config.horizon) for one in games), *((one, None) for one in config.eval_scenarios)]:
         limit = {"max_steps": horizon} if horizon else {}

@@ -9,7 +9,8 @@ from agents.prompt import PromptMap, as_text
 from agents.prompt_texts import PromptTexts
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.turn import TurnRequest
-from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario, known_scenario
+from textgames.registry import registered_ids
+from textgames.scenarios import SCENARIOS, TRAINING_SEEDS, Scenario, known_scenario, scenario_of_game
 from textgames.tsmg import TSMG
 
 MARKED_STEPS = 7_777_777_777
@@ -55,10 +56,12 @@ def scenarios_of(games: Sequence[str]) -> dict[str, float]:
 
 
 def scenario_of(name: str, game: str = "") -> Scenario:
-    """The scenario of a name, a twin's too; a ValueError, of the ``game`` that was asked for, where there is none."""
-    if (found := known_scenario(name)) is None:
-        raise _unknown(game or name)
-    return found
+    """Find the scenario of a name, a twin's or a registered game's too; a ValueError tells of ``game`` if there is none."""
+    if (found := known_scenario(name)) is not None:
+        return found
+    if ":" in name or name in registered_ids():  # a game of one's own, which the command that asks for it has named
+        return scenario_of_game(name)
+    raise _unknown(game or name)
 
 
 def _unknown(game: str) -> ValueError:

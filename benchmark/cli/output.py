@@ -53,6 +53,7 @@ def report(
     from agents.common.redaction import Redactor
     from benchmark.errors import StorageError
     from benchmark.play.agents.options import secrets_of
+    from benchmark.play.claims import modules_of
     from benchmark.results import read_results
     from benchmark.runs.folder import resume_command
     from benchmark.show.tables.notes import SHORT_FIRST
@@ -75,9 +76,10 @@ def report(
             leaderboard.print(stats=output.stats)
             for one in unreadable[:MOST_EXPLAINED]:
                 output.say(f"{one.agent}: {one.share:.0%} of {one.answers} answers can't be read: {one.reason}")
-            output.say(f"the episodes: textbench replay {quote(str(ending.path))}")
+            own = "".join(f" --import {quote(module)}" for module in modules_of(ending.options.scenarios))
+            output.say(f"the episodes: textbench replay {quote(str(ending.path))}{own}")
             if not output.stats:
-                output.say(f"all figures: textbench leaderboard {quote(str(path))} --stats")
+                output.say(f"all figures: textbench leaderboard {quote(str(path))} --stats{own}")
             if results.unscored and stopped is None:
                 output.say(f"{_why_unscored(leaderboard.scores)}; play them again with: {again}")
     elif not isinstance(error, KeyboardInterrupt | StorageError):

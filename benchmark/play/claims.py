@@ -27,8 +27,7 @@ def claims_of(options: RunOptions, env_ids: Iterable[str] = (), folder: Path | N
     """Return all claims of that kind that a run's options and its games make, in ``folder`` if they are from there."""
     specs = [spec for spec in map(AgentSpec.parse, options.agents) if not is_object(spec.spec)]
     claims = [claim for spec in specs for claim in claims_of_player(spec.spec)]
-    modules = dict.fromkeys(filter(None, (env_id.rpartition(":")[0] for env_id in env_ids)))
-    claims += [Claim("--import", module, f"the module {module}") for module in modules]
+    claims += [Claim("--import", module, f"the module {module}") for module in modules_of(env_ids)]
     if options.base_url is not None and public_url(options.base_url) not in _servers_of_environment():
         url = public_url(options.base_url)
         claims.append(Claim("--base-url", url, f"the server {url}"))
@@ -50,6 +49,11 @@ def _own(name: str, options: Mapping[str, Any], folder: Path | None) -> Iterator
                 continue
         text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
         yield Claim("--set", f"{name}.{option}={text}", f"the {option} {text} of {name}")
+
+
+def modules_of(env_ids: Iterable[str]) -> list[str]:
+    """List the modules that ids such as ``my_module:MyGame-v0`` name, each once."""
+    return list(dict.fromkeys(filter(None, (env_id.rpartition(":")[0] for env_id in env_ids))))
 
 
 def _servers_of_environment() -> set[str]:

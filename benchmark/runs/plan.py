@@ -18,13 +18,11 @@ from benchmark.runs.manifest import MOST_EPISODES, MOST_ROUNDS, MOST_SEEDS, OLD_
 from benchmark.runs.record import Key
 from benchmark.runs.tournament import tables
 from textgames.importing import from_here
-from textgames.registry import parallel_env, registered_ids, settings_of
-from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario, why_unknown
+from textgames.registry import registered_ids, settings_of
+from textgames.scenarios import SCENARIOS, SUITES, Scenario, known_scenario, scenario_of_game, why_unknown
 
 PAPER_SCENARIOS = SUITES["paper"]
 """The scenarios of the paper's evaluation; the default of a run, and what a leaderboard entry must have."""
-
-FIRST_SEED_OF_OTHERS = 100_000  # of games that aren't in the table: beyond the training seeds and every scenario's
 
 
 class Matchup(NamedTuple):
@@ -248,16 +246,12 @@ def find_suite(name: str) -> tuple[str, ...]:
 def _scenario_of_game(env_id: str) -> Scenario:
     import_registration(env_id)
     try:
-        horizon = settings_of(env_id).get("max_steps")
-        if horizon == "auto":
-            horizon = parallel_env(env_id).rules.max_steps
+        scenario = scenario_of_game(env_id)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if horizon is None:
-        raise UsageError(f"{env_id!r} has no step limit; register it with one: textgames.register(..., max_steps=20)")
-    if horizon > MOST_ROUNDS:
-        raise UsageError(f"{env_id!r} has max_steps={horizon:,}; episodes have at most {MOST_ROUNDS:,} rounds")
-    return Scenario(env_id, env_id, {}, horizon, FIRST_SEED_OF_OTHERS)
+    if scenario.horizon > MOST_ROUNDS:
+        raise UsageError(f"{env_id!r} has max_steps={scenario.horizon:,}; episodes have at most {MOST_ROUNDS:,} rounds")
+    return scenario
 
 
 def import_registration(env_id: str) -> None:

@@ -30,7 +30,7 @@ def test_one_process_trains_without_accelerate(workplace):
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "textbench run --agent hf:out/best"
+    assert done.stdout.strip() == "textbench run --agent hf:out/best --scenario frozen-lake"
     assert (workplace / "out" / "best" / "model.safetensors").is_file()
 
 

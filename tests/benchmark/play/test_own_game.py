@@ -57,6 +57,20 @@ def test_an_own_game_is_played_resumed_replayed_and_shown(textbench, game):
     assert textbench("leaderboard", "r", "--html", "page.html").code == 0
 
 
+def test_the_commands_that_a_run_ends_with_name_the_games_module(textbench, game):
+    done = textbench("run", "--agent", "random", "--scenario", game, "--episodes", 2, "--out", "r")
+    told = [line.partition(": textbench ")[2].split() for line in done.err.splitlines() if ": textbench " in line]
+    assert told == [
+        ["replay", "r", "--import", "countdown_game"],
+        ["leaderboard", "r", "--stats", "--import", "countdown_game"],
+    ]
+    for command in told:
+        sys.modules.pop("countdown_game", None)  # as in a process of its own
+        assert textbench(*command).code == 0
+    shipped = textbench("run", "--agent", "random", "--scenario", "taxi", "--episodes", 2, "--out", "s")
+    assert "--import" not in shipped.err
+
+
 def test_mistakes_about_own_games(textbench, game):
     done = textbench("run", "--scenario", "countdwn_game:Countdown-v0", "--agent", "random")
     assert (done.code, done.out) == (2, "")

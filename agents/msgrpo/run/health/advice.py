@@ -2,10 +2,12 @@
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 from agents.baselines.search import find_search_player
+from agents.episode import EpisodeTask
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from textgames import known_scenario
+from textgames import TSMG, game_of
 
 
 def another_start(config: MSGRPOConfig) -> str:
@@ -47,13 +49,16 @@ def against_collapse(config: MSGRPOConfig) -> str:
 
 
 def _has_planner(name: str) -> bool:
-    scenario = known_scenario(name)
-    return scenario is not None and find_search_player(scenario.game()) is not None
+    return find_search_player(_game(name)) is not None
 
 
 def _lists_actions(name: str) -> bool:
-    scenario = known_scenario(name)
-    return scenario is not None and bool(scenario.game().actions)
+    return bool(_game(name).actions)
+
+
+def _game(name: str) -> TSMG[Any]:
+    task = EpisodeTask.of(name, 0)
+    return game_of(task.env_id, **task.kwargs)
 
 
 def going_on(out: Path, config: MSGRPOConfig, *, by_command: bool, changes: str = "") -> str:

@@ -1,6 +1,11 @@
 """``python -m agents.msgrpo``: from a file to a trained model, and sentences instead of tracebacks."""
 
 import importlib.util
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +20,10 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.health.checks import check_out
 from agents.msgrpo.run.reporting.progress import RunLog
 from agents.msgrpo.run.saving.checkpoint import CONFIG, STATE, load_state, run_folder
+from agents.tiny import Recipe
+from agents.tiny.imitation import demonstrate
+
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -42,7 +51,7 @@ def test_train_then_resume_for_more(config_file: str, tmp_path: Path, capsys: py
     assert main(["--config", config_file]) == 0
     out = capsys.readouterr()
     best = tmp_path / "run" / "best"
-    assert out.out.strip() == f"textbench run --agent hf:{best}"
+    assert out.out.strip() == f"textbench run --agent hf:{best} --scenario TestCorridor-v0"
     options = cast(Any, load_agent(f"hf:{best}")).prompt_map  # its folder has the texts of the prompt file
     assert (options.mode, options.texts.response["direct"]) == ("direct", "Answer:")  # what it was trained with
     assert "iteration 2/2" in out.err
@@ -105,6 +114,91 @@ def test_print_config_is_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert MSGRPOConfig.from_toml(tmp_path / "printed.toml") == MSGRPOConfig(groups=7)
 
 
+OWN_GAMES = """
+import numpy as np
+import textgames
+
+
+class Dice(textgames.TSMG):
+    actions = ("stop", "roll")
+
+    def initial_state(self, rng):
+        return int(rng.integers(1, 7)), 2
+
+    def legal_actions(self, state, player):
+        return self.actions if state[1] else ("stop",)
+
+    def transition(self, state, joint_action, rng):
+        if joint_action["player_0"] == "stop":
+            return state, {"player_0": float(state[0])}, True
+        return (int(rng.integers(1, 7)), state[1] - 1), {"player_0": 0.0}, False
+
+    def observe(self, state, player):
+        return f"The die shows {state[0]}, rolls left: {state[1]}"
+
+    def instructions(self, player):
+        return "Stop and be paid what the die shows, or roll it again."
+
+
+textgames.register("OwnDice-v0", Dice, max_steps=3)
+"""
+
+
+@pytest.fixture
+def own_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    (tmp_path / "own_games.py").write_text(OWN_GAMES)
+    (tmp_path / "broken_games.py").write_text("nonsense")
+    monkeypatch.chdir(tmp_path)
+    yield "own_games:OwnDice-v0"
+    sys.modules.pop("own_games", None)
+
+
+@pytest.mark.parametrize(
+    ("game", "words"),
+    [
+        ("no_games:Dice-v0", "scenarios: the game 'no_games:Dice-v0' can't be imported: No module named 'no_games'"),
+        ("broken_games:Dice-v0", "can't be imported: NameError: name 'nonsense' is not defined"),
+        ("own_games:OwnDicey-v0", "did you mean 'OwnDice-v0'?"),
+    ],
+)
+def test_a_game_of_ones_own_that_is_not_there_is_a_sentence(
+    own_games: str, game: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--set", "model=tiny-legal", "--set", f'scenarios=["{game}"]', "--set", "out=run"]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert "making the base model" not in error
+    assert "Traceback" not in error
+
+
+def test_a_game_of_ones_own_is_shown_to_a_tiny_model(own_games: str) -> None:
+    recipe = Recipe.legal_play([own_games], examples=40)
+    examples = demonstrate(recipe)
+    assert {example.response for example in examples} == {"<action>stop</action>", "<action>roll</action>"}
+    assert all("The die shows" in example.prompt for example in examples)
+    with pytest.raises(ValueError, match="did you mean 'OwnDice-v0'"):
+        demonstrate(Recipe.legal_play(["own_games:OwnDicey-v0"]))
+
+
+@pytest.mark.slow
+def test_a_game_of_ones_own_trains_from_the_command_line(own_games: str, tmp_path: Path) -> None:
+    """In processes of their own: the module lies in the working directory, and nothing has imported it before."""
+    few = ("iterations=1", "groups=2", "group_size=2", "eval_episodes=2", "out=run", "threads=1", "device=cpu")
+    sets = [word for one in ("model=tiny-legal", f'scenarios=["{own_games}"]', *few) for word in ("--set", one)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+    def run(*command: str) -> "subprocess.CompletedProcess[str]":
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    command = shlex.split(run("-m", "agents.msgrpo", *sets).stdout.strip())
+    assert command == ["textbench", "run", "--agent", "hf:run/best", "--scenario", own_games]
+    assert "iteration 1/1" not in run("-m", "agents.msgrpo", "--resume", "run", "--quiet").stdout
+    ended = run("-m", "benchmark.cli", *command[1:], "--episodes", "2", "--out", "play")
+    assert "textbench replay play --import own_games" in ended.stderr
+
+
 def ended(arguments: list[str]) -> int:
     try:
         return main(arguments)
@@ -128,7 +222,7 @@ def ended(arguments: list[str]) -> int:
         (["--config", "{config}", "--set", "model="], "model is empty"),
         (["--config", "{config}", "--set", "model=./none"], "no folder './none'"),
         (["--config", "{config}", "--set", "scenarios=frozen-lak"], "frozen-lake"),
-        (["--config", "{config}", "--set", "model=tiny-legal"], "no game or scenario 'TestCorridor-v0'"),
+        (["--config", "{config}", "--set", "model=tiny-legal", "--set", "scenarios=mastermind"], "list its actions"),
         (["--config", "{config}", "--set", "model=tiny-legal", "--set", "response_mode=think"], "without reasoning"),
         (["--config", "{config}", "--set", "eval_opponent=random"], "no game that is evaluated on has another seat"),
         (["--config", "{config}", "--set", "model=nowhere", "--set", "credit=missing_module:Mine"], "missing_module"),

@@ -178,9 +178,12 @@ def test_the_command_of_a_warm_start_is_filled_in() -> None:
     assert warm_start(CONFIG) == (
         "textbench warmup --model MODEL --scenario frozen-lake --teacher planner --mode think"
     )
-    own = replace(CONFIG, model="./a b", scenarios=("frozen-lake", "TestX-v0"), response_mode="direct", prompt_file="p")
+    own = replace(
+        CONFIG, model="./a b", scenarios=("frozen-lake", "TestButtons-v0"), response_mode="direct", prompt_file="p"
+    )
     assert warm_start(own) == (
-        "textbench warmup --model './a b' --scenario frozen-lake TestX-v0 --teacher random --mode direct --prompts p"
+        "textbench warmup --model './a b' --scenario frozen-lake TestButtons-v0 "
+        "--teacher random --mode direct --prompts p"
     )
     assert "--scenario SCENARIO --teacher random" in warm_start(replace(CONFIG, scenarios=()))
     twin = replace(CONFIG, scenarios=("frozen-lake-twin-1",), legal_only=True)
