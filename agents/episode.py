@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agents.protocol import check_moves, read_protocol
+from agents.protocol import STANDARD, check_moves, read_protocol
 from agents.turn import Refused, Turn
 from textgames.settings import check_whole
 
@@ -71,13 +71,15 @@ class EpisodeTask:
         """The episode of a scenario (by name or itself) or of a bare environment id; ``settings`` override its own.
 
         ``protocol`` and ``moves`` are as :mod:`agents.protocol` has them; those of the scenario when not given, which
-        are ``"default"`` and ``"listed"`` for those of the table.
+        are ``"random"`` and ``"listed"`` for those of the table.
 
         Raises:
             ValueError: neither a scenario nor a registered id, no such protocol, or a seed that isn't a whole number.
         """
         import textgames
+        from textgames.environments.rules import INVALID_ACTION
 
+        chosen = protocol is not None
         check_whole("seed", seed, 0, None)
         if layout_seed is not None:
             check_whole("layout_seed", layout_seed, 0, None)
@@ -93,9 +95,11 @@ class EpisodeTask:
             name, env_id, kwargs = scenario.name, scenario.env_id, scenario.settings(**settings)
             protocol, moves = protocol or scenario.protocol, moves or scenario.moves
         check_moves(moves or "listed")
-        invalid_action, retries = read_protocol(protocol or "default")
-        if invalid_action != "default":
+        invalid_action, retries = read_protocol(protocol or STANDARD["protocol"])
+        if chosen or invalid_action != INVALID_ACTION:
             kwargs["invalid_action"] = invalid_action
+        elif protocol:  # a scenario's usual one yields to its settings, and not to what the id was registered with
+            kwargs.setdefault("invalid_action", invalid_action)
         listed = moves != "unlisted"
         return cls(name, env_id, int(seed), layout_seed, {**kwargs, **settings}, noise, None, retries, listed)
 

@@ -107,7 +107,7 @@ def answer(model: Any, tokenizer: Any, prompts: Sequence[list[int]], s: Settings
 def play(model: Any, tokenizer: Any, seeds: Sequence[int], s: Settings) -> list[Episode]:
     """An episode from every seed; equal seeds begin in the same state and make a group."""
     numbers = {seed: number for number, seed in enumerate(dict.fromkeys(seeds))}
-    envs = [textgames.SCENARIOS[s.scenario].make() for _ in seeds]
+    envs = [textgames.SCENARIOS[s.scenario].make(invalid_action="default") for _ in seeds]
     seen = [env.reset(seed=seed) for env, seed in zip(envs, seeds, strict=True)]  # observations and infos
     episodes = [Episode(numbers[seed]) for seed in seeds]
     playing = list(range(len(seeds)))

@@ -50,7 +50,7 @@ class Scenario(NamedTuple):
         first_seed: seed of episode 0.
         training: whether it is one of the two that agents are post-trained on.
         protocol: what an unreadable response leads to when agents play it, by the names of :mod:`agents.protocol`; a
-            run plays all of its scenarios by its own protocol. Environments that are made here don't go by it.
+            run plays all of its scenarios by its own protocol. Environments that are made here go by ``random``.
         moves: likewise, whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``.
         level_number: which level of its game's ladder it is (:mod:`textgames.ladders`); 0 for none.
         vocabulary: the digest of the words that a twin is told with; empty where it is none, or nobody noted it.
@@ -62,7 +62,7 @@ class Scenario(NamedTuple):
     horizon: int
     first_seed: int
     training: bool = False
-    protocol: str = "default"
+    protocol: str = "random"
     moves: str = "listed"
     level_number: int = 0
     vocabulary: str = ""

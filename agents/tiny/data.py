@@ -56,7 +56,7 @@ def scenarios_of(games: Sequence[str]) -> dict[str, float]:
 
 
 def scenario_of(name: str, game: str = "") -> Scenario:
-    """Find the scenario of a name, a twin's or a registered game's too; a ValueError tells of ``game`` if there is none."""
+    """Find the scenario of a name, a twin's or a registered game's; a ValueError tells of ``game`` if it's unknown."""
     if (found := known_scenario(name)) is not None:
         return found
     if ":" in name or name in registered_ids():  # a game of one's own, which the command that asks for it has named

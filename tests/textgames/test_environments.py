@@ -19,9 +19,11 @@ from gymnasium.wrappers import FrameStackObservation, RecordEpisodeStatistics, R
 from pettingzoo.utils.conversions import aec_to_parallel, parallel_to_aec
 
 import textgames
+from agents import EpisodeTask
 from textgames.environments.render import show
 from textgames.environments.solo import TextGameEnv
 from textgames.environments.spaces import ObservationText, ResponseText
+from textgames.frozen_lake import FrozenLake
 
 IDS = ["TextFrozenLake-v0", "TextSnake-v0"]
 SAFE_LAKE = ("SFFFFFFG",)
@@ -645,3 +647,52 @@ def test_the_membership_test_is_faster_than_gymnasiums() -> None:
     assert text in theirs
     spent = [min(timeit.repeat(lambda space=space: text in space, number=20, repeat=5)) for space in (ours, theirs)]
     assert spent[0] < spent[1]
+
+
+# ---------------------------------------------------------------- one treatment of unreadable responses
+
+
+def test_a_loop_of_ones_own_executes_what_a_run_executes() -> None:
+    """In every form of environment and in a task, the same random action of the episode's own stream."""
+    task = EpisodeTask.of("frozen-lake", 10_003, protocol="random")
+    run = textgames.parallel_env(task.env_id, **task.kwargs)
+    forms: list[Any] = [
+        textgames.parallel_env("TextFrozenLake-v0"),
+        textgames.SCENARIOS["frozen-lake"].parallel_env(),
+        textgames.parallel_env(task.env_id, **EpisodeTask.of("frozen-lake", 10_003).kwargs),
+    ]
+    solo, vector = gym.make("TextFrozenLake-v0"), batch(num_envs=1)
+    executed = []
+    for seed in range(12):
+        for env in (run, solo, vector, *forms):
+            env.reset(seed=seed)
+        told = [env.step({"player_0": "hm"})[4]["player_0"] for env in (run, *forms)]
+        told += [solo.step("hm")[4], {key: value[0] for key, value in vector.step(["hm"])[4].items()}]
+        assert len({info["action"] for info in told}) == len({info["invalid_action"] for info in told}) == 1
+        executed.append(told[0]["action"])
+    assert set(executed) == {"left", "down", "right", "up"}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ({}, "random: a random legal action was executed"),
+        ({"invalid_action": "default"}, "default: the first legal action was executed"),
+        ({"invalid_action": "terminate"}, "terminate: the episode was ended"),
+    ],
+)
+def test_info_says_what_an_invalid_response_has_led_to_and_how_to_choose(chosen: dict[str, str], told: str) -> None:
+    env = make(**chosen)
+    env.reset(seed=0)
+    assert "invalid_action" not in env.step("left")[4]
+    info = env.step("hm")[4]
+    assert info["invalid_action"].startswith(told)
+    assert "invalid_action=" in info["invalid_action"]
+    assert all(name in info["invalid_action"] for name in ("default", "random", "noop", "terminate", "forfeit"))
+
+
+def test_what_was_registered_holds_unless_a_protocol_is_asked_for() -> None:
+    textgames.register("TestStrict-v0", FrozenLake, max_steps="auto", invalid_action="default")
+    assert "invalid_action" not in EpisodeTask.of("TestStrict-v0", 0).kwargs
+    assert EpisodeTask.of("TestStrict-v0", 0, protocol="random").kwargs["invalid_action"] == "random"
+    assert EpisodeTask.of("frozen-lake", 0, protocol="default").kwargs["invalid_action"] == "default"

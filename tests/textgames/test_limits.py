@@ -64,25 +64,28 @@ def test_one_meaning_in_a_single_environment_and_in_a_batch(env_id: str) -> None
 @pytest.mark.parametrize("env_id", ["TextFrozenLake-v0", "TextGathering-v0"])
 @pytest.mark.parametrize("limit", [2, 60])
 def test_more_and_fewer_steps_than_registered(env_id: str, limit: int) -> None:
-    assert single(gym.make(env_id, max_episode_steps=limit, **others(env_id))) == (limit, False, True)
-    sync: Any = gym.make_vec(env_id, num_envs=1, max_episode_steps=limit, vectorization_mode="sync", **others(env_id))
+    settings = {"invalid_action": "default", **others(env_id)}
+    assert single(gym.make(env_id, max_episode_steps=limit, **settings)) == (limit, False, True)
+    sync: Any = gym.make_vec(env_id, num_envs=1, max_episode_steps=limit, vectorization_mode="sync", **settings)
     assert batch(sync) == (limit, False, True)
 
 
 def test_max_steps_is_accepted_and_told() -> None:
     for limit in (3, 50):
-        env = gym.make("TextFrozenLake-v0", max_steps=limit)
+        env = gym.make("TextFrozenLake-v0", max_steps=limit, invalid_action="default")
         assert env.spec is not None
         assert env.spec.max_episode_steps == limit
         assert single(env) == (limit, False, True)
         assert single(env.spec.make()) == (limit, False, True)
-    both = gym.make("TextFrozenLake-v0", max_steps=3, max_episode_steps=5)
-    assert single(both) == batch(TextVectorEnv("textgames.frozen_lake:FrozenLake", max_steps=3, max_episode_steps=5))
+    both = gym.make("TextFrozenLake-v0", max_steps=3, max_episode_steps=5, invalid_action="default")
+    assert single(both) == batch(
+        TextVectorEnv("textgames.frozen_lake:FrozenLake", max_steps=3, max_episode_steps=5, invalid_action="default")
+    )
     assert SCENARIOS["frozen-lake"].make().spec.max_episode_steps == SCENARIOS["frozen-lake"].horizon
 
 
 def test_no_limit_is_minus_one_as_in_gymnasium() -> None:
-    env = gym.make("TextFrozenLake-v0", max_episode_steps=-1)
+    env = gym.make("TextFrozenLake-v0", max_episode_steps=-1, invalid_action="default")
     assert isinstance(env, TextGameEnv)
     assert env.spec is not None
     assert env.spec.max_episode_steps is None

@@ -7,6 +7,10 @@ from agents.episode import EpisodeTask
 from agents.loop.session import check_seat, process_pool
 from textgames.scenarios import TRAINING_SEEDS
 
+TRAINED_WITH = {"protocol": "default"}
+"""How an episode is played that a model is trained on, unless its settings say otherwise: an unreadable answer executes
+the first legal action, as in the paper."""
+
 
 class Start(NamedTuple):
     """Where the episodes of a group begin, and whose they are.

@@ -15,7 +15,8 @@ def transcript(id: str, *, seed: int, responses: tuple[str, ...] = (), shown: in
     Players write ``responses`` in turn, then actions drawn with ``seed``, to the episode's end (or 100 rounds).
     Of what follows the first ``shown`` rounds there is a single line, whose digest changes with any of it.
     """
-    env = parallel_env(id, **settings)
+    # "default" draws nothing: what follows an unreadable response is the same whatever an environment's own choice is
+    env = parallel_env(id, **{"invalid_action": "default", **settings})
     rng = np.random.default_rng(seed)
     observations, _ = env.reset(seed=seed)
     lines = [f"# {id} {settings or ''}".rstrip() + f", seed {seed}"]

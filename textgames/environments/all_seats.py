@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from textgames.environments.render import check_render_mode, render_state
 from textgames.environments.rules import (
     ALL_SEATS_SETTINGS,
+    INVALID_ACTION,
     EpisodeRules,
     MaxSteps,
     checked_options,
@@ -47,7 +48,7 @@ class AllSeats:
         max_steps: MaxSteps = None,
         max_cycles: int | None = None,
         format_penalty: float = 0.0,
-        invalid_action: str = "default",
+        invalid_action: str = INVALID_ACTION,
         render_mode: str | None = None,
         **settings: Any,
     ) -> None:

@@ -48,6 +48,18 @@ MaxSteps = int | Literal["auto"] | None
 ``None`` is no limit."""
 
 
+INVALID_ACTION = "random"
+"""What an unreadable response does unless a user chooses, here and in ``textbench run``."""
+
+_CONSEQUENCES: Mapping[str, str] = {
+    "default": "the first legal action was executed",
+    "random": "a random legal action was executed",
+    "noop": "the action that does nothing was executed",
+    "terminate": "the episode was ended",
+    "forfeit": "the episode was ended, and pays what a loss pays",
+}
+
+
 class EpisodeRules(NamedTuple):
     """The settings of an environment that are not the game's.
 
@@ -98,6 +110,12 @@ class EpisodeRules(NamedTuple):
             except NotImplementedError as error:
                 raise ValueError(f"invalid_action='forfeit' can't be used: {error}") from None
         return cls(limit, float(format_penalty), invalid_action)  # type: ignore[arg-type]
+
+    @property
+    def consequence(self) -> str:
+        """Say what an unreadable response leads to, and how to choose something else."""
+        mode = self.invalid_action
+        return f"{mode}: {_CONSEQUENCES[mode]}; invalid_action= takes {', '.join(get_args(InvalidAction))}"
 
     def choose(
         self, game: TSMG[Any], state: Any, player: str, response: str, rng: np.random.Generator

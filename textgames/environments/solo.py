@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from textgames.environments.opponents import GIVEN_UP, seat_of
 from textgames.environments.render import RENDER_MODES, check_render_mode, render_state
 from textgames.environments.rules import (
+    INVALID_ACTION,
     EpisodeRules,
     MaxSteps,
     Metrics,
@@ -100,9 +101,10 @@ class TextGameEnv(gym.Env[str, str]):
             the game's settings (:attr:`textgames.tsmg.TSMG.usual_limit`). A level brings its own.
         max_episode_steps: steps after which it is, in place of ``max_steps``.
         format_penalty: subtracted from the reward when a response is invalid (1.0 in training, 0.0 in evaluation).
-        invalid_action: what an invalid response executes: ``"default"`` (the first action), ``"random"``, ``"noop"``
-            where the game has one, ``"terminate"``: the episode ends, or ``"forfeit"``: it ends and pays what a loss
-            pays (:meth:`textgames.tsmg.TSMG.forfeit`).
+        invalid_action: what an invalid response executes: ``"random"`` (a random legal action of the episode's stream),
+            ``"default"`` (the first one, as in the paper's training), ``"noop"`` if the game has one, ``"terminate"``:
+            the episode ends, or ``"forfeit"``: it ends and pays what a loss pays
+            (:meth:`textgames.tsmg.TSMG.forfeit`).
         render_mode: ``"ansi"`` (text), ``"human"`` (a live board in the terminal), ``"rgb_array"`` (a picture) or
             ``None``.
         seat: in a game of several players, which of them plays outside; the first one when not given.
@@ -113,7 +115,8 @@ class TextGameEnv(gym.Env[str, str]):
 
     ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` where none was), ``unreadable`` (why
     the response was invalid, or ``None``), ``success`` (bool, can only be true on the last step) and ``legal_actions``
-    (tuple of names); at the end of an episode also ``metrics``, a mapping that is worked out when it is looked at.
+    (tuple of names); after an invalid response also ``invalid_action``, a sentence on what it led to and what else can
+    be chosen; at the end of an episode also ``metrics``, a mapping that is worked out when it is looked at.
 
     In a game of several players a step goes on to the player's next turn, and ``max_steps`` counts the rounds of all.
     What the player is paid meanwhile belongs to the step, and what it is paid before its first turn to the first step.
@@ -136,7 +139,7 @@ class TextGameEnv(gym.Env[str, str]):
         max_steps: MaxSteps = None,
         max_episode_steps: int | None = None,
         format_penalty: float = 0.0,
-        invalid_action: str = "default",
+        invalid_action: str = INVALID_ACTION,
         render_mode: str | None = None,
         seat: str | None = None,
         opponents: Any = None,
@@ -253,6 +256,8 @@ class TextGameEnv(gym.Env[str, str]):
             and (ended == GIVEN_UP or game.succeeded(state, player)),
             "legal_actions": () if over else self._legal_actions(),
         }
+        if unreadable is not None:
+            info["invalid_action"] = self.rules.consequence
         if over:
             info["metrics"] = Metrics(game, state, player)
         return game.observe(state, player), reward, terminated, truncated, info

@@ -143,7 +143,7 @@ class Table:
         cut_off: bool,
     ) -> Round:
         """Who leaves the table after a round, and what everybody is told."""
-        game, state, agents = self.game, self.state, self.agents
+        game, rules, state, agents = self.game, self.rules, self.state, self.agents
         terminations = dict.fromkeys(agents, over)
         truncations = dict.fromkeys(agents, cut_off and not over)
         if not over and (self._sent_away or not self.waits_out):  # somebody may leave while others play on
@@ -166,6 +166,8 @@ class Table:
                 "success": False,
                 "legal_actions": legal_actions(state, player) if player in asked else (),
             }
+            if unreadable is not None:
+                infos[player]["invalid_action"] = rules.consequence
         if self.agents is not agents:
             for player in agents:
                 if terminations[player] or truncations[player]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from textgames.environments.opponents import GIVEN_UP, Played, finished, seat_of
 from textgames.environments.render import check_render_mode, render_state
 from textgames.environments.rules import (
+    INVALID_ACTION,
     EpisodeRules,
     MaxSteps,
     Metrics,
@@ -68,7 +69,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         max_steps: MaxSteps = None,
         max_episode_steps: int | None = None,
         format_penalty: float = 0.0,
-        invalid_action: str = "default",
+        invalid_action: str = INVALID_ACTION,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
         seat: str | None = None,
@@ -230,6 +231,11 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             "success": successes,
             "_success": everywhere,
         }
+        if valid is not played:
+            told = np.empty(n, dtype=object)
+            invalid = played & ~valid
+            told[invalid] = self.rules.consequence
+            infos |= {"invalid_action": told, "_invalid_action": invalid}
         if ended:
             infos |= self._metrics(ended)
         if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
@@ -309,6 +315,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             rest[name][ended] = False if values.dtype == np.bool_ else None
             final[f"_{name}"] = mask
         rest |= dict.fromkeys(("_valid", "_action", "_unreadable"), ~mask)
+        if "invalid_action" in infos:
+            told, where = infos["invalid_action"], infos["_invalid_action"]
+            final |= {"invalid_action": np.where(mask, told, None), "_invalid_action": where & mask}
+            rest |= {"invalid_action": np.where(mask, None, told), "_invalid_action": where & ~mask}
         return {"final_obs": observations, "_final_obs": mask, "final_info": final, "_final_info": mask, **rest}
 
     def _legal_info(self, mask: BoolArray | None) -> dict[str, Any]:

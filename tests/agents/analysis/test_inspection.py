@@ -112,7 +112,7 @@ def test_scoring_leaves_the_model_as_it_was(model: Any) -> None:
 
 def test_untrained_model_is_all_invalid(model: Any) -> None:
     policy = LanguageAgentPolicy(model, decoding=Decoding(max_tokens=4))
-    inspection = inspect_episode(policy, "frozen-lake", 10_000, samples=2)
+    inspection = inspect_episode(policy, "frozen-lake", 10_001, samples=2)
     assert DEFAULT_SAMPLES > 2
     assert {one.source for one in inspection.steps} == {"sampled"}
     assert all(one.invalid_probability == pytest.approx(1.0) for one in inspection.steps)

@@ -17,6 +17,7 @@ from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
 from agents.msgrpo.run.evaluating.evaluation import EvaluationResult
 from agents.msgrpo.trajectories import training_tasks
+from textgames.frozen_lake import FrozenLake
 
 BANDIT = MSGRPOConfig(
     groups=6,
@@ -491,7 +492,7 @@ def test_unusable_models_and_games_are_refused_with_a_reason(
     with pytest.raises(ConfigError, match="TestEndless-v0 has no step limit"):
         make_trainer(replace(SHORT, eval_scenarios=("TestEndless-v0",)))
     assert make_trainer(replace(SHORT, horizon=5), "TestEndless-v0").games == ["TestEndless-v0"]
-    textgames.register("TestMap-v0", "textgames.frozen_lake:FrozenLake", desc=["SFFFFG"], max_steps="auto")
+    textgames.register("TestMap-v0", FrozenLake, desc=["SFFFFG"], max_steps="auto")
     assert make_trainer(SHORT, "TestMap-v0").games == ["TestMap-v0"]
     with pytest.raises(ConfigError, match=r"TestMap-v0: max_steps=3 ends every episode .* takes 5 rounds"):
         make_trainer(replace(SHORT, horizon=3), "TestMap-v0")

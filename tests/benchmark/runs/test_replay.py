@@ -13,7 +13,7 @@ from textgames.twins import vocabulary_digest
 
 
 def lake(rows, horizon=10, **settings):
-    return Scenario("lake", "TextFrozenLake-v0", {"desc": rows, **settings}, horizon, 0)
+    return Scenario("lake", "TextFrozenLake-v0", {"desc": rows, "invalid_action": "default", **settings}, horizon, 0)
 
 
 def played(scenario, *responses, seed=0):

@@ -10,7 +10,7 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, Con
 from agents import EpisodeSession, PromptMap
 from agents.episode import invalid_rate
 from agents.loop.session import Outcome
-from textbench.integrations.starts import list_starts
+from textbench.integrations.starts import TRAINED_WITH, list_starts
 
 ENV_CLASS = "textbench"
 _OPTIONS = ("scenario", "mode", "opponents", "seed", "settings")
@@ -51,7 +51,7 @@ class GameEnv(BaseTextEnv):
             seat=row.get("seat"),
             opponents=options.get("opponents", "random"),
             prompt_map=PromptMap(options.get("mode", "think"), history_turns=None),
-            **(options.get("settings") or {}),  # YAML's null is no settings
+            **TRAINED_WITH | (options.get("settings") or {}),  # YAML's null is no settings
         )
         self.max_turns = self.session.task.kwargs.get("max_steps") or 10**6
 

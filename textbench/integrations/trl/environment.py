@@ -13,6 +13,7 @@ from agents import EpisodeSession, PromptMap
 from agents.loop.session import Opponents
 from agents.prompt import as_text
 from agents.prompt_texts import PromptTexts
+from textbench.integrations.starts import TRAINED_WITH
 
 CALLS = "calls"
 """The response mode that asks for calls of :meth:`GameEnvironment.act`; its words are in ``prompts.toml``."""
@@ -63,7 +64,7 @@ def game_environment(
     made = count()
 
     def environment() -> GameEnvironment:
-        return GameEnvironment(scenario, opponents, texts, (seed, next(made)), settings)
+        return GameEnvironment(scenario, opponents, texts, (seed, next(made)), TRAINED_WITH | settings)
 
     return environment
 

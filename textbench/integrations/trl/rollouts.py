@@ -14,7 +14,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Policy
-from textbench.integrations.starts import Start
+from textbench.integrations.starts import TRAINED_WITH, Start
 from textbench.integrations.trl.starts import start_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class StepRollouts:
         played: dict[int, Episode] = {}
         for seat in dict.fromkeys(start.seat for start in starts):
             tasks = [
-                EpisodeTask.of(start.scenario, seed, layout_seed=start.layout_seed, **self.settings)
+                EpisodeTask.of(start.scenario, seed, layout_seed=start.layout_seed, **TRAINED_WITH | self.settings)
                 for start, seed in zip(starts, seeds, strict=True)
                 if start.seat == seat
             ]

@@ -23,6 +23,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from agents import EpisodeSession, PromptMap
 from agents.episode import invalid_rate
+from textbench.integrations.starts import TRAINED_WITH
 
 
 # It isn't registered by verl's decorator: a worker imports this module when it makes its first loop, and the decorator
@@ -54,7 +55,7 @@ class GameAgentLoop(AgentLoopBase):
             raise ValueError(f"samples is 'all' or 'one', got {samples!r}")
         self._prompt_map = PromptMap(mode)
         self._opponents = opponents if isinstance(opponents, str) else dict(opponents)
-        self._samples, self._settings = samples, dict(settings or {})
+        self._samples, self._settings = samples, TRAINED_WITH | dict(settings or {})
 
     async def run(self, sampling_params: dict[str, Any], **columns: Any) -> AgentLoopOutput | list[AgentLoopOutput]:
         """Play the row's episode with the server that verl samples from; the columns are the row's."""

@@ -20,7 +20,8 @@ RNG = np.random.default_rng(0)
 
 
 def tasks_of(scenario: str, count: int, **settings: Any) -> list[EpisodeTask]:
-    return [EpisodeTask.of(scenario, seed, layout_seed=seed % 7, **settings) for seed in range(count)]
+    how = {"invalid_action": "default", **settings}
+    return [EpisodeTask.of(scenario, seed, layout_seed=seed % 7, **how) for seed in range(count)]
 
 
 def played(tasks: Sequence[EpisodeTask], policy: Known) -> list[Trajectory]:

@@ -168,7 +168,7 @@ def test_an_unreadable_response_is_the_players_own_doing():
     """The default action, left, is an action like any other, and the penalty is no luck either."""
     for seed in range(10):
         _, plain = played(lake(), seed, ["left", "left", "left"])
-        found, fined = played(lake(format_penalty=0.25), seed, ["?", "?", "?"])
+        found, fined = played(lake(format_penalty=0.25, invalid_action="default"), seed, ["?", "?", "?"])
         assert fined.luck == pytest.approx(plain.luck)
         assert fined.variance == pytest.approx(plain.variance)
         assert fined.skill == pytest.approx(plain.skill - 0.25 * len(found.steps))

@@ -117,7 +117,7 @@ class TextbenchTaskset(vf.Taskset[TextbenchTask, TextbenchConfig]):
         train = config.split == "train"
         most = len(TRAINING_SEEDS) - config.seed_offset if train else EPISODES
         penalty = config.format_penalty if config.format_penalty is not None else float(train)
-        settings = {"format_penalty": penalty, **config.settings}
+        settings = {**({"protocol": "default"} if train else {}), "format_penalty": penalty, **config.settings}
         for place in range(config.seed_offset, config.seed_offset + (config.episodes or most)):
             for name, scenario in config.scenarios.items():
                 seed = TRAINING_SEEDS[place] if train else scenario.seed(place)
