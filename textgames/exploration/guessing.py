@@ -67,6 +67,11 @@ class GuessingGame(TSMG[GuessState]):
         """
         return None
 
+    @property
+    def is_solved(self) -> bool:
+        """Whether :meth:`solver` has one, which is known before anything is computed."""
+        return False
+
     def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
         """Optimal guessing, where not finding it costs ``lost``; ``None`` where that is too much to compute."""
         return None

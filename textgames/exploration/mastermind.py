@@ -88,9 +88,13 @@ class Mastermind(GuessingGame):
     def make_table(self) -> AnswerTable:
         return _table(self.pegs, len(self.colours))
 
+    @property
+    def is_solved(self) -> bool:
+        return len(self.secrets) <= EXACT_CODES
+
     def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
         """Optimal guessing, where not finding the code costs ``lost``; ``None`` where there are too many codes."""
-        return _solver(self.pegs, len(self.colours), lost) if len(self.secrets) <= EXACT_CODES else None
+        return _solver(self.pegs, len(self.colours), lost) if self.is_solved else None
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
         solver = self.solver()

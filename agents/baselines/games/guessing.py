@@ -81,7 +81,7 @@ class SolvedGuessingPlayer(GuessingPlayer):
     def __init__(self, game: GuessingGame, knows_secrets: bool = True) -> None:
         super().__init__(game)
         self._solve = game.solver
-        self._solved = game.solver() is not None
+        self._solved = game.is_solved
         self.kind = "optimal" if self._solved and knows_secrets else "reference"
         self.method = "dynamic programming over what is possible" if self._solved else GuessingPlayer.method
 
