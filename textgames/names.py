@@ -18,6 +18,11 @@ def nearest_or_all(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near!r}?" if near else f"there are: {', '.join(names) or 'none'}"
 
 
+def misspelt(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that ``name`` differs from by a letter or so; ``None`` when it differs from all by more."""
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.9)), None)
+
+
 def _nearest(name: str, known: Sequence[str]) -> str | None:
     """The known name of nearly the same letters, or the one of which this is a word: ``seed`` of ``seed_offset``."""
     near = get_close_matches(name, known, n=1)

@@ -14,7 +14,7 @@ import pytest
 
 import textgames
 from textgames import TSMG
-from textgames.conformance import ConformanceError, check
+from textgames.conformance import ConformanceError, check, run_check
 
 Rng = np.random.Generator
 Joint = Mapping[str, str]
@@ -809,3 +809,20 @@ def test_a_broken_game_is_refused_with_a_sentence_that_says_why(game: type[TSMG[
     textgames.register(env_id, game, max_steps=8)
     with pytest.raises(ConformanceError, match=rf"^{env_id}: {sentence}"):
         check(env_id)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("legal_action", "legal_actions"), ("to_moves", "to_move"), ("sucess_means", "success_means")],
+)
+def test_a_misspelt_name_of_the_contract_is_refused(name: str, meant: str) -> None:
+    """Nothing would ever ask for it, so the game would be played by the default that it wanted to replace."""
+    method = {name: lambda self, state, player: ("walk",)}
+    textgames.register("TestMisspelt-v0", type("Misspelt", (Coin,), method), max_steps=8)
+    with pytest.raises(
+        ConformanceError, match=rf"^TestMisspelt-v0: names: .*Misspelt has {name}.*did you mean '{meant}'"
+    ):
+        check("TestMisspelt-v0")
+    both = {**method, meant: getattr(Coin, meant)}  # the contract's name as well: it knows what it is called
+    textgames.register("TestMisspelt-v0", type("Misspelt", (Coin,), both), max_steps=8)
+    run_check("names", "TestMisspelt-v0")

@@ -555,3 +555,54 @@ def test_game_can_be_copied_and_pickled() -> None:
         assert twin.transition(state, {"player_0": "up"}, np.random.default_rng(4)) == game.transition(
             state, {"player_0": "up"}, np.random.default_rng(4)
         )
+
+
+@pytest.mark.parametrize(("start", "move"), [(1, "left"), (5, "down")])
+@pytest.mark.parametrize("food", ["", "apple", "banana", "fire"])
+def test_the_first_cell_is_a_cell_like_any_other(start: int, move: str, food: str) -> None:
+    """Cell 0 is entered, eaten on and left again; only what is off the board is a wall."""
+    numbers: dict[str, Any] = {f"num_{name}s": int(name == food) for name in ("apple", "banana", "fire")}
+    game = Snake(width=5, height=5, num_opponents=0, step_reward=-0.125, **numbers)
+    pieces = {name: (0,) if name == food else () for name in ("apple", "banana", "fire")}
+    state = SnakeState(((start,),), pieces["apple"], pieces["banana"], pieces["fire"])
+    paid = {"": 0.0, "apple": 1.0, "banana": 1.0, "fire": -1.0}[food] - 0.125
+    for seed in range(3):
+        after, rewards, over = game.transition(state, {"player_0": move}, np.random.default_rng(seed))
+        assert (rewards, over) == ({"player_0": paid}, False)
+        assert after.snakes == (((0, start) if food else (0,)),)
+        assert len([*after.apples, *after.bananas, *after.fires]) == bool(food)
+        back, _, _ = game.transition(after, {"player_0": "up" if move == "left" else "right"}, np.random.default_rng(0))
+        assert back.snakes[0][0] == (5 if move == "left" else 1)
+    for way in ("left", "down"):
+        after, rewards, over = game.transition(
+            SnakeState(((0,),), (), (), ()), {"player_0": way}, np.random.default_rng(0)
+        )
+        assert (after.snakes, rewards, over) == (((),), {"player_0": -1.125}, True)
+
+
+def test_food_is_drawn_on_the_first_cell_as_on_every_other() -> None:
+    game, drawn = Snake(width=3, height=2, num_opponents=0, num_apples=1), Counter[int]()
+    for seed in range(600):
+        state = game.initial_state(np.random.default_rng(seed))
+        drawn[state.apples[0]] += 1
+        drawn[state.snakes[0][0]] += 1
+    assert set(drawn) == set(range(6))
+    assert all(abs(count - 200) < 60 for count in drawn.values())
+
+
+def test_the_first_cell_is_found_when_it_is_the_last_one_that_is_empty() -> None:
+    """By the list of empty cells, as hardly a random try meets one of a hundred."""
+    game = Snake(width=10, height=10, num_opponents=0, num_apples=1)
+    body = tuple(range(2, 100))
+    state = SnakeState((body,), (1,), (), ())
+    for seed in range(5):
+        after, rewards, _ = game.transition(state, {"player_0": "left"}, np.random.default_rng(seed))
+        assert (rewards["player_0"], after.apples) == (1.0, (0,))
+
+
+def test_who_dies_on_the_first_cell_has_not_hit_a_wall() -> None:
+    game = Snake(width=5, height=5, num_players=2, num_opponents=0, num_apples=0)
+    state, joint = SnakeState(((1,), (0, 5)), (), (), ()), {"player_0": "left", "player_1": "right"}
+    after, _, _ = game.transition(state, joint, np.random.default_rng(0))
+    assert after.snakes[0] == ()
+    assert game.what_happened(state, joint, after, "player_0").startswith("ran into")

@@ -27,6 +27,7 @@ from textgames.conformance.play import (
     transition,
 )
 from textgames.environments.spaces import ObservationText
+from textgames.names import misspelt
 from textgames.registry import game_of
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG
@@ -50,8 +51,19 @@ def check_names(id: str, settings: Mapping[str, Any]) -> None:
         require(strings and enough, f"{kind} must be a tuple of at least one name, got {names!r}")
         require(len(set(names)) == len(names), f"{kind} has a name twice: {names}")
     require(game.noop in (None, *game.actions), f"noop must be None or one of the actions, got {game.noop!r}")
+    _require_known_names(game)
     if not game.actions:
         _require_open_actions(game)
+
+
+def _require_known_names(game: TSMG[Any]) -> None:
+    """Require that the game adds no public name that is nearly one of the contract's which it leaves as it is."""
+    bases = [cls for cls in type(game).__mro__ if not issubclass(TSMG, cls)]
+    own = {name for cls in bases for name in vars(cls)} | set(vars(game))
+    contract = {name for name in dir(TSMG) if not name.startswith("_")}
+    for name in sorted(own - contract):
+        meant = None if name.startswith("_") else misspelt(name, sorted(contract - own))
+        require(meant is None, f"{type(game).__name__} has {name}, which nothing asks for (did you mean {meant!r}?)")
 
 
 def _require_open_actions(game: TSMG[Any]) -> None:
