@@ -103,6 +103,8 @@ class TSMG(ABC, Generic[StateT]):
             which players speak switches it off, so that thoughts whose tags were forgotten are never spoken.
         palette: colours of the board's characters, ``{character: (red, green, blue)}`` in 0..255, for pictures.
         legend: what the board's characters are, ``{character: "apple"}``, for the key beside a board.
+        board_labels: how the game's texts name the columns of the board, from the left, and its rows, from the top; an
+            empty name is none. ``None`` is X from 0 to the right and Y from 0 up, as the texts of most boards have it.
         success_means: what :meth:`succeeded` asks for, as what follows "the player", for readers of results:
             ``"reached the goal"``. Empty in a game that knows no success: :meth:`succeeded` is never true there.
         hidden_information: whether a state holds what some player must not know, such as cards, roles or a code. Then
@@ -137,6 +139,7 @@ class TSMG(ABC, Generic[StateT]):
     zero_sum: bool = False
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {}
     legend: ClassVar[Mapping[str, str]] = {}
+    board_labels: tuple[Sequence[str], Sequence[str]] | None = None
     success_means: ClassVar[str] = ""
 
     # ---------------------------------------------------------------- rules

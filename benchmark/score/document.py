@@ -86,6 +86,7 @@ class ScenarioView(TypedDict):
     actions: list[str]
     instructions: str
     palette: dict[str, tuple[int, int, int]]  # ``{board character: (r, g, b)}`` for drawing boards; may be empty
+    board_labels: list[list[str]] | None  # names of columns and rows, as prompts have them; ``None``: (0, 0) below left
     success_means: str  # what follows "the player": ``"reached the goal"``; empty in a game that knows no success
     legend: dict[str, str]  # ``{board character: what it is}``, for example ``{"P": "player"}``; may be empty
 

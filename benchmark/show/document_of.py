@@ -137,6 +137,7 @@ def _scenario_view(scenario: Scenario) -> ScenarioView:
         actions=list(game.actions),
         instructions=game.instructions(game.players[0]),
         palette=dict(game.palette),
+        board_labels=None if game.board_labels is None else [list(names) for names in game.board_labels],
         success_means=game.success_means,
         legend=dict(getattr(game, "legend", {})),
     )

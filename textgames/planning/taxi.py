@@ -151,6 +151,7 @@ class Taxi(TSMG[TaxiState]):
     success_means = "brought the passenger to its destination"
     actions = ACTIONS
     worst_round = ILLEGAL_REWARD
+    board_labels = ("0", "", "1", "", "2", "", "3", "", "4"), ("4", "3", "2", "1", "0")
     palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
         TAXI_MARK: (240, 228, 66),
         FULL_MARK: (213, 94, 0),

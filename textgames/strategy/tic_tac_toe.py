@@ -71,6 +71,7 @@ class TicTacToe(Duel[str]):
 
     actions = CELLS
     palette, legend = PALETTE, LEGEND
+    board_labels = ("a", "b", "c"), ("3", "2", "1")
 
     def initial_state(self, rng: np.random.Generator) -> str:
         return _START

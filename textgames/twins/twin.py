@@ -20,7 +20,7 @@ _VOCABULARIES: ByGame[Path] = ByGame()
 
 _FACTS = (
     *("players", "bare_responses", "hidden_information", "pays_late", "return_range", "longest_episode", "worst_round"),
-    *("usual_limit", "shortest_win", "zero_sum", "palette", "legend", "success_means"),
+    *("usual_limit", "shortest_win", "zero_sum", "palette", "legend", "board_labels", "success_means"),
 )
 """What a twin is told to be by the game that it is one of."""
 

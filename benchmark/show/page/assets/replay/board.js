@@ -9,6 +9,7 @@ function drawBoard(text, before, scenario, label) {
   const width = Math.max(...rows.map((row) => row.length));
   const height = rows.length;
   const axes = Math.max(width, height) <= 20;
+  const [columnNames, rowNames] = namesOf(rows, scenario);
   const margin = axes ? 18 : 0;
   const board = svg("svg", {
     class: "board",
@@ -22,10 +23,10 @@ function drawBoard(text, before, scenario, label) {
       const changed = old !== null && old[top] !== undefined && old[top][left] !== character;
       board.append(drawCell(character, left * CELL, top * CELL, changed, scenario));
     });
-    if (axes) board.append(axisLabel(-margin / 2, (top + 0.5) * CELL, height - 1 - top));
+    if (axes) board.append(axisLabel(-margin / 2, (top + 0.5) * CELL, rowNames[top]));
   });
   for (let left = 0; axes && left < width; left += 1) {
-    board.append(axisLabel((left + 0.5) * CELL, height * CELL + margin / 2 + 1, left));
+    board.append(axisLabel((left + 0.5) * CELL, height * CELL + margin / 2 + 1, columnNames[left]));
   }
   return board;
 }
@@ -47,7 +48,14 @@ function drawCell(character, x, y, changed, scenario) {
   return cell;
 }
 
-const axisLabel = (x, y, value) => svg("text", { class: "axis", x, y, "aria-hidden": "true" }, String(value));
+const axisLabel = (x, y, name) => svg("text", { class: "axis", x, y, "aria-hidden": "true" }, visible(name || ""));
+
+// The names of the columns and rows, as the observations have them: of most games numbers, from (0, 0) at the bottom left.
+function namesOf(rows, scenario) {
+  if (scenario.board_labels) return scenario.board_labels;
+  const width = Math.max(...rows.map((row) => row.length));
+  return [[...Array(width).keys()].map(String), rows.map((_, top) => String(rows.length - 1 - top))];
+}
 
 // Relative luminance, 0 to 1 (WCAG 2).
 function luminance([red, green, blue]) {
@@ -55,14 +63,20 @@ function luminance([red, green, blue]) {
   return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
 }
 
-// The board in words, with the coordinates that the observations use: (0, 0) is at the bottom left.
+// The board in words, with the names of cells that the observations use: "(0, 0)", "a1".
 function describe(rows, scenario) {
   const places = new Map();
+  const [columnNames, rowNames] = namesOf(rows, scenario);
+  const cell = (left, top) => {
+    const [column, row] = [columnNames[left] || "", rowNames[top] || ""];
+    if (!column && left && columnNames[left - 1]) return `right of ${cell(left - 1, top)}`;  // a wall between two cells
+    return /\D/.test(column) ? column + row : `(${column}, ${row})`;
+  };
   rows.forEach((row, top) =>
     row.forEach((character, left) => {
       if (EMPTY.has(character)) return;
       if (!places.has(character)) places.set(character, []);
-      places.get(character).push(`(${left}, ${rows.length - 1 - top})`);
+      places.get(character).push(cell(left, top));
     }),
   );
   const parts = [...places].map(([character, at]) => `${scenario.legend[character] || character} at ${at.join(", ")}`);
