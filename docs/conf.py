@@ -7,6 +7,7 @@ because MyST-NB runs the tutorials while it builds. Every page also reads on its
 
 import os
 import sys
+import tomllib
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
@@ -41,7 +42,7 @@ exclude_patterns = ["tools", "**/.ipynb_checkpoints"]
 # Markdown
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
-repository_url = "https://github.com/textbench/textbench"
+repository_url = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 
 html_math_renderer = "mathml"  # of tools/mathml.py: formulas need neither a script nor a network
 myst_update_mathjax = False

@@ -29,7 +29,7 @@ COMMANDS = [
     for line in code.replace("\\\n", " ").splitlines()
     if line.strip() and not line.startswith("#")
 ]
-INSTALLS = [line for line in COMMANDS if "pip install" in line or line.startswith(("git clone", "python3 -m venv"))]
+INSTALLS = [line for line in COMMANDS if "pip install" in line or line.startswith("python3 -m venv")]
 """Run by ``.ci/run`` and by whoever tries the README on a fresh machine."""
 NEEDS_WEIGHTS = [line for line in COMMANDS if "Qwen/" in line]
 """They download weights; the same code is tested with models that the tests make."""

@@ -77,8 +77,8 @@ def _find_research() -> None:
     home = CLONE / "research"
     if not (home / "command.py").is_file():
         raise UsageError(
-            "reproduce is run from a clone of the repository, as the installed package leaves out its folder research: "
-            'git clone https://github.com/textbench/textbench && cd textbench && pip install -e ".[train,plots]"'
+            "reproduce is run from a checkout of the repository, as the installed package leaves out its folder "
+            'research; in the checkout: pip install -e ".[train,plots]"'
         )
     found = find_spec("research")
     if found is None or home not in map(Path, found.submodule_search_locations or ()):

@@ -1,6 +1,7 @@
 """What the project says of itself in files that tools read: citation, badges, templates, the index for models."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,21 @@ def test_the_citation_is_of_this_version() -> None:
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     assert str(citation["version"]) == PROJECT["version"]
     assert citation["license"] == PROJECT["license"]
-    assert citation["repository-code"] == REPOSITORY
     assert citation["authors"] == [{"name": author["name"]} for author in PROJECT["authors"]]
+
+
+def test_the_projects_address_stands_in_one_place() -> None:
+    """In pyproject.toml, from which the site has it: commands begin in the checkout, and links are relative."""
+    owner = "/".join(REPOSITORY.removeprefix("https://github.com/").split("/")[:2])
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    naming = [
+        name
+        for name in listed.split("\0")
+        if name
+        and (ROOT / name).is_file()
+        and re.search(rf"github\S*\.com/{owner}".encode(), (ROOT / name).read_bytes())
+    ]
+    assert naming == ["pyproject.toml"]
 
 
 def test_badges_are_true() -> None:
@@ -45,14 +59,12 @@ def test_badges_are_true() -> None:
 def test_the_index_for_language_models_leads_to_files() -> None:
     text = (ROOT / "llms.txt").read_text()
     assert text.startswith("# textbench\n\n> ")
-    base = REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main/"
     links = re.findall(r"^- \[[^]]+\]\(([^)]+)\): .+$", text, re.MULTILINE)
     assert len(links) == len(re.findall(r"^- ", text, re.MULTILINE))
     for link in links:
-        assert link.startswith(base)
-        assert (ROOT / link.removeprefix(base)).is_file(), link
+        assert (ROOT / link).is_file(), link
     for page in (ROOT / "docs/tutorials").glob("[!i]*.md"):
-        assert f"{base}docs/tutorials/{page.name}" in links
+        assert f"docs/tutorials/{page.name}" in links
 
 
 @pytest.mark.parametrize(

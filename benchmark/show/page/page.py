@@ -40,9 +40,6 @@ MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 
-PROJECT = "https://github.com/textbench/textbench"
-"""Where the page's links lead; nothing is loaded from there."""
-
 
 def render_page(document: ViewDocument, *, follow: str = "") -> str:
     """Draw a document as one HTML page, ASCII apart from names and captions.
@@ -104,7 +101,6 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         kinds=sorted({agent["kind"] for agent in agents}),
         document_date=played_on(document),
         played=_day(played_on(document)),
-        project=PROJECT,
         scores=packed(_columns(document["scores"])),
         comparisons=packed(_columns(document["comparisons"])),
         policy=_policy(style, script, follows=bool(follow)),

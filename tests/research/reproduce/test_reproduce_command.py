@@ -43,7 +43,7 @@ def test_without_a_clone_it_is_one_sentence_how_to_get_one(
     for arguments in (["reproduce"], ["lab", "reproduce", "--quick", "--dry-run"]):
         assert main(arguments) == 2
         (sentence,) = capsys.readouterr().err.splitlines()
-        assert "git clone https://github.com/textbench/textbench" in sentence
+        assert "in the checkout: pip install -e " in sentence
 
 
 @pytest.mark.slow
