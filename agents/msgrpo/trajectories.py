@@ -71,7 +71,7 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
             except (ValueError, ImportError) as error:
                 raise ConfigError(f"{setting}: {error}") from None
     for one, horizon in [*((one, config.horizon) for one in games), *((one, None) for one in config.eval_scenarios)]:
-        limit = {"max_steps": horizon} if horizon else {}
+        limit: dict[str, Any] = {"max_steps": horizon} if horizon else {}
         task = EpisodeTask.of(one, 0, invalid_action=config.invalid_action, **limit)
         try:
             env = parallel_env(task.env_id, **task.kwargs)

@@ -139,11 +139,11 @@ class OneSeat:
         if strangers := [name for name in given if name not in others]:
             raise ValueError(f"opponents names {strangers[0]!r}, and who plays inside is {', '.join(others)}")
         self._game, self._rules, self._player = game, rules, player
-        agents = {spec: _agent(game, spec) for spec in given.values() if isinstance(spec, str) and spec != "random"}
-        self._opponents: dict[Player, Opponent | str] = {
-            other: agents.get(given[other], given[other]) if isinstance(given[other], str) else given[other]
-            for other in others
-        }
+        named = {spec: _agent(game, spec) for spec in given.values() if isinstance(spec, str) and spec != "random"}
+        self._opponents: dict[Player, Opponent | str] = {}
+        for other in others:
+            who: Opponent | str = given[other]
+            self._opponents[other] = named.get(who, who) if isinstance(who, str) else who
         self._giving_up_loses = game.zero_sum and rules.invalid_action == "forfeit"
         self.asks_together = any(isinstance(opponent, Together) for opponent in self._opponents.values())
 
