@@ -5,10 +5,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from agents.turn import Policy
-from benchmark.entries.authors import is_shipped
 from benchmark.entries.names import entries_in
 from benchmark.errors import UsageError
-from benchmark.play.agents.players import OWN_PLAYERS, load_policy, why_not_played
+from benchmark.play.agents.players import OWN_PLAYERS, is_shipped, load_policy, why_not_played
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan

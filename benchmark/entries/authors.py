@@ -13,14 +13,13 @@ from hashlib import sha256
 from typing import Any
 
 from agents.common.refusals import shown
-from agents.models.embedded import EMBEDDED
-from agents.models.provider import find_model, providers
+from agents.models.provider import find_model
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
 from agents.wrappers import innermost
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec, is_object
-from benchmark.play.agents.players import OWN_PLAYERS, card_of, load_policy
+from benchmark.play.agents.players import OWN_PLAYERS, card_of, is_larger, is_shipped, load_policy
 from benchmark.play.options import RunOptions
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME
@@ -31,20 +30,8 @@ OF_THE_MACHINE = ("model_forward", "model_parameters", "model_tokenizer")
 """What a card says of the program that computed the responses, which may change without a change of these."""
 SAME_SHARE = 0.8
 """The least share of answers of a larger model that must be the stored ones."""
-_NAMED = ("embedded", "adapters", "gguf")  # the providers whose models have names of their own
 OF_A_SHIPPED_MODEL = ("temperature", "top_p", "max_tokens", "mode", "history", "legal_only")
 """The settings of a run with which a model that ships is made again."""
-
-
-def is_shipped(spec: str) -> bool:
-    """Whether this is a player whose every response follows from the seed: scripted, or a model that ships."""
-    known = providers()
-    return spec in OWN_PLAYERS or spec in EMBEDDED or any(spec in known[name].models for name in _NAMED)
-
-
-def is_larger(spec: str) -> bool:
-    """Whether this is a model that ships, or has a name here, and takes too long to be asked for everything again."""
-    return is_shipped(spec) and spec not in (*OWN_PLAYERS, *EMBEDDED, *providers()["embedded"].models)
 
 
 def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:

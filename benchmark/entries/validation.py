@@ -19,12 +19,13 @@ from agents.models.served.dialect import OMITTABLE
 from agents.protocol import LEGAL_ONLY
 from agents.turn import FinishReason
 from benchmark.entries.alike import likeness_warnings
-from benchmark.entries.authors import author_problems, is_larger, is_shipped, kind_problems
+from benchmark.entries.authors import author_problems, kind_problems
 from benchmark.entries.entry import Terms, name_problem, open_terms
 from benchmark.entries.names import problems_beside, shipped_problem
 from benchmark.entries.tokens import TokenTally
 from benchmark.errors import UsageError
 from benchmark.play.agents.objects import AgentSpec
+from benchmark.play.agents.players import is_larger, is_shipped
 from benchmark.play.options import ADDED, COUNTING, checked_options
 from benchmark.runs.authorship import RERUN, taken_on_trust, tier_of
 from benchmark.runs.folder import EPISODES_NAME, RunFolder, folder_name

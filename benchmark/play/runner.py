@@ -17,8 +17,7 @@ from agents.loop.live import Teams
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
 from agents.models.served.answers import is_hopeless
 from agents.turn import Policy, Turn, is_served
-from benchmark.entries.authors import is_shipped
-from benchmark.play.agents.players import Players
+from benchmark.play.agents.players import Players, is_shipped
 from benchmark.play.progress import Display, Meter
 from benchmark.runs.answers import AnswersFile
 from benchmark.runs.folder import RunFolder

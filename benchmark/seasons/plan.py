@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from agents.turn import Policy
-from benchmark.entries.authors import is_shipped
 from benchmark.errors import UsageError
 from benchmark.play.agents.choice import PlannedRun, plan_run
+from benchmark.play.agents.players import is_shipped
 from benchmark.play.options import RunOptions, flag_of
 from benchmark.seasons.season import Season
 

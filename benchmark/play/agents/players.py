@@ -9,6 +9,8 @@ from dataclasses import asdict, is_dataclass, replace
 from typing import Any, TypeVar
 
 from agents.models.base import LanguageModel
+from agents.models.embedded import EMBEDDED
+from agents.models.provider import providers
 from agents.protocol import LEGAL_ONLY
 from agents.turn import Policy, check_game, is_served
 from agents.wrappers import models_inside, wrapped_in
@@ -27,6 +29,19 @@ T = TypeVar("T")
 
 OWN_PLAYERS = ("random", "blind", "greedy", "planner")
 """The project's scripted players, whose every response follows from the seed."""
+
+_NAMED = ("embedded", "adapters", "gguf")  # the providers whose models have names of their own
+
+
+def is_shipped(spec: str) -> bool:
+    """Return whether every response of a player follows from the seed: it is scripted, or a model that ships."""
+    known = providers()
+    return spec in OWN_PLAYERS or spec in EMBEDDED or any(spec in known[name].models for name in _NAMED)
+
+
+def is_larger(spec: str) -> bool:
+    """Return whether a model ships, or has a name here, and takes too long to be asked for everything again."""
+    return is_shipped(spec) and spec not in (*OWN_PLAYERS, *EMBEDDED, *providers()["embedded"].models)
 
 
 class Players:
