@@ -84,13 +84,12 @@ class References:
     def scale(self, scenario: Scenario, seeds: Sequence[int]) -> Scale:
         try:
             return self._scale(scenario, seeds)
-        except Exception:
+        except Exception as error:
             if known_scenario(scenario.name) is not None:
                 raise
-            # a game of somebody's own, whose scores must not take those of other games with them
             self._say(
-                f"{scenario.name}: no normalised scores, which are computed for episodes of at most {MOST_SOLVED:,} "
-                f"rounds; these have up to {scenario.horizon:,}"
+                f"{scenario.name}: no normalised scores, as its game failed: {type(error).__name__}: {error}; "
+                f"textgames.conformance.check({scenario.env_id!r}) says what a game has to do"
             )
             return Scale()
 

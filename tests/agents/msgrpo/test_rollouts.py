@@ -41,7 +41,7 @@ def test_their_mean_is_the_exact_value() -> None:
 @pytest.mark.parametrize("player", ["player_0", "player_1"])
 def test_every_player_has_returns_of_its_own_from_any_state(player: str) -> None:
     """Also one who isn't to move; in kuhn poker, from the first state and from the one after it."""
-    iteration, task = iteration_of("kuhn-poker", Known(share=0.4)), EpisodeTask.of("kuhn-poker", 0)
+    iteration, task = iteration_of("kuhn-poker", Known(share=0.4)), EpisodeTask.of("kuhn-poker", 0, protocol="default")
     (first, second) = iteration.play([task])[:2]
     exact = Exact(task, share=0.4)
     starts = [Start(task, each.states[0], elapsed, player) for elapsed, each in enumerate((first, second))]

@@ -376,7 +376,8 @@ def test_seeds_as_ranges():
 
 def test_a_plan_survives_its_manifest():
     plan = Plan.of(("a", "b"), find_scenarios(["frozen-lake", "snake", "snake-duel"]), 7, 3)
-    again = Plan.from_manifest({"kind": RUN_KIND, **json.loads(json.dumps(plan.to_json()))})
+    settings = {"protocol": "random", "moves": "listed"}
+    again = Plan.from_manifest({"kind": RUN_KIND, "settings": settings, **json.loads(json.dumps(plan.to_json()))})
     assert list(plan.episodes()) == list(again.episodes())
     assert {name: s._replace(kwargs=dict(s.kwargs)) for name, s in plan.scenarios.items()} == again.scenarios
     assert plan.total == 2 * 2 * 7 + 2 * 7

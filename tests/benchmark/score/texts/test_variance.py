@@ -157,7 +157,9 @@ def test_other_samples_are_no_entry_and_no_part_of_the_run(runs: list[Path], tex
     assert merged.code == 2
     assert "was played with resample 1, " in " ".join(merged.err.split())
     manifest = read_manifest(runs[2])
-    manifest = {**manifest, "agents": manifest["agents"][:1], "agent": manifest["agents"][0]["name"]}
+    card = manifest["agents"][0]
+    own = [row for row in manifest["matchups"] if row["agents"] == [card["name"]]]
+    manifest = {**manifest, "agents": [card], "agent": card["name"], "matchups": own}
     problems = list(manifest_problems(manifest, Plan.from_manifest(manifest)))
     assert "manifest.json: settings.resample is 1, an entry has the samples of its seeds" in problems
     assert textbench("run", "--agent", "random", "--scenario", "nim", "--resample", 0).code == 2
