@@ -1,13 +1,16 @@
 """How much the advantages that a method assigns are like the true ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import nan
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, Range, over_parts, over_rows, ratio
+from agents.common.intervals import Array, Estimate, Range, over_rows, ratio, without_each
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
 from benchmark.credit.exact.truth import Truth
+from benchmark.credit.gradients.quality import cosine_of_means
 
 NOTHING = 1e-9
 """Advantages of no larger size count as 0: they are what rounding leaves."""
@@ -24,10 +27,11 @@ class Fidelity:
         correlation: Pearson's, over all steps that were played; states count as often as they are visited.
         sign_agreement: the share of the steps whose true advantage isn't 0 that were assigned one of the same sign; an
             assigned 0 counts half, as a tossed coin would.
-        mean_correlation: the same correlation once luck is averaged out: of the mean advantage that an action was
-            assigned in a state after so many steps, weighted by visits. What is missing to 1 is systematic, as far as
-            there were batches enough.
-        mean_sign_agreement: likewise.
+        mean_correlation: the correlation of the true advantage with the one that an action is assigned on average in a
+            state after so many steps, weighted by visits. It estimates what very many batches would give, from
+            products of different batches, and isn't cut off at 1; -1 to 1 where so few batches tell nothing of it.
+        mean_sign_agreement: the sign agreement of the mean advantages, of as many batches as there were. Their noise
+            brings it nearer to a half, and more batches further away, so it has no interval.
     """
 
     correlation: Estimate
@@ -82,18 +86,24 @@ def compare(batches: Sequence[Batch], credits: Sequence[Credit], truth: Truth) -
 
 
 def _sums(x: Array, y: Array) -> Array:
-    counted = np.abs(y) > NOTHING
-    agreeing = np.where(np.abs(x) > NOTHING, x * y > 0, 0.5)[counted]
-    return np.array([len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y, agreeing.sum(), counted.sum()], dtype=np.float64)
+    agreeing, counted = _agreement(x, y).sum(axis=-1)
+    return np.array([len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y, agreeing, counted], dtype=np.float64)
+
+
+def _agreement(x: Array, y: Array) -> Array:
+    """(2, n) how far each assigned advantage has the true one's sign, 0 where that is 0; and whether it counts."""
+    counted = (np.abs(y) > NOTHING).astype(np.float64)
+    return np.stack([counted * np.where(np.abs(x) > NOTHING, x * y > 0, 0.5), counted])
 
 
 def fidelity(compared: Compared) -> Fidelity:
     """The figures of what was compared; their intervals are over batches, so they hold for other episodes from here."""
+    means = _Means(compared)
     return Fidelity(
         correlation=over_rows(compared.parts, _correlation, _CORRELATIONS),
         sign_agreement=over_rows(compared.parts, ratio(6, 7), _SHARES),
-        mean_correlation=_of_means(compared, _correlation, _CORRELATIONS),
-        mean_sign_agreement=_of_means(compared, ratio(6, 7), _SHARES),
+        mean_correlation=means.correlation(),
+        mean_sign_agreement=means.sign_agreement(),
     )
 
 
@@ -104,21 +114,67 @@ def _correlation(means: Array) -> Array:
     return np.where((spread_x > NOTHING**2) & (spread_y > NOTHING**2), found, np.nan)
 
 
-def _of_means(compared: Compared, of: Callable[[Array], Array], within: Range) -> Estimate:
-    """A figure of the mean advantage in each cell, weighted by visits."""
-    names = sorted({cell for met in compared.cells for cell in met})
-    number = {cell: index for index, cell in enumerate(names)}
-    visits, sums = np.zeros((2, len(compared.cells), len(names)))
-    true = np.zeros(len(names))
-    for row, met in enumerate(compared.cells):
-        for cell, (count, total, advantage) in met.items():
-            visits[row, number[cell]], sums[row, number[cell]], true[number[cell]] = count, total, advantage
+class _Means:
+    """The visits of every cell in every batch, (batches, cells), the sums assigned there, and the true advantages."""
 
-    def columns(n: Array, total: Array) -> Array:
-        x = np.divide(total, n, out=np.zeros_like(total), where=n > 0)
-        counted = n * (np.abs(true) > NOTHING)
-        agreeing = counted * np.where(np.abs(x) > NOTHING, x * true > 0, 0.5)
-        each = [n, n * x, n * true, n * x * x, n * true**2, n * x * true, agreeing, counted]
-        return np.stack([column.sum(axis=-1) for column in each], axis=-1)
+    def __init__(self, compared: Compared) -> None:
+        names = sorted({cell for met in compared.cells for cell in met})
+        number = {cell: index for index, cell in enumerate(names)}
+        self.visits, self.sums = np.zeros((2, len(compared.cells), len(names)))
+        self.true = np.zeros(len(names))
+        for row, met in enumerate(compared.cells):
+            for cell, (count, total, advantage) in met.items():
+                place = number[cell]
+                self.visits[row, place], self.sums[row, place], self.true[place] = count, total, advantage
 
-    return over_parts(lambda weights: of(columns(weights @ visits, weights @ sums)), len(visits), within)
+    def sign_agreement(self) -> Estimate:
+        """Return the share of visits whose cell's mean has the true sign; no interval, as it depends on the batches."""
+        visits, sums = self.visits.sum(axis=0), self.sums.sum(axis=0)
+        means = np.divide(sums, visits, out=np.zeros_like(sums), where=visits > 0)
+        agreeing, counted = (_agreement(means, self.true) * visits).sum(axis=-1).tolist()
+        return Estimate(agreeing / counted if counted else nan)
+
+    def correlation(self) -> Estimate:
+        """Estimate the correlation of the expected assigned and the true advantage of a cell, weighted by visits.
+
+        All sums are over pairs of different batches, so that the noise of a batch isn't squared: squared, it would make
+        the variance of the means larger and the correlation smaller, the fewer batches there are. With ``S`` the sum
+        assigned in a cell of a batch, ``N`` its visits and ``y`` its true advantage, the products are ``S S'``,
+        ``S N'``, ``N N'``, ``S N' y`` and so on, scaled so that a cell that several batches met weighs its visits.
+        """
+        n = len(self.visits)
+        if n < 2:
+            return Estimate(nan)
+        visits = self.visits.sum(axis=0)
+        pairs = visits**2 - (self.visits**2).sum(axis=0)  # of a cell's visits in different batches
+        weight = np.sqrt(np.divide(visits, pairs, out=np.zeros_like(visits), where=pairs > 0))
+        x, one, y = (weight * each for each in (self.sums, self.visits, self.visits * self.true))
+        of = partial(_of_pairs, (one @ one.T, x @ one.T, y @ one.T, x @ x.T, y @ y.T, x @ y.T))
+        everything, each = of(np.full(n, 1 / n)), of(without_each(n))
+        mean_x, mean_y, spread_x, spread_y, slope = (float(figure) for figure in everything)
+        if not (spread_y > NOTHING**2 and abs(spread_x) > NOTHING**2):
+            return Estimate(nan)
+        noise = float(np.nan_to_num(np.var(each[4]))) * (n - 1)  # of the slope: the jackknife's
+        rest = x - mean_x * one - slope * (y - mean_y * one)  # what doesn't lie along the truth
+        different = ~np.eye(n, dtype=bool)
+        across = (rest @ rest.T)[different] / (one @ one.T)[different].mean()
+        along = [spread * (slope**2 - noise) for spread, slope in ((spread_y, slope), (each[3], each[4]))]
+        return cosine_of_means(slope, (along[0], spread_x), np.stack([along[1], each[2]]), float(np.mean(across**2)))
+
+
+def _of_pairs(products: Sequence[Array], weights: Array) -> Array:
+    """Return (5, ...) means of x and y, their variances and the slope of x over y, from different batches' products.
+
+    ``products`` are (batches, batches) each: 1 1, x 1, y 1, x x, y y and x y; ``weights`` are of the batches.
+    """
+
+    def over(product: Array) -> Array:
+        both = np.einsum("...i,ij,...j->...", weights, product, weights)
+        pairs: Array = both - (weights**2) @ np.diag(product)
+        return pairs
+
+    one, x, y, xx, yy, xy = map(over, products)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x, y = x / one, y / one
+        spread_y = yy / one - y**2
+        return np.stack([x, y, xx / one - x**2, spread_y, (xy / one - x * y) / spread_y])

@@ -190,7 +190,7 @@ _THINKING_LEGEND = (
 
 _FIDELITY_LEGEND = (
     "Means over the stages of a run, then over runs, then over games. *Correlation* and *sign* compare the assigned "
-    "with the true advantage step by step, *without luck* after averaging what an action got in its state; *cosine* is "
+    "with the true advantage step by step, *without luck* the advantage that an action gets on average; *cosine* is "
     "that of one batch's gradient and the exact one, *bias* that of the mean gradient, from products of different "
     "batches and not cut off at 1. The difference in brackets is to the plain method's, paired by cell, with Student's "
     "interval over the games and a p-value that is corrected by Holm over all differences of the table but the "

@@ -126,13 +126,32 @@ def _bias(products: Floats, along: Floats, unsure: float) -> Estimate:
     if n < 2:
         return Estimate(nan)
     of, different = _of_weights(products, along), ~np.eye(n, dtype=bool)
+    across = float(np.mean((products - np.outer(along, along))[different] ** 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         mean_along, p, q, _ = (float(x) for x in of(np.full(n, 1 / n)))
-        tau_squared = 2 * float(np.mean((products - np.outer(along, along))[different] ** 2)) / (n * (n - 1))
-        value = p * q / (q * q + tau_squared) if q else nan
-        spread = np.cov(np.stack(of(without_each(n))[1:3])) * (n - 1) ** 2 / n
-        ends = _fieller(p, q, spread, float(student_quantile(n - 1)), unsure)
-    found = float(np.sign(mean_along)) * np.array([value, min(value, *ends), max(value, *ends)])
+        without = np.stack(of(without_each(n))[1:3])
+    return cosine_of_means(mean_along, (p, q), without, across, unsure)
+
+
+def cosine_of_means(
+    sign: float, squares: tuple[float, float], without: Floats, across: float, unsure: float = 0.0
+) -> Estimate:
+    """Estimate the cosine of a mean and a known direction from products of different parts, as the head of this file.
+
+    Args:
+        sign: has the cosine's sign.
+        squares: P and Q.
+        without: (2, n) P and Q without each of the n parts.
+        across: the mean square of a pair's product of what lies across the direction.
+        unsure: by how much of their size the interval's ends are moved away in the square.
+    """
+    (p, q), n = squares, without.shape[1]
+    if not q:
+        return Estimate(nan)
+    value = p * q / (q * q + 2 * across / (n * (n - 1)))
+    spread = np.cov(without) * (n - 1) ** 2 / n
+    ends = _fieller(p, q, spread, float(student_quantile(n - 1)), unsure)
+    found = float(np.sign(sign)) * np.array([value, min(value, *ends), max(value, *ends)])
     middle, *ends = (np.sign(found) * np.sqrt(np.abs(found))).tolist()
     return Estimate(nan) if isnan(value) else Estimate(middle, min(ends), max(ends))
 

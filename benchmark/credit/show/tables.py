@@ -87,8 +87,9 @@ def _cell(figure: Estimate, digits: int = 3, factor: float = 1.0) -> str:
 def _notes(report: CreditReport) -> list[str]:
     truth = report.truth
     lines = [
-        "correlation, same sign: of a step's assigned and true advantage, over the steps played; without luck: of the "
-        "mean advantage that an action is assigned in a state. oracle is the true advantage, noise random numbers."
+        "correlation, same sign: of a step's assigned and true advantage, over the steps played; without luck: the "
+        "correlation that the advantage which an action is assigned on average would have, not cut off at 1. oracle is "
+        "the true advantage, noise random numbers."
     ]
     told = "exact"
     if truth.samples is not None:
