@@ -53,13 +53,13 @@ from agents.msgrpo.rollouts import Rollouts, completed
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run.engine import make_engine, policy_of, samples_elsewhere
 from agents.msgrpo.run.episodes import EpisodeSource, layout_of
-from agents.msgrpo.run.evaluating.evaluation import EvaluationResult, score_of
+from agents.msgrpo.run.evaluating.evaluation import EvaluationResult, game_name, score_of, without_success
 from agents.msgrpo.run.evaluating.evaluator import Evaluate, Evaluator
 from agents.msgrpo.run.health.canary import Canary
 from agents.msgrpo.run.health.checks import check_out, check_prompts
 from agents.msgrpo.run.health.preflight import fly
 from agents.msgrpo.run.health.watch import Watch
-from agents.msgrpo.run.reporting.progress import RunLog
+from agents.msgrpo.run.reporting.progress import RunLog, learnt_from
 from agents.msgrpo.run.saving import checkpoint as checkpoints
 from agents.msgrpo.run.saving.keeper import Keeper, save_model
 from agents.msgrpo.run.saving.last_valid import LastValid, RunState
@@ -137,7 +137,7 @@ class MSGRPOTrainer:
         self.log = RunLog(config, None, quiet=True)  # train() opens one that tells
         self._best, self._resumed = -np.inf, False
         self._seen_layouts: set[str] = set()
-        self._show_samples = False
+        self._samples: list[Episode] | None = None  # those to show, once it is known what is learnt from them
         self._external, self._evaluate_outside = engine, evaluate
         self._build(autocast_dtype(config), prompt_map)
 
@@ -207,7 +207,7 @@ class MSGRPOTrainer:
         rng = self._stream(1)
         self.last_valid.begin_iteration()
 
-        self._show_samples = bool(config.samples_every) and self.iteration % config.samples_every == 0
+        self._samples = [] if config.samples_every and self.iteration % config.samples_every == 0 else None
         played = self.rollout()
         kept = methods.filter.keep(played)
         batch = played.only(kept.indices)
@@ -215,6 +215,8 @@ class MSGRPOTrainer:
         if len(batch):
             credit = checked_credit(config.credit, methods.credit.assign(batch, self._stream(3)), batch)
         drawn = methods.draw.draw(batch, credit, config.draws_of(len(played)), rng)
+        if self._samples:
+            self.log.samples(self.iteration + 1, self._samples, learnt_from(batch, credit, drawn))
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
         rows = [] if self.critic_alone else rows
         everything = Batch(played.played or played.trajectories)
@@ -269,9 +271,8 @@ class MSGRPOTrainer:
         episodes = self.source.play_to_learn(policy, tasks, self.iteration)
         pairs = zip(tasks, episodes, strict=True)
         self._seen_layouts.update(layout_of(episode) for task, episode in pairs if task.start is None)
-        if self._show_samples:
-            self.log.samples(self.iteration + 1, episodes[: self.config.samples_shown])
-            self._show_samples = False
+        if self._samples == []:
+            self._samples = episodes[: self.config.samples_shown]
         return episodes
 
     def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator, batch: Batch) -> UpdateStats:
@@ -300,7 +301,11 @@ class MSGRPOTrainer:
         config, first = self.config, self.processes.rank == 0
         if self.out is not None and first:
             check_out(self.out, resumed=self._resumed)
-        self.log = RunLog(config, self.out if first else None, first=self.iteration, quiet=self.quiet)
+        self.log = RunLog(
+            config, self.out if first else None, first=self.iteration, quiet=self.quiet, history=self.history,
+            evaluations=self.evaluations, games=[*map(game_name, self.games)],
+            without_success=without_success([*self.games, *self.evaluator.games]),
+        )  # fmt: skip
         with kills_interrupt():
             if slow := slow_dtype(config, next(self.model.parameters()).device):
                 self.log.say(f"warning: {slow}")

@@ -141,6 +141,12 @@ def game_name(game: Game) -> str:
     return game.name if isinstance(game, Scenario) else game
 
 
+def without_success(games: Sequence[Game]) -> frozenset[str]:
+    """Return the names of those games that know no success, so that 0% of their episodes have one."""
+    tasks = {game_name(game): EpisodeTask.of(game, 0) for game in games}
+    return frozenset(name for name, task in tasks.items() if not game_of(task.env_id, **task.kwargs).success_means)
+
+
 def players_of(game: Game) -> tuple[str, ...]:
     """The players of a game that is evaluated on."""
     task = EpisodeTask.of(game, 0)

@@ -4,15 +4,18 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
+import numpy as np
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from agents.common.clock import duration
 from agents.common.console import PlainConsole
@@ -22,6 +25,8 @@ from agents.common.locking import FolderLock
 from agents.common.reading import LineTooLongError, read_lines
 from agents.episode import Episode
 from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import Batch, Credit
+from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.evaluating.evaluation import EvaluationResult
 from agents.msgrpo.run.evaluating.scale import NAMES
@@ -46,6 +51,31 @@ SHOWN = (
 )
 """What the terminal shows: caption, metric, format."""
 
+TREND = 10
+"""Iterations whose mean stands beside the latest value, and as many before these."""
+
+
+class Learnt(NamedTuple):
+    """What an update makes of one player's part of an episode.
+
+    Attributes:
+        advantages: (T,) of its steps, those of tokens averaged.
+        draws: how often the update has it.
+    """
+
+    advantages: Sequence[float]
+    draws: int
+
+
+def learnt_from(batch: Batch, credit: Credit, drawn: Drawn) -> dict[tuple[int, str], Learnt]:
+    """Return ``{(seed, player): what the update makes of that part}`` of all parts that credit was assigned to."""
+    draws = np.bincount(drawn.indices, minlength=len(batch)).tolist()
+    return {
+        (each.task.seed, each.player): Learnt([float(np.mean(own)) for own in advantages], times)
+        for each, advantages, times in zip(batch.trajectories, credit.advantages, draws, strict=True)
+        if each.task is not None
+    }
+
 
 class RunLog:
     """Receives the metrics of every iteration; a context manager.
@@ -54,13 +84,29 @@ class RunLog:
         out: the run's folder, or ``None`` to write nothing.
         first: iterations done before (after a resume); later lines of ``metrics.jsonl`` are dropped.
         quiet: nothing in the terminal.
+        history: the metrics of the iterations done before.
+        evaluations: ``(iterations done, results)`` of the evaluations done before.
+        games: the names of the games that are trained on.
+        without_success: the names of those that know no success, whose share of 0 isn't shown.
     """
 
-    def __init__(self, config: MSGRPOConfig, out: Path | None, *, first: int = 0, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        config: MSGRPOConfig,
+        out: Path | None,
+        *,
+        first: int = 0,
+        quiet: bool = False,
+        history: Sequence[dict[str, Any]] = (),
+        evaluations: Sequence[tuple[int, Sequence[EvaluationResult]]] = (),
+        games: Collection[str] = (),
+        without_success: Collection[str] = (),
+    ) -> None:
         self.config, self.out, self.first = config, out, first
         self.console = PlainConsole(stderr=True, quiet=quiet)
-        self.evaluations: list[EvaluationResult] = []
-        self._latest: dict[str, Any] = {}
+        self.history, self.evaluations = [*history], [*evaluations]
+        self._without_success = without_success
+        self._trains_for_success = not games or not set(games) <= set(without_success)
         self._live: Live | None = None
         self._file: TextIO | None = None
         self._trackers: Trackers | None = None
@@ -80,7 +126,7 @@ class RunLog:
                 raise
         if self.console.is_terminal:
             self._live = Live(self._table(), console=self.console, refresh_per_second=4)
-            self._live.start()
+            self._live.start(refresh=True)  # a resumed run has much to show before its first iteration
         self._started = perf_counter()
         return self
 
@@ -100,33 +146,35 @@ class RunLog:
 
     def iteration(self, metrics: dict[str, Any]) -> None:
         """Record one iteration; ``metrics["iteration"]`` counts from 1."""
-        self._latest = metrics
+        self.history.append(metrics)
         self._write(metrics)
-        if self._live is not None:
-            self._live.update(self._table())
-        elif not self.console.quiet:
+        self._refresh()
+        if self._live is None and not self.console.quiet:
             self.console.print(self._line(metrics), soft_wrap=True)
 
     def evaluation(self, iteration: int, results: Sequence[EvaluationResult]) -> None:
-        self.evaluations = list(results)
+        self.evaluations.append((iteration, results))
         for result in results:
             self._write({"iteration": iteration, "evaluation": result._asdict()})
+        self._refresh()
         for result in results:
             self.console.print(
                 f"evaluation after {iteration}: {result.scenario} return "
                 f"{Estimate(result.mean_return, result.low, result.high):.3f}{_seats(result)}{_scale(result)}, "
-                f"success {result.success:.1%}, invalid {result.invalid_rate:.1%}, {result.episodes} episodes, "
+                f"{self._success(result, 'success {:.1%}, ')}invalid {result.invalid_rate:.1%}, "
+                f"{result.episodes} episodes, "
                 f"{result.layouts_seen_in_training} of their layouts also met in training{_reads(result)}"
                 f"{_yardsticks(result)}",
                 soft_wrap=True,
             )
 
-    def samples(self, iteration: int, episodes: Sequence[Episode]) -> None:
+    def samples(self, iteration: int, episodes: Sequence[Episode], learnt: Mapping[tuple[int, str], Learnt]) -> None:
+        """Append episodes to ``samples.txt``, with what the update made of them (:func:`learnt_from`)."""
         if self.out is None:
             return
         with os.fdopen(open_for_appending(self.out / "samples.txt"), "a", encoding="utf-8") as file:
             for episode in episodes:
-                file.write(as_text(iteration, episode))
+                file.write(as_text(iteration, episode, learnt, success=episode.scenario not in self._without_success))
 
     def say(self, message: str) -> None:
         self.console.print(message, soft_wrap=True)  # commands are to be copied
@@ -144,41 +192,80 @@ class RunLog:
             figures.pop("iteration", None)
             self._trackers.log({f"{prefix}/{name}": value for name, value in figures.items()}, record["iteration"])
 
+    def _refresh(self) -> None:
+        if self._live is not None:
+            self._live.update(self._table(), refresh=True)
+
+    def _shows(self, name: str, metrics: Mapping[str, Any]) -> bool:
+        """Tell whether a metric is shown: the success of training isn't if none of its games knows any."""
+        return name in metrics and (name != "success" or bool(metrics[name]) or self._trains_for_success)
+
+    def _success(self, result: EvaluationResult, pattern: str) -> str:
+        """Format the success of an evaluation; nothing in a game that knows none."""
+        known = result.success or result.scenario not in self._without_success
+        return pattern.format(result.success) if known else ""
+
     def _line(self, metrics: dict[str, Any]) -> str:
-        """What is printed per iteration where there is no terminal to keep a table in."""
+        """Return what is printed for an iteration when there is no terminal to keep a table in."""
         parts = [f"iteration {metrics['iteration']}/{self.config.iterations}"]
         for name, pattern in (("return", "{:.3f}"), ("success", "{:.1%}"), ("invalid_rate", "{:.1%}")):
-            parts.append(f"{name} {pattern.format(metrics[name])}")
+            if self._shows(name, metrics):
+                parts.append(f"{name} {pattern.format(metrics[name])}")
+        if len(self.history) > 1:
+            recent = self._mean("return", 0)
+            parts[1] += f" (last {min(TREND, len(self.history))}: {recent:.3f})"
         if metrics.get("skipped"):
             parts.append("no advantage anywhere, update skipped")
         else:
             parts.append(f"entropy {metrics['entropy']:.3f} grad {metrics['grad_norm']:.2f}")
         return ", ".join([*parts, f"{metrics['seconds']:.1f} s"])
 
-    def _table(self) -> Table:
-        done, time_left = self._latest.get("iteration", self.first), ""
+    def _mean(self, name: str, back: int) -> float | None:
+        """Return a metric's mean over ``TREND`` iterations, those so many back from the last; ``None`` without any."""
+        end = len(self.history) - back
+        values = [one[name] for one in self.history[max(0, end - TREND) : max(0, end)] if name in one]
+        return float(np.mean(values)) if values else None
+
+    def _table(self) -> Group:
+        latest = self.history[-1] if self.history else {}
+        done, time_left = latest.get("iteration", self.first), ""
         if done > self.first:
             pace = (perf_counter() - self._started) / (done - self.first)
             time_left = f", {duration(pace * (self.config.iterations - done))} left"
-        table = Table(title=f"MS-GRPO iteration {done} of {self.config.iterations}{time_left}", title_justify="left")
+        table = Table()
         table.add_column("")
-        table.add_column("", justify="right")
+        for heading in ("now", f"last {TREND}", f"{TREND} before"):
+            table.add_column(heading, justify="right")
         for caption, name, pattern in SHOWN:
-            if name in self._latest:
-                table.add_row(caption, pattern.format(self._latest[name]))
+            shown = {caption: name} if self._shows(name, latest) else {}
             if name == "return":
-                for seat, mean in _seat_returns(self._latest).items():
-                    table.add_row(f"return of {seat}", pattern.format(mean))
-        for result in self.evaluations:
+                shown |= {f"return of {seat}": f"return_{seat}" for seat in _seat_returns(latest)}
+            for label, metric in shown.items():
+                values = latest[metric], self._mean(metric, 0), self._mean(metric, TREND)
+                table.add_row(label, *["" if value is None else pattern.format(value) for value in values])
+        # a title of a table without rows would be as narrow as it is
+        head = Text(f"MS-GRPO iteration {done} of {self.config.iterations}{time_left}", style="italic")
+        return Group(head, *([table] if latest else []), *map(Text, self._evaluated()))
+
+    def _evaluated(self) -> list[str]:
+        """Return a line for each scenario of the latest evaluation, with the return of the one before."""
+        lines = []
+        for result in self.evaluations[-1][1] if self.evaluations else ():
             against = f" against {result.opponent}" if result.opponent else ""
-            told = f"{result.mean_return:.3f} ({result.success:.1%} success)"
+            told = f"{result.mean_return:.3f}{self._success(result, ' ({:.1%} success)')}"
+            for done, results in self.evaluations[-2:-1]:
+                told += "".join(f", {one.mean_return:.3f} after {done}" for one in results if _same(one, result))
             if result.blind is not None:
                 told += f", blind play {result.blind:.3f}"
             for name in ("regret", "exploitability"):
                 if (value := getattr(result, name)) is not None:
                     told += f", {name} {value:.3f}"
-            table.add_row(f"evaluation: {result.scenario}{against}", told)
-        return table
+            lines.append(f"evaluation after {self.evaluations[-1][0]}: {result.scenario}{against} {told}")
+        return lines
+
+
+def _same(one: EvaluationResult, other: EvaluationResult) -> bool:
+    return (one.scenario, one.opponent) == (other.scenario, other.opponent)
 
 
 def _seat_returns(metrics: Mapping[str, Any]) -> dict[str, float]:
@@ -222,14 +309,31 @@ def _yardsticks(result: EvaluationResult) -> str:
     return told
 
 
-def as_text(iteration: int, episode: Episode) -> str:
-    """An episode as a person reads it."""
+def as_text(iteration: int, episode: Episode, learnt: Mapping[tuple[int, str], Learnt], *, success: bool = True) -> str:
+    """Write an episode as a person reads it: what was said and paid, what it was credited with, and how it ended."""
     lines = [f"===== iteration {iteration}, {episode.scenario}, seed {episode.seed}, layout {episode.layout_seed}"]
+    known = {player: learnt[episode.seed, player] for player in episode.returns if (episode.seed, player) in learnt}
+    advantages = {player: iter(own.advantages) for player, own in known.items()}
     for step in episode.steps:
         outcome = step.action if step.valid else f"{step.action} (invalid: {step.unreadable})"
         lines += [f"--- {step.player}, step {step.index}", step.observation, f"> {step.turn.response}"]
-        lines.append(f"= {outcome}, reward {step.reward:+g}")
-    return "\n".join([*lines, f"returns {episode.returns}, successes {episode.successes}", "", ""])
+        own = next(advantages.get(step.player, iter(())), None)
+        lines.append(f"= {outcome}, reward {step.reward:+g}" + ("" if own is None else f", advantage {own:+.3f}"))
+    end = "the game was over" if episode.terminated else "cut off by the step limit"
+    lines.append(f"ended after {1 + max((step.index for step in episode.steps), default=-1)} rounds: {end}")
+    lines.append(f"returns {episode.returns}" + (f", successes {episode.successes}" if success else ""))
+    for player in episode.returns:
+        lines.append(f"{player}: {_fate(learnt.get((episode.seed, player)))}")
+    return "\n".join([*lines, "", ""])
+
+
+def _fate(learnt: Learnt | None) -> str:
+    """Say whether an update has a part of an episode."""
+    if learnt is None:
+        return "left out before credit was assigned, so not drawn"
+    mean = float(np.mean(learnt.advantages)) if len(learnt.advantages) else 0.0
+    times = "not drawn" if not learnt.draws else "drawn" if learnt.draws == 1 else f"drawn {learnt.draws} times"
+    return f"mean advantage {mean:+.3f}, {times} for the update"
 
 
 def _finite(value: Any) -> Any:
