@@ -1,12 +1,15 @@
 """Checks of a game's settings, whose errors name the setting, quote the value and say what would be accepted.
 
 And :func:`taken_by`, which tells what settings there are: of games, and of everything else that is made from some.
+:func:`explained` has what is written about them.
 """
 
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
-from inspect import Parameter, signature
+from inspect import Parameter, getdoc, signature
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,3 +81,10 @@ def taken_by(make: Callable[..., Any], *, arguments: int = 0) -> Taken:
     by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     named = {one.name: one for one in parameters[arguments:] if one.kind in by_name}
     return Taken(named, any(one.kind is Parameter.VAR_KEYWORD for one in parameters))
+
+
+def explained(make: Callable[..., Any]) -> dict[str, str]:
+    """Return ``{setting: what the docstring's section "Args" says of it}``, each on one line."""
+    found = re.search(r"^Args:\n((?:    .*\n?|\n)*)", getdoc(make) or "", re.MULTILINE)
+    told = re.findall(r"^(\w+): (.*(?:\n +.*)*)", dedent(found[1]) if found else "", re.MULTILINE)
+    return {name: " ".join(about.split()) for name, about in told}

@@ -11,12 +11,13 @@ examples:
   textbench improve gepa --agent openai:SMALL --scenario snake --set writer=openai:LARGE --budget-tokens 2000000
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from agents.common.arguments import real_number
 from benchmark.cli.arguments import add_number, add_output_options
-from benchmark.improve import IMPROVERS
+from benchmark.improve import IMPROVERS, find_improver
 from benchmark.play.options import OF_ONE_AGENT, add_options, read_options, without_spec
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ OF_THE_AGENT = tuple(name for name in OF_ONE_AGENT if name != "sets")  # and wha
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the method, the agent, what it is to play better, and the budget."""
     methods = "; ".join(f"{name}: {one.description}" for name, one in IMPROVERS.items())
-    parser.add_argument("method", metavar="METHOD", help=methods)
+    parser.add_argument("method", metavar="METHOD", help=methods, action=_Method)
     parser.add_argument("--agent", required=True, metavar="SPEC", help="who: any agent that the method can change")
     parser.add_argument(
         "--scenario", action="extend", nargs="+", required=True, metavar="S", help="what it is to play better"
@@ -54,10 +55,32 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="OPTION=VALUE",
-        help="the method's own; a wrong one names all",
+        help="the method's own; METHOD --help lists them",
     )
     add_options(parser, OF_THE_AGENT)
     add_output_options(parser, "json", "quiet", json="print the evaluation as one JSON document")
+
+
+class _Method(Action):
+    """Keep the method, and put its options at the end of a help that follows it."""
+
+    def __call__(self, parser: Any, namespace: Namespace, values: Any, option_string: str | None = None) -> None:
+        setattr(namespace, self.dest, values)
+        if values in IMPROVERS and {"-h", "--help"} & {*parser.given}:
+            parser.epilog = f"{_options_of(values)}\n\n{parser.epilog or ''}"
+
+
+def _options_of(name: str) -> str:
+    """Describe a method's options, each with its default."""
+    from textgames.settings import explained, taken_by
+
+    function = find_improver(name)
+    told, lines = explained(function), []
+    for option, parameter in taken_by(function, arguments=1).named.items():
+        default = "" if parameter.default is None else f" (default {parameter.default})"
+        about = fill(f"{told[option].rstrip('.')}{default}".replace("``", ""), 96)
+        lines += [f"  --set {option}=VALUE", *[f"      {line}" for line in about.splitlines()]]
+    return "\n".join([f"options of {name}:", *lines])
 
 
 def run(args: Namespace) -> int:

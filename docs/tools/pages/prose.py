@@ -6,6 +6,8 @@ from collections.abc import Collection
 from textwrap import dedent
 from typing import Any
 
+from textgames.settings import explained
+
 _SECTIONS = ("Args", "Raises", "Returns", "Attributes")
 
 
@@ -44,12 +46,7 @@ def summary(cls: type[Any]) -> str:
 
 def arguments(cls: type[Any]) -> dict[str, str]:
     """``{argument: what its class's docstring says of it}``, as Markdown."""
-    text = inspect.getdoc(cls) or ""
-    found = re.search(r"^Args:\n((?:    .*\n?|\n)*)", text, re.MULTILINE)
-    told: dict[str, str] = {}
-    for name, about in re.findall(r"^(\w+): (.*(?:\n +.*)*)", dedent(found[1]) if found else "", re.MULTILINE):
-        told[name] = one_line(about)
-    return told
+    return {name: one_line(about) for name, about in explained(cls).items()}
 
 
 def table(heads: list[str], rows: list[list[str]], numbers: Collection[str] = ()) -> str:

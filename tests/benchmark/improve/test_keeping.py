@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,8 +13,9 @@ import pytest
 
 from agents.common.locking import LOCK_NAME, FolderLock
 from agents.models.served.model import ServedModel
+from benchmark.cli import main
 from benchmark.errors import UsageError
-from benchmark.improve import IMPROVERS, checked
+from benchmark.improve import IMPROVERS, checked, find_improver
 from benchmark.improve.budget import Budget, BudgetSpentError, SpendingMeter, Spent
 from benchmark.improve.improver import ImprovementTask
 from benchmark.improve.keeping import ABOUT, EVALUATION, SECONDS
@@ -24,6 +26,7 @@ from benchmark.runs.folder import EPISODES_NAME
 from tests.agents.openai_server import OpenAIServer
 from tests.links import TARGETS, drafts_of, planted
 from textgames.scenarios import SCENARIOS, TRAINING_SEEDS
+from textgames.settings import taken_by
 
 NO_LIMIT = Budget()
 ROOT = Path(__file__).parents[3]
@@ -299,3 +302,16 @@ def test_seconds_that_are_none_are_refused_before_anything_is_played(textbench, 
     assert done.code == 2
     assert "seconds is a number above 0 and up to 3600, got -1" in done.err
     assert not Path("o/plays").exists()
+
+
+@pytest.mark.parametrize("name", IMPROVERS)
+def test_the_help_of_a_method_describes_each_of_its_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["improve", name, "--help"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    told = words.partition(f"options of {name}:")[2]
+    for option, parameter in taken_by(find_improver(name), arguments=1).named.items():
+        about = re.search(rf"--set {option}=VALUE (.+?)(?= --set |$)", told)
+        assert about is not None, option
+        assert parameter.default is None or f"(default {parameter.default})" in about[1]
+    assert main(["improve", "--help"]) == 0
+    assert "options of" not in capsys.readouterr().out
