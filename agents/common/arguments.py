@@ -25,6 +25,7 @@ class Parser(ArgumentParser):
         self.register("action", None, _Named)  # None is what argparse calls an option that says no action
         self.given: Sequence[str] = ()
         self.named: dict[str, Any] = {}
+        self.renamed: dict[str, str] = {}  # what options were called, and what they are called
         self._companions: dict[str, tuple[str, ...]] = {}
 
     def only_with(self, others: Sequence[str], *flags: str) -> None:
@@ -36,6 +37,8 @@ class Parser(ArgumentParser):
         self.given, self.named = [*(sys.argv[1:] if args is None else args)], {}
         words = self.given[: self.given.index("--")] if "--" in self.given else self.given
         flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+        for flag in flags & self.renamed.keys():
+            self.error(f"{flag} is called {self.renamed[flag]}")
         for flag in flags & self._companions.keys():
             if not flags & {*self._companions[flag]}:
                 self.error(f"{flag} changes nothing without {' or '.join(self._companions[flag])}")

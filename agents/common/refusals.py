@@ -17,6 +17,8 @@ def accepted(about: Mapping[str, Any]) -> str:
     """What a value has to be by its JSON Schema, in words: ``a whole number from 1 to 10``. ``null`` isn't told."""
     if "enum" in about:
         return f"one of {', '.join(map(str, about['enum']))}"
+    if "const" in about:
+        return str(about["const"])
     if "anyOf" in about:
         ways = [accepted(one) for one in about["anyOf"] if one.get("type") != "null"]
         return ", or ".join(dict.fromkeys(ways))

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import is_dataclass
 from pkgutil import resolve_name
-from typing import Any, Generic, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, dataclass_transform
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -145,13 +145,15 @@ class Registry(Generic[T]):
             name: of the method.
             settings: its own, as they stand in ``[point.name]``.
             shared: values of the run's settings; the method takes those that it names in its class variable
-                ``shared``, ``{own field: the run's setting}``, where a variant or its own settings don't say otherwise.
+                ``shared``, ``{own field: the run's setting}``, where a variant or its own settings don't say otherwise;
+                :data:`OWN` leaves the method's default. Its class variable ``renamed`` has names that settings had.
 
         Raises:
             ConfigError: no such method, or a setting that it doesn't have or can't take.
         """
         cls = self.find(name)
-        given = {} if shared is None else {own: shared[theirs] for own, theirs in self.shared(name).items()}
+        told = {} if shared is None else {own: shared[theirs] for own, theirs in self.shared(name).items()}
+        given = {own: value for own, value in told.items() if value != OWN}
         given |= {**self.variant(name).settings, **(settings or {})}
         try:
             return cls(**given)
@@ -159,6 +161,8 @@ class Registry(Generic[T]):
             about = self.settings_of(name)
 
             def unknown(setting: str) -> str:
+                if setting in (renamed := getattr(cls, "renamed", {})):
+                    return f"{setting} is not a setting; it is called {renamed[setting]}"
                 known = ", ".join(about) or "none"
                 return f"{setting} is not a setting{did_you_mean(setting, about)}; its settings: {known}"
 
@@ -182,6 +186,9 @@ class Registry(Generic[T]):
         own = taken_by(cls)
         return {} if own.others else {setting: {} for setting in own.named}
 
+
+OWN: Literal["auto"] = "auto"
+"""The value of a run's setting that leaves every method its own."""
 
 Shared = Mapping[str, str]
 """The type of a method's class variable ``shared``; see :meth:`Registry.make`."""

@@ -49,6 +49,7 @@ from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, prepare_
 from agents.msgrpo.learner.reference import make_reference
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer, token_metrics
+from agents.msgrpo.plugins import OWN
 from agents.msgrpo.rollouts import Rollouts, completed
 from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run.engine import make_engine, policy_of, samples_elsewhere
@@ -220,7 +221,11 @@ class MSGRPOTrainer:
         rows = training_rows(batch.trajectories, drawn.scaled(kept.scale), credit.advantages, config.max_prompt_tokens)
         rows = [] if self.critic_alone else rows
         everything = Batch(played.played or played.trajectories)
-        metrics = rollout_metrics(everything.trajectories, everything.returns(config.discount), config.format_penalty)
+        metrics = rollout_metrics(
+            everything.trajectories,
+            everything.returns(1.0 if config.discount == OWN else config.discount),
+            config.format_penalty,
+        )
         rolled_out = perf_counter()
         with uninterrupted():
             self.last_valid.begin_update(sound=self.watch.trusts(metrics["invalid_rate"]))

@@ -42,8 +42,8 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
     layouts = rng.choice(len(TRAINING_SEEDS), size=config.groups, replace=False)
     seeds = rng.choice(len(TRAINING_SEEDS), size=config.episodes, replace=False)
     settings: dict[str, Any] = {"format_penalty": config.format_penalty, "invalid_action": config.invalid_action}
-    if config.horizon:
-        settings["max_steps"] = config.horizon
+    if config.max_steps:
+        settings["max_steps"] = config.max_steps
     tasks = []
     for index, seed in enumerate(seeds.tolist()):
         group = index // config.group_size
@@ -70,8 +70,8 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
                 settings_of(EpisodeTask.of(one, 0).env_id)  # which imports the module of "my_module:MyGame-v0"
             except (ValueError, ImportError) as error:
                 raise ConfigError(f"{setting}: {error}") from None
-    for one, horizon in [*((one, config.horizon) for one in games), *((one, None) for one in config.eval_scenarios)]:
-        limit: dict[str, Any] = {"max_steps": horizon} if horizon else {}
+    for one, most in [*((one, config.max_steps) for one in games), *((one, None) for one in config.eval_scenarios)]:
+        limit: dict[str, Any] = {"max_steps": most} if most else {}
         task = EpisodeTask.of(one, 0, invalid_action=config.invalid_action, **limit)
         try:
             env = parallel_env(task.env_id, **task.kwargs)
@@ -80,7 +80,7 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
         if env.rules.max_steps is None:
             raise ConfigError(
                 f"{one} has no step limit, so an episode may never end: register it with one, "
-                "textgames.register(..., max_steps=20), or train it with a horizon"
+                "textgames.register(..., max_steps=20), or train it with max_steps"
             )
     if config.episodes > len(TRAINING_SEEDS):
         raise ConfigError(

@@ -12,7 +12,7 @@ examples:
   textbench credit tiny --game frozen-lake --method msgrpo --method gigpo --picture credit.svg
   textbench credit tiny --game frozen-lake --method msgrpo --draws aaw --draws uniform --m 8 --m 32
   textbench credit random --game kuhn-poker          fidelity alone: there is no model to take a gradient of
-  textbench credit hf:./checkpoint --game sokoban --horizon 8 --batches 4
+  textbench credit hf:./checkpoint --game sokoban --max-steps 8 --batches 4
 """
 
 from argparse import ArgumentParser, Namespace
@@ -41,7 +41,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_number(parser, "--groups", 8, "starts, each a group of episodes", 1)
     add_number(parser, "--group-size", 16, "episodes of a group", 2)
     add_number(parser, "--batches", 8, "batches from the same starts", 1)
-    add_number(parser, "--horizon", None, "rounds of an episode (default: the scenario's)", 1)
+    parser.renamed["--horizon"] = "--max-steps"
+    add_number(parser, "--max-steps", None, "rounds of an episode (default: the scenario's)", 1)
     parser.add_argument("--temperature", default="1.25", metavar="T", help="default 1.25, as in training")
     add_number(parser, "--samples", 64, "responses to each prompt, where needed", 2)
     penalty = "what an invalid response costs (default 1, as in training)"
@@ -123,7 +124,7 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     from benchmark.runs.plan import find_scenario
 
     scenario = find_scenario(args.game, "measure")
-    shared = {name: getattr(args, name) for name in ("groups", "group_size", "horizon", "format_penalty", "seed")}
+    shared = {name: getattr(args, name) for name in ("groups", "group_size", "max_steps", "format_penalty", "seed")}
     setting = Setting(scenario, **shared)
     methods_of(names, setting)
     if args.picture is not None:

@@ -37,7 +37,7 @@ class Setting:
         scenario: the game.
         groups: starts; the layouts of training seeds.
         group_size: episodes from each start in a batch.
-        horizon: rounds after which an episode is cut off; the scenario's own where it is ``None``.
+        max_steps: rounds after which an episode is cut off; the scenario's own where it is ``None``.
         format_penalty: what an invalid response costs.
         invalid_action: what it does.
         seed: of everything random.
@@ -46,7 +46,7 @@ class Setting:
     scenario: Scenario
     groups: int = 8
     group_size: int = 16
-    horizon: int | None = None
+    max_steps: int | None = None
     format_penalty: float = 1.0
     invalid_action: InvalidAction = "default"
     seed: int = 0
@@ -66,8 +66,8 @@ class Setting:
 
     @property
     def rounds(self) -> int:
-        """How many rounds an episode has at most: ``horizon``, or else the scenario's own."""
-        return self.scenario.horizon if self.horizon is None else self.horizon
+        """How many rounds an episode has at most: ``max_steps``, or else the scenario's own."""
+        return self.scenario.horizon if self.max_steps is None else self.max_steps
 
     def game(self) -> TSMG[Any]:
         return self.scenario.game()
@@ -102,7 +102,7 @@ class Setting:
     @property
     def config(self) -> MSGRPOConfig:
         """The settings of training that methods share, which are the defaults but for what is played."""
-        return MSGRPOConfig(groups=self.groups, group_size=self.group_size, seed=self.seed, horizon=self.rounds)
+        return MSGRPOConfig(groups=self.groups, group_size=self.group_size, seed=self.seed, max_steps=self.rounds)
 
 
 def play(policy: Policy, setting: Setting, batch: int, *, fresh_starts: bool = False) -> Batch:

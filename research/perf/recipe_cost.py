@@ -165,7 +165,7 @@ def main() -> None:
     if config.model not in SHAPES:
         raise ConfigError(f"no shape is known for model = {config.model!r}; known: {', '.join(SHAPES)}")
     shape = SHAPES[config.model]
-    horizon = config.horizon or SCENARIOS[config.scenarios[0]].horizon
+    horizon = config.max_steps or SCENARIOS[config.scenarios[0]].horizon
     load = Load(config.episodes, config.draws, horizon, options.prompt_tokens, options.response_tokens)
     print(f"{config.model}: {(shape.body + shape.embedding) / 1e9:.2f}e9 weights, {trainable(shape, config):,} trained")
     fixed, update = weight_memory(shape, config), activation_memory(shape, config)

@@ -52,7 +52,7 @@ def _train(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, float
         return like * (TRL if arm.equal == "episodes" else 1.0)
     config = MSGRPOConfig.from_mapping(experiment.training_settings(job.about, job.seed))
     names = experiment.scenarios_of(job.about)
-    decisions = [_DECISIONS * (config.horizon or SCENARIOS[name].horizon) for name in names]
+    decisions = [_DECISIONS * (config.max_steps or SCENARIOS[name].horizon) for name in names]
     text = float(np.mean([count * kilocharacters(name) for count, name in zip(decisions, names, strict=True)]))
     more = float(np.mean(decisions)) * _more_tokens(config)
     drawn = config.episodes if config.episode_sampling == "off" else config.draws

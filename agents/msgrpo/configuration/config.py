@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.common.refusals import accepted, refusals
 from agents.common.toml import read_setting, read_toml, to_toml
-from agents.msgrpo.configuration.fields import POINTS
+from agents.msgrpo.configuration.fields import POINTS, RENAMED
 from agents.msgrpo.configuration.presets import layered, preset
 from agents.msgrpo.configuration.recipes import no_such_recipe, recipe_path
 from agents.msgrpo.configuration.settings import TrainingSettings
@@ -182,6 +182,8 @@ def _properties() -> dict[str, dict[str, Any]]:
 
 
 def _not_a_setting(name: str) -> str:
+    if name in RENAMED:
+        return f"{name} is not a setting; it is called {RENAMED[name]}"
     return f"{name} is not a setting; {nearest_or_all(name, _properties())}"
 
 
@@ -189,4 +191,4 @@ def _accepted(name: str) -> str:
     about = _properties()[name]
     if "point" in about:
         return f"{', '.join(POINTS[about['point']].names)}, or my_module:MyClass"
-    return "tables of settings" if about["type"] == "object" else accepted(about)
+    return "tables of settings" if about.get("type") == "object" else accepted(about)

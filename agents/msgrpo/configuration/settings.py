@@ -3,17 +3,18 @@
 The defaults are those that the paper's first author published for Qwen2.5-3B-Instruct (arXiv 2508.10839).
 """
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from agents.msgrpo.configuration.fields import POINTS, Names, TrackerNames, method, setting, table
+from agents.msgrpo.configuration.fields import POINTS, Names, Own, TrackerNames, method, setting, table
 from agents.msgrpo.credit import METHODS
 from agents.msgrpo.draws import DRAWS
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.filters import FILTERS
 from agents.msgrpo.normalizers import NORMALIZERS
+from agents.msgrpo.plugins import OWN
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.tasks import SAMPLERS
 
@@ -63,7 +64,7 @@ class TrainingSettings:
     """Groups per iteration. The episodes of a group start from the same initial state."""
     group_size: int = setting("rollout", 16, ge=2)
     """Episodes in a group."""
-    horizon: int = setting("rollout", 0, ge=0)
+    max_steps: int = setting("rollout", 0, ge=0)
     """Most steps of a training episode; 0: the scenario's own."""
     temperature: float = setting("rollout", 1.25, gt=0)
     """Sampling temperature in training. The learner's log-probabilities apply it as well; there is no top-k or
@@ -118,8 +119,9 @@ class TrainingSettings:
     credit: str = method("advantages", "msgrpo", METHODS)
     """What every step is credited with: msgrpo, the paper's, gives it the whole episode's normalised return;
     docs/credit/methods.md has the others. A method's own settings stand in [credit.NAME]."""
-    discount: float = setting("advantages", 1.0, gt=0, le=1)
-    """Discount per step in an episode's return; 1: the plain sum, as in the paper."""
+    discount: Own[Annotated[float, Field(gt=0, le=1)]] = setting("advantages", OWN)
+    """Discount per step in returns and returns-to-go, of every method of credit; auto: the method's own, 1 in the paper
+    and most others, 0.95 in gigpo and its relatives."""
     advantage_baseline: Literal["mean", "leave_one_out", "none"] = setting("advantages", "mean")
     """Subtracted from a return: its group's mean, the mean of the group's other episodes, or nothing."""
     advantage_scale: Literal["group_std", "batch_std", "none"] = setting("advantages", "group_std")
@@ -146,10 +148,10 @@ class TrainingSettings:
     loss_normalizer: str = method("loss", "token", NORMALIZERS)
     """Z, which divides the summed loss: the response tokens, the steps or the episodes of the optimiser step's
     batch; response averages over each response first, constant divides by steps times max_response_tokens."""
-    clip_low: float = setting("loss", 0.2, ge=0, le=1)
-    """The ratio is clipped below at 1 - clip_low."""
-    clip_high: float = setting("loss", 0.2, ge=0)
-    """The ratio is clipped above at 1 + clip_high."""
+    clip_low: Own[Annotated[float, Field(ge=0, le=1)]] = setting("loss", OWN)
+    """The ratio is clipped below at 1 - clip_low; auto: the surrogate's own, 0.2 in ppo and 0.0003 in gspo."""
+    clip_high: Own[Annotated[float, Field(ge=0)]] = setting("loss", OWN)
+    """The ratio is clipped above at 1 + clip_high; auto: the surrogate's own, 0.2 in ppo and 0.0004 in gspo."""
     kl_coefficient: float = setting("loss", 0.0, ge=0)
     """beta of the KL term towards the reference model, the model as it was at the start; 0: no reference model is
     kept."""

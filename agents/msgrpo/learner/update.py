@@ -22,7 +22,8 @@ from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
 from agents.msgrpo.rows import TokenRow, TrainingRow
-from agents.msgrpo.surrogates.tokens import PPO, Surrogate, Tokens
+from agents.msgrpo.surrogates import SURROGATES
+from agents.msgrpo.surrogates.tokens import Surrogate, Tokens
 
 
 @dataclass(slots=True)
@@ -95,7 +96,7 @@ class Learner:
         self.reference = reference
         width = getattr(scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
         self.work = SharedWork(config, processes, packing, width, lean=scorer.lean)
-        self.surrogate = surrogate or PPO(clip_low=config.clip_low, clip_high=config.clip_high)
+        self.surrogate = surrogate or SURROGATES.make("ppo", {}, vars(config))
         self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
 

@@ -7,7 +7,7 @@ and ``surrogate = "name"`` uses it. Its settings stand in ``[surrogate.name]``. 
 
 from typing import TYPE_CHECKING
 
-from agents.msgrpo.plugins import Registry, Variant
+from agents.msgrpo.plugins import Registry
 
 if TYPE_CHECKING:
     from agents.msgrpo.surrogates.tokens import Surrogate
@@ -17,7 +17,7 @@ SURROGATES: "Registry[Surrogate]" = Registry(
     {
         "ppo": "agents.msgrpo.surrogates.tokens:PPO",
         "gspo": "agents.msgrpo.surrogates.gspo:GSPO",
-        "atpo": Variant("gspo", {"clip_low": 3e-3, "clip_high": 4e-3}),
+        "atpo": "agents.msgrpo.surrogates.gspo:ATPO",
         "cispo": "agents.msgrpo.surrogates.cispo:CISPO",
         "sapo": "agents.msgrpo.surrogates.sapo:SAPO",
         "nft": "agents.msgrpo.surrogates.nft:NFT",

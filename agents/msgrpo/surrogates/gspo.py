@@ -1,10 +1,12 @@
 """GSPO: one ratio for a whole response instead of one per token (arXiv 2507.18071)."""
 
+from typing import ClassVar
+
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Shared, configured
 from agents.msgrpo.surrogates.tokens import PlainSurrogate, Tokens, ppo_clipped, ppo_terms
 
 
@@ -22,6 +24,8 @@ class GSPO(PlainSurrogate):
     clip_high: float = Field(4e-4, ge=0)
     """The response's ratio is clipped above at 1 + clip_high, where that lowers the objective."""
 
+    shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
+
     def terms(self, tokens: Tokens) -> Tensor:
         own_gradient = tokens.logprobs - tokens.logprobs.detach()  # 0, with the token's gradient
         ratio = (self._log_ratio(tokens) + own_gradient).exp()
@@ -34,3 +38,13 @@ class GSPO(PlainSurrogate):
     def _log_ratio(self, tokens: Tokens) -> Tensor:
         """(n,) ``log s`` of each token's response."""
         return tokens.spread(tokens.row_sum(tokens.log_ratio()) / tokens.lengths)
+
+
+@configured
+class ATPO(GSPO):
+    """GSPO with wider limits."""
+
+    clip_low: float = Field(3e-3, ge=0, le=1)
+    """The response's ratio is clipped below at 1 - clip_low, where that lowers the objective."""
+    clip_high: float = Field(4e-3, ge=0)
+    """The response's ratio is clipped above at 1 + clip_high, where that lowers the objective."""

@@ -67,7 +67,7 @@ class LadderSampling:
 
     def tasks(self, iteration: Iteration, rng: np.random.Generator) -> list[EpisodeTask]:
         """The iteration's ordinary tasks, each group at a level; layouts, seeds and their order stay."""
-        size, longest, tasks = iteration.config.group_size, iteration.config.horizon, iteration.tasks()
+        size, longest, tasks = iteration.config.group_size, iteration.config.max_steps, iteration.tasks()
         drawn = self._drawn(len(tasks) // size, rng)
         if len({task.scenario for task in tasks}) > 1:  # dealt in turn: the first would always be at the policy's level
             drawn = rng.permutation(drawn).tolist()

@@ -112,7 +112,7 @@ def expand(game: TSMG[Any], starts: Sequence[Hashable], horizon: int, *, max_sta
     if horizon < 1:
         raise ValueError(f"the horizon must be at least 1, got {horizon}")
     too_many = (
-        "too many for true advantages; choose a smaller board or fewer rounds (--horizon), or allow more states "
+        "too many for true advantages; choose a smaller board or fewer rounds (--max-steps), or allow more states "
         "(--max-states)"
     )
     space = StateSpace.of(game, starts, horizon, max_states, too_many=too_many)

@@ -12,8 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.fields import POINTS
 from agents.msgrpo.configuration.presets import preset, preset_names
+from agents.msgrpo.plugins import OWN
 from pages import measurements, overview, prose
 
 FOLDER = Path(__file__).parents[2] / "credit/methods"
@@ -148,7 +150,10 @@ def settings(point: str, name: str) -> str:
     shared = registry.shared(name)
     rows = []
     for setting, about in registry.settings_of(name).items():
-        default = f"the run's `{shared[setting]}`" if setting in shared else _value(about.get("default"))
+        default = _value(about.get("default"))
+        if (of_run := shared.get(setting)) is not None:
+            own = getattr(MSGRPOConfig(), of_run) == OWN
+            default = f"the run's `{of_run}`, else {default}" if own else f"the run's `{of_run}`"
         rows.append([f"`{setting}`", default, prose.markdown(about.get("description", ""))])
     if not rows:
         return "It has none."

@@ -134,7 +134,7 @@ def _update_flops(shape: Shape, config: MSGRPOConfig, metrics: dict[str, Any], r
 
 def _predicted(shape: Shape, config: MSGRPOConfig, watched: _Watched) -> dict[str, float]:
     """The arithmetic of research/perf/recipe_cost.py for the prompts of this run; bytes."""
-    horizon = config.horizon or SCENARIOS[config.scenarios[0]].horizon
+    horizon = config.max_steps or SCENARIOS[config.scenarios[0]].horizon
     load = Load(config.episodes, config.draws, horizon, round(watched.mean_prompt), config.max_response_tokens)
     fixed = weight_memory(shape, config)
     # the last step's gradients stay until the next one; autocast's casts live in the update's forward pass

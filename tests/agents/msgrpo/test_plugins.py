@@ -1,5 +1,6 @@
 """Plug-in points: methods by name, their settings and errors, in a config, in a file, on the command line."""
 
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -263,3 +264,56 @@ def test_checkpoints_that_do_not_say_whose_state_it_is_are_taken_up_where_it_fit
     for now in (RISKPO, ON_MSGRPO):
         with pytest.raises(ConfigError, match=r"credit: .* can't use what the checkpoint's method had learnt"):
             taken_up(RAE, now, told=False)
+
+
+DISCOUNTING = ("msgrpo", "rtg", "gigpo", "hgpo", "g2po", "gagpo", "hcapo", "beacon", "ppo_turn", "ppo_bilevel", "hiper")
+
+
+@pytest.mark.parametrize("credit", DISCOUNTING)
+def test_the_run_s_discount_reaches_every_method_that_discounts_and_its_own_table_counts_more(credit: str) -> None:
+    told = Methods.of(MSGRPOConfig(credit=credit, discount=0.5)).credit
+    assert told.discount == 0.5  # type: ignore[attr-defined]
+    own = {"credit": {credit: {"discount": 0.25}}}
+    assert Methods.of(MSGRPOConfig(credit=credit, discount=0.5, method_settings=own)).credit.discount == 0.25  # type: ignore[attr-defined]
+
+
+def test_methods_have_their_papers_discounts_and_limits_unless_the_run_says_others() -> None:
+    discounts = {name: Methods.of(MSGRPOConfig(credit=name)).credit.discount for name in DISCOUNTING}  # type: ignore[attr-defined]
+    ones = {name for name, discount in discounts.items() if discount == 1}
+    assert ones == {"msgrpo", "rtg", "ppo_turn"}
+    assert {name: discounts[name] for name in ("gigpo", "hcapo", "beacon")} == {
+        "gigpo": 0.95,
+        "hcapo": 0.95,
+        "beacon": 0.99,
+    }
+    limits = {}
+    for name in ("ppo", "cispo", "minpro", "gspo", "atpo"):
+        surrogate: Any = Methods.of(MSGRPOConfig(surrogate=name)).surrogate
+        limits[name] = (surrogate.clip_low, surrogate.clip_high)
+    assert limits == {
+        **dict.fromkeys(("ppo", "cispo", "minpro"), (0.2, 0.2)), "gspo": (3e-4, 4e-4), "atpo": (3e-3, 4e-3),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("surrogate", ["ppo", "cispo", "minpro", "gspo", "atpo", "apo"])
+def test_the_run_s_clip_limits_reach_every_surrogate_that_clips(surrogate: str) -> None:
+    told: Any = Methods.of(MSGRPOConfig(surrogate=surrogate, clip_low=0.125, clip_high=0.5)).surrogate
+    assert (told.clip_low, told.clip_high) == (0.125, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"horizon": 3}, "horizon is not a setting; it is called max_steps"),
+        (
+            {"method_settings": {"credit": {"ppo_turn": {"gamma": 0.9}}}},
+            "gamma is not a setting; it is called discount",
+        ),
+        ({"method_settings": {"credit": {"beacon": {"decay": 0.9}}}}, "decay is not a setting; it is called discount"),
+        ({"method_settings": {"credit": {"ppo_bilevel": {"gamma": 0.9}}}}, "it is called token_discount"),
+        ({"discount": 2.0}, "discount = 2.0 can't be used; accepted: a number above 0 and at most 1, or auto"),
+    ],
+)
+def test_a_setting_s_old_name_is_refused_with_the_new_one(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        Methods.of(MSGRPOConfig(**settings))

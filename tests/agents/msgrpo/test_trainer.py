@@ -133,7 +133,7 @@ def test_token_ids_are_the_sampled_ones_and_truncated_responses_count(make_train
 
 
 def test_horizon_and_penalty_reach_the_environment(make_trainer: Any) -> None:
-    trainer = make_trainer(replace(SHORT, horizon=2, format_penalty=0.25))
+    trainer = make_trainer(replace(SHORT, max_steps=2, format_penalty=0.25))
     rollouts = trainer.rollout().trajectories
     assert max(map(len, rollouts)) == 2
     assert {reward for t in rollouts for reward in t.rewards[~t.valid]} <= {-0.25, 0.75}
@@ -141,7 +141,7 @@ def test_horizon_and_penalty_reach_the_environment(make_trainer: Any) -> None:
 
 def test_no_advantage_anywhere_is_skipped_and_counted(make_trainer: Any) -> None:
     """Nothing is valid and nothing pays: all returns are equal."""
-    config = replace(SHORT, format_penalty=0.0, horizon=1, temperature=1e-3, stop_after=0, preflight_episodes=0)
+    config = replace(SHORT, format_penalty=0.0, max_steps=1, temperature=1e-3, stop_after=0, preflight_episodes=0)
     trainer = make_trainer(config, model={"hidden": 8})
     before = [p.detach().clone() for p in trainer.model.parameters()]
     history = trainer.train()
@@ -450,7 +450,7 @@ def test_a_folder_with_a_run_is_not_overwritten(make_trainer: Any, tmp_path: Pat
 
 
 def test_two_player_games_are_trained_on_both_sides(make_trainer: Any) -> None:
-    trainer = make_trainer(replace(SHORT, group_size=2, horizon=2), "snake-duel")
+    trainer = make_trainer(replace(SHORT, group_size=2, max_steps=2), "snake-duel")
     rollouts = trainer.rollout().trajectories
     assert len(rollouts) == 2 * 2 * 2
     assert len({t.group for t in rollouts}) == 2 * 2
@@ -491,11 +491,11 @@ def test_unusable_models_and_games_are_refused_with_a_reason(
         make_trainer(SHORT, "TestEndless-v0")
     with pytest.raises(ConfigError, match="TestEndless-v0 has no step limit"):
         make_trainer(replace(SHORT, eval_scenarios=("TestEndless-v0",)))
-    assert make_trainer(replace(SHORT, horizon=5), "TestEndless-v0").games == ["TestEndless-v0"]
+    assert make_trainer(replace(SHORT, max_steps=5), "TestEndless-v0").games == ["TestEndless-v0"]
     textgames.register("TestMap-v0", FrozenLake, desc=["SFFFFG"], max_steps="auto")
     assert make_trainer(SHORT, "TestMap-v0").games == ["TestMap-v0"]
     with pytest.raises(ConfigError, match=r"TestMap-v0: max_steps=3 ends every episode .* takes 5 rounds"):
-        make_trainer(replace(SHORT, horizon=3), "TestMap-v0")
+        make_trainer(replace(SHORT, max_steps=3), "TestMap-v0")
     with pytest.raises(
         ConfigError, match=r"takes a scenario's name, an id or a Scenario, .* got MSGRPOConfig and MSGRPO"
     ):

@@ -96,7 +96,7 @@ def test_a_state_that_cannot_be_reached_is_refused():
 
 def test_the_instrument_measures_the_same_of_vine_as_with_played_rollouts():
     policy = direct_policy()
-    setting = Setting(SCENARIOS["frozen-lake-slippery"], 2, 4, horizon=4)
+    setting = Setting(SCENARIOS["frozen-lake-slippery"], 2, 4, max_steps=4)
     instrument = Instrument(policy, setting, batches=2)
     vine = methods_of(["vine"], setting)["vine"]
     drawn = instrument.assign("vine", vine)

@@ -22,7 +22,7 @@ def drawn(game, methods, **settings):
 
 @pytest.mark.parametrize("game", ["frozen-lake", "cliff-walking"])
 def test_every_move_that_was_made_is_drawn_with_its_figures(game):
-    instrument, picture = drawn(game, ["msgrpo"], horizon=8)
+    instrument, picture = drawn(game, ["msgrpo"], max_steps=8)
     root = ElementTree.fromstring(picture)
     titles = [text.text or "" for text in root.iter(f"{SVG}text")]
     assert any(title.startswith("msgrpo, times") for title in titles)

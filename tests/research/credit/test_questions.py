@@ -136,7 +136,7 @@ def test_the_parts_of_the_gradient_add_up_to_the_whole() -> None:
 
 
 def test_where_a_policy_stands_is_what_its_probabilities_say() -> None:
-    setting = Setting(SMALL, 1, 2, format_penalty=0.0, horizon=1)
+    setting = Setting(SMALL, 1, 2, format_penalty=0.0, max_steps=1)
     truth: Truth = measures.truth_of(direct_policy(), setting)
     shares = np.array([each.weight for each in truth.answers.responses[0]])
     given = shares / shares.sum()

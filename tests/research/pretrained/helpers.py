@@ -31,7 +31,7 @@ group_size = 2
 episodes_drawn = 4
 max_response_tokens = 4
 format_penalty = 0.5
-horizon = 2
+max_steps = 2
 minibatches = 1
 learning_rate = 0.001
 iterations = 2
@@ -177,7 +177,7 @@ group_size = 2
 response_mode = "direct"
 max_response_tokens = 4
 format_penalty = 0.5
-horizon = 2
+max_steps = 2
 [sampling]
 episodes_drawn = 4
 [update]

@@ -109,10 +109,10 @@ def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
         ('trainer = "trl"\nlike = "plain"\nequal', 'like = "plain"\nequal', "each needs the other"),
         ("[starts.equal]", "[starts.alone]", "alone is a warm start and an arm"),
         ("lora_rank = 2\nmax_response", "lora_rnk = 2\nmax_response", "settings of starts.few: lora_rnk is not"),
-        ("horizon = 2", "horizon = -2", "settings of arms.small: horizon = -2"),
+        ("max_steps = 2", "max_steps = -2", "settings of arms.small: max_steps = -2"),
         (
-            "horizon = 2",
-            'horizon = 2\nresponse_mode = "think"',
+            "max_steps = 2",
+            'max_steps = 2\nresponse_mode = "think"',
             "arms.small is trained with .*'think' and .*, near, with 'direct'",
         ),
         ("{ history = 1 }", "{ hystory = 1 }", "did you mean 'history'"),

@@ -31,7 +31,7 @@ from pydantic import Field
 from agents.msgrpo.credit.arithmetic import standardised
 from agents.msgrpo.credit.batch import Batch, Bools, Credit, Floats, Heads, Segment, Trajectory
 from agents.msgrpo.credit.critic.gae import gae
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Shared, configured
 
 
 class Levels(NamedTuple):
@@ -46,7 +46,7 @@ class Levels(NamedTuple):
 class HiPER:
     """Advantages of actions, subgoals and switches, each from a value of its own."""
 
-    gamma: float = Field(0.95, gt=0, le=1)
+    discount: float = Field(0.95, gt=0, le=1)
     """Discount per step."""
     lam: float = Field(0.95, ge=0, le=1)
     """GAE's lambda between the steps of an option."""
@@ -56,6 +56,8 @@ class HiPER:
     """Subtracted from the reward of each step that keeps its subgoal; the authors mention about 0.3."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"values", "segments"})
+    shared: ClassVar[Shared] = {"discount": "discount"}
+    renamed: ClassVar[Shared] = {"gamma": "discount"}
     heads: ClassVar[Heads] = {"low": "token", "high": "step", "term": "step"}
     parts: ClassVar[tuple[str, ...]] = ("switch", "subgoal", "action")
 
@@ -87,11 +89,11 @@ class HiPER:
         for first, end in reversed(list(pairwise(borders))):
             after = float(values.high[end]) if end < len(rewards) else 0.0
             paid, steps = rewards[first:end], end - first
-            low[first:end] = gae(paid, values.low[first:end], after, self.gamma, self.lam)
-            to_go = gae(paid, np.zeros(steps), after, self.gamma, 1.0)  # without values it is the discounted sum
+            low[first:end] = gae(paid, values.low[first:end], after, self.discount, self.lam)
+            to_go = gae(paid, np.zeros(steps), after, self.discount, 1.0)  # without values it is the discounted sum
             term[first:end] = to_go
             # to_go[0] holds the rewards of the option and what comes after it, discounted by gamma^d
-            following = float(to_go[0] - values.high[first]) + self.gamma**steps * self.lam_options * following
+            following = float(to_go[0] - values.high[first]) + self.discount**steps * self.lam_options * following
             high[first] = following
         advantages = Levels(low, high, term - values.term)
         return advantages, Levels(low + values.low, high + values.high, term)

@@ -16,14 +16,14 @@ from pydantic import Field
 from agents.msgrpo.credit.arithmetic import whitened
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads
 from agents.msgrpo.credit.critic.gae import gae
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Shared, configured
 
 
 @configured
 class PPOTurn:
     """GAE over turns with a critic, whitened over the batch."""
 
-    gamma: float = Field(1.0, gt=0, le=1)
+    discount: float = Field(1.0, gt=0, le=1)
     """Discount per step."""
     lam: float = Field(1.0, ge=0, le=1)
     """GAE's lambda: 0 trusts the critic's next value, 1 the return."""
@@ -33,6 +33,8 @@ class PPOTurn:
     """An episode that the step limit cut off is worth after the cut what it was worth at its last step, and not 0."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"values"})
+    shared: ClassVar[Shared] = {"discount": "discount"}
+    renamed: ClassVar[Shared] = {"gamma": "discount"}
     heads: ClassVar[Heads] = {"state": "step"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
@@ -45,7 +47,7 @@ class PPOTurn:
                     'the trajectory has no values; a method that uses them says needs = frozenset({"values"})'
                 )
             after = float(values[-1]) if self.cut_goes_on and not each.terminated else 0.0
-            own = gae(each.rewards, values, after, self.gamma, self.lam)
+            own = gae(each.rewards, values, after, self.discount, self.lam)
             advantages.append(own)
             targets.append(own + values)
         return Credit.of(whitened(advantages) if self.whiten else advantages, value_targets={"state": targets})

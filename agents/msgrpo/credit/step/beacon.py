@@ -20,7 +20,7 @@ from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import Scale, compared, split_like, within_groups, within_labels
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Shared, configured
 
 
 @configured
@@ -31,15 +31,17 @@ class BEACON:
     """w, the weight of the step's part; 0 leaves the episode's alone."""
     scale: Scale = "none"
     """Divides both differences: nothing, or the standard deviation of the set."""
-    decay: float = Field(0.99, gt=0, le=1)
+    discount: float = Field(0.99, gt=0, le=1)
     """Gamma, by which a milestone counts less for each step before it."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    shared: ClassVar[Shared] = {"discount": "discount"}
+    renamed: ClassVar[Shared] = {"decay": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         how = partial(compared, scale=self.scale)
         whole = within_groups(batch, batch.returns(), how)
-        shaped = [towards_milestones(each.rewards, self.decay) for each in batch.trajectories]
+        shaped = [towards_milestones(each.rewards, self.discount) for each in batch.trajectories]
         segments = [(each.group, k) for each in batch.trajectories for k in milestones_before(each.rewards)]
         steps = split_like(within_labels(segments, np.concatenate(shaped), how), shaped)
         return Credit.of([e + self.step_weight * s for e, s in zip(whole, steps, strict=True)])

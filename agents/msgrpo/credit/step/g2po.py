@@ -25,7 +25,7 @@ from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import Scale, averaged, compared, within_groups, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Shared, configured
 
 
 @configured
@@ -40,6 +40,7 @@ class G2PO:
     """Discount per step of returns-to-go and of the next state's value."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         how = partial(compared, scale=self.scale)

@@ -23,7 +23,7 @@ from pydantic import Field
 from agents.msgrpo.credit.arithmetic import averaged, standardised, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit
 from agents.msgrpo.credit.critic.gae import gae
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Shared, configured
 
 
 @configured
@@ -36,6 +36,7 @@ class GAGPO:
     """Discount per step of returns-to-go and of the next state's value."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         values = within_steps(batch, "state", batch.returns_to_go(self.discount), averaged)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import Scale, compared, within_groups, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Shared, configured
 
 
 @configured
@@ -37,6 +37,7 @@ class GiGPO:
     """Discount per step of returns-to-go."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         how = partial(compared, scale=self.scale)

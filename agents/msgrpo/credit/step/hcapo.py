@@ -29,7 +29,7 @@ from agents.msgrpo.credit.arithmetic import split_like, standardised, within_gro
 from agents.msgrpo.credit.batch import Batch, Credit, Floats
 from agents.msgrpo.credit.fresh import local_policy, task_of
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Shared, configured
 from agents.turn import request_in
 from textgames.tsmg import TSMG
 
@@ -54,6 +54,7 @@ class HCAPO:
     """The share of a step's own value, the rest being the next step's; 1 smooths nothing."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
+    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         return self.by_scores(batch, hindsight(batch))

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from agents.msgrpo.credit.arithmetic import Scale, compared, within_steps
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory
-from agents.msgrpo.plugins import configured
+from agents.msgrpo.plugins import Shared, configured
 
 
 @configured
@@ -38,6 +38,7 @@ class HGPO:
     """Discount per step of returns-to-go."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
+    shared: ClassVar[Shared] = {"discount": "discount"}
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         how = partial(compared, scale=self.scale)

@@ -29,7 +29,7 @@ def check_prompts(
         ConfigError: one is longer than ``max_prompt_tokens``.
         UnusableModelError: the model's context is too short for it.
     """
-    shorter: dict[str, Any] = {"max_steps": config.horizon} if config.horizon else {}
+    shorter: dict[str, Any] = {"max_steps": config.max_steps} if config.max_steps else {}
     places = [(game, shorter) for game in games] + [(game, {}) for game in config.eval_scenarios]
     for game, settings in places:
         tasks = [EpisodeTask.of(game, seed, **settings) for seed in range(RANDOM_EPISODES)]

@@ -10,6 +10,8 @@ import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.configuration.config import describe, training_config_schema
+from agents.msgrpo.configuration.methods import Methods
+from agents.msgrpo.surrogates.tokens import PPO
 
 
 def test_defaults_are_the_authors_settings() -> None:
@@ -18,7 +20,8 @@ def test_defaults_are_the_authors_settings() -> None:
     assert (config.temperature, config.eval_temperature) == (1.25, 0.5)
     assert (config.max_prompt_tokens, config.max_response_tokens) == (1500, 256)
     assert (config.learning_rate, config.weight_decay, config.max_grad_norm) == (1e-6, 0.01, 1.0)
-    assert (config.clip_low, config.clip_high, config.kl_coefficient, config.entropy_coefficient) == (0.2, 0.2, 0, 1e-3)
+    assert Methods.of(config).surrogate == PPO(clip_low=0.2, clip_high=0.2)
+    assert (config.kl_coefficient, config.entropy_coefficient) == (0, 1e-3)
     assert config.minibatches * config.update_passes == 2
     assert (config.episode_sampling, config.loss_normalizer, config.format_penalty) == ("aaw", "token", 1.0)
 

@@ -61,7 +61,7 @@ def test_on_the_command_line_it_counts_more_than_the_file_and_less_than_other_ov
     path = tmp_path / "run.toml"
     path.write_text('[advantages]\ncredit = "gigpo"\n[loss]\nclip_high = 0.3\n[credit.gigpo]\ndiscount = 0.9\n')
     config = MSGRPOConfig.from_toml(path, ["clip_low=0.1", "preset=dr_grpo", "credit.rtg.scale=group_std"])
-    assert (config.credit, config.clip_low, config.clip_high) == ("dr_grpo", 0.1, 0.2)
+    assert (config.credit, config.clip_low, config.clip_high) == ("dr_grpo", 0.1, "auto")
     assert config.method_settings == {"credit": {"gigpo": {"discount": 0.9}, "rtg": {"scale": "group_std"}}}
 
 

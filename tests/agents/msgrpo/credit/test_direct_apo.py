@@ -28,7 +28,7 @@ def lake(policy: Any, scenario: str = "frozen-lake-slippery", **settings: Any) -
 @pytest.mark.parametrize("scenario", ["frozen-lake-slippery", "kuhn-poker", "snake-duel"])
 def test_every_visited_state_has_so_many_samples(scenario: str) -> None:
     """Counted over episodes and branches, whoever is to move; and every branch is one round from a visited state."""
-    iteration = lake(Known(share=0.2), scenario, horizon=6)
+    iteration = lake(Known(share=0.2), scenario, max_steps=6)
     trajectories = Branches(actions=5).sample(iteration, RNG)
     episodes = [each for each in trajectories if each.begins_a_game]
     branches = [each for each in trajectories if not each.begins_a_game]
@@ -51,7 +51,7 @@ def test_every_visited_state_has_so_many_samples(scenario: str) -> None:
 
 
 def test_most_states_bounds_the_branches() -> None:
-    trajectories = Branches(actions=9, most_states=2).sample(lake(Known(), horizon=6), RNG)
+    trajectories = Branches(actions=9, most_states=2).sample(lake(Known(), max_steps=6), RNG)
     assert len({each.group for each in trajectories if not each.begins_a_game}) == 2
 
 

@@ -421,7 +421,7 @@ def test_gagpo_without_lambda_is_the_gain_of_one_step_and_with_all_of_it_the_ret
 def test_beacon_by_hand() -> None:
     """Milestones at the second and the fourth step: what comes after the first is another segment."""
     given = batch(trajectory([0.0, 1.0, 0.0, 0.5]), trajectory([0.0, 0.0]))
-    found = advantages("beacon", given, decay=0.5)
+    found = advantages("beacon", given, discount=0.5)
     check(found, [[0.75 + step for step in (0.125, 0.625, -0.125, 0.125)], [-0.75 - 0.375] * 2])
     check(advantages("beacon", given, step_weight=0.0), advantages("dr_grpo", given))
 

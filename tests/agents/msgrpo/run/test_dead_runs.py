@@ -44,7 +44,7 @@ GOOD = {
 def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_written(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--config", tiny_config(scenarios='["sliding-puzzle"]', horizon="5")]) == 2
+    assert main(["--config", tiny_config(scenarios='["sliding-puzzle"]', max_steps="5")]) == 2
     error = capsys.readouterr().err
     assert "0.0% of" in error
     for way_out in (
@@ -61,7 +61,7 @@ def test_tiny_on_a_game_that_it_does_not_know_is_refused_before_anything_is_writ
 def test_without_a_preflight_a_run_in_which_nothing_can_be_read_still_does_not_end_well(
     tiny_config: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tiny_config(scenarios='["sliding-puzzle"]', preflight_episodes="0", iterations="30", horizon="3")
+    file = tiny_config(scenarios='["sliding-puzzle"]', preflight_episodes="0", iterations="30", max_steps="3")
     assert main(["--config", file, "--quiet"]) == 1
     error = capsys.readouterr().err
     assert "iteration 10: the run is dead" in error

@@ -104,7 +104,7 @@ def test_groups_with_a_success_are_left_alone_and_a_rerun_takes_the_place_of_its
 def test_a_model_learns_from_the_hinted_prompts(tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
     config = MSGRPOConfig(
         groups=1, group_size=2, iterations=1, response_mode="direct", max_response_tokens=1, learning_rate=1e-3,
-        horizon=3, eval_every=0, samples_every=0, prompt_file=prompt_file, task_sampling="ghpo", temperature=1.0,
+        max_steps=3, eval_every=0, samples_every=0, prompt_file=prompt_file, task_sampling="ghpo", temperature=1.0,
         max_prompt_tokens=4000, method_settings={"tasks": {"ghpo": {"most_reruns": 2, "hint": "green {action}"}}},
     )  # fmt: skip
     trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "frozen-lake", config, quiet=True)

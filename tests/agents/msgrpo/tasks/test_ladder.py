@@ -76,7 +76,7 @@ def test_the_first_and_the_last_level_have_no_others() -> None:
 
 
 def test_the_horizon_of_a_run_makes_episodes_no_longer() -> None:
-    tasks = LadderSampling(start=4).tasks(lake(horizon=9), np.random.default_rng(0))
+    tasks = LadderSampling(start=4).tasks(lake(max_steps=9), np.random.default_rng(0))
     limits = {task.scenario: task.kwargs["max_steps"] for task in tasks}
     assert limits["frozen-lake-level-4"] == 9  # its own is 10
     assert max(limits.values()) == 9

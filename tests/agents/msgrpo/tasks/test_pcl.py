@@ -78,7 +78,7 @@ def test_the_trainers_critic_learns_what_the_groups_return(tokenizer: Any, make_
     """The policy stands still, and the value of a lake's prompt goes to the mean of its group: here about 0."""
     config = MSGRPOConfig(
         groups=2, group_size=2, iterations=6, response_mode="direct", max_response_tokens=1, learning_rate=1e-9,
-        horizon=2, eval_every=0, samples_every=0, prompt_file=prompt_file, task_sampling="pcl",
+        max_steps=2, eval_every=0, samples_every=0, prompt_file=prompt_file, task_sampling="pcl",
         max_prompt_tokens=4000, critic_learning_rate=3e-3,
     )  # fmt: skip
     trainer = MSGRPOTrainer(make_llama(len(tokenizer)), tokenizer, "frozen-lake", config, quiet=True)

@@ -16,7 +16,7 @@ from agents.turn import Turn, TurnRequest
 from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.played import iteration_of
 
-LONG = {"horizon": 12, "groups": 3, "group_size": 8}
+LONG = {"max_steps": 12, "groups": 3, "group_size": 8}
 
 
 class Unsure(Known):
@@ -107,7 +107,7 @@ def test_the_least_sure_steps_are_taken_again_and_crowding_spreads_them() -> Non
 
 def test_an_episode_of_one_step_is_taken_again() -> None:
     for choose in ("random", "entropy"):
-        iteration = iteration_of("blackjack", Unsure(), groups=2, group_size=4, horizon=1)
+        iteration = iteration_of("blackjack", Unsure(), groups=2, group_size=4, max_steps=1)
         trajectories = Trees(chains=1, choose=choose).sample(iteration, np.random.default_rng(0))
         assert [len(each) for each in trajectories] == [1] * 8
         assert len({each.nodes for each in trajectories}) == 8

@@ -43,7 +43,7 @@ def test_advantages_and_targets_are_those_of_the_formula(gamma_turn: float, gamm
     given = ragged()
     wanted = [plain(t.rewards, list(t.head_values["token"]), gamma_turn, gamma, lam) for t in given.trajectories]
     flat = np.array([x for episode in wanted for turn in episode for x in turn])
-    settings = {"gamma_turn": gamma_turn, "gamma": gamma, "lam": lam}
+    settings = {"discount": gamma_turn, "token_discount": gamma, "lam": lam}
     for whiten in (False, True):
         credit = METHODS.make("ppo_bilevel", settings | {"whiten": whiten}).assign(given, RNG)
         got = [turn for episode in credit.advantages for turn in episode]
@@ -57,10 +57,10 @@ def test_advantages_and_targets_are_those_of_the_formula(gamma_turn: float, gamm
 
 def test_the_last_token_of_a_turn_has_the_turn_s_advantage() -> None:
     given = ragged(1)
-    credit = METHODS.make("ppo_bilevel", {"gamma_turn": 0.9, "lam": 0.8, "whiten": False}).assign(given, RNG)
+    credit = METHODS.make("ppo_bilevel", {"discount": 0.9, "lam": 0.8, "whiten": False}).assign(given, RNG)
     for own, each in zip(credit.advantages, given.trajectories, strict=True):
         ends = np.array([values[-1] for values in each.head_values["token"]])
-        turns = METHODS.make("ppo_turn", {"gamma": 0.9, "lam": 0.8, "whiten": False})
+        turns = METHODS.make("ppo_turn", {"discount": 0.9, "lam": 0.8, "whiten": False})
         at_ends = turns.assign(batch(trajectory(each.rewards.tolist(), values=ends)), RNG).advantages[0]
         np.testing.assert_allclose([turn[-1] for turn in own], at_ends, atol=1e-12)
 
@@ -68,7 +68,7 @@ def test_the_last_token_of_a_turn_has_the_turn_s_advantage() -> None:
 def test_undiscounted_every_token_gets_the_return_to_go_minus_its_value() -> None:
     """With all decays 1 both levels telescope: A_k = G_t - V_k, whatever the other values are."""
     given = ragged(2)
-    credit = METHODS.make("ppo_bilevel", {"gamma_turn": 1.0, "whiten": False}).assign(given, RNG)
+    credit = METHODS.make("ppo_bilevel", {"discount": 1.0, "whiten": False}).assign(given, RNG)
     for own, each in zip(credit.advantages, given.trajectories, strict=True):
         for turn, to_go, values in zip(own, each.returns_to_go(), each.head_values["token"], strict=True):
             np.testing.assert_allclose(turn, to_go - values, atol=1e-12)

@@ -86,7 +86,7 @@ def standardised(numbers: list[float]) -> dict[float, float]:
 )
 def test_every_token_has_its_level_s_advantage(gamma: float, lam: float, lam_options: float, penalty: float) -> None:
     given = ragged()
-    settings = {"gamma": gamma, "lam": lam, "lam_options": lam_options, "keep_penalty": penalty}
+    settings = {"discount": gamma, "lam": lam, "lam_options": lam_options, "keep_penalty": penalty}
     credit = METHODS.make("hiper", settings).assign(given, RNG)
     wanted = [plain(each, gamma, lam, lam_options, penalty) for each in given.trajectories]
     # every response has a token of its action's level; a subgoal is written at a SWITCH, a switch wherever there is one
@@ -108,7 +108,7 @@ def test_every_token_has_its_level_s_advantage(gamma: float, lam: float, lam_opt
 @pytest.mark.parametrize("gamma", [0.8, 1.0])
 def test_targets_of_the_three_heads(gamma: float) -> None:
     given = ragged(1)
-    credit = METHODS.make("hiper", {"gamma": gamma, "lam": 0.5, "lam_options": 0.7}).assign(given, RNG)
+    credit = METHODS.make("hiper", {"discount": gamma, "lam": 0.5, "lam_options": 0.7}).assign(given, RNG)
     targets: Any = credit.value_targets
     for i, each in enumerate(given.trajectories):
         wanted = plain(each, gamma, 0.5, 0.7, 0.0)
@@ -125,9 +125,9 @@ def test_one_step_options_are_plain_gae_of_the_high_level() -> None:
     """Where every response switches, V_high(s') is one step away, and subgoals get turn-level GAE on V_high."""
     rng = np.random.default_rng(3)
     given = batch(*[episode([SWITCH] * steps, rng) for steps in (3, 1, 4)])
-    method = METHODS.make("hiper", {"gamma": 0.9, "lam_options": 0.8})
+    method = METHODS.make("hiper", {"discount": 0.9, "lam_options": 0.8})
     targets: Any = method.assign(given, rng).value_targets
-    turns = METHODS.make("ppo_turn", {"gamma": 0.9, "lam": 0.8, "whiten": False})
+    turns = METHODS.make("ppo_turn", {"discount": 0.9, "lam": 0.8, "whiten": False})
     for i, each in enumerate(given.trajectories):
         same = batch(trajectory(each.rewards.tolist(), values=np.asarray(each.head_values["high"])))
         np.testing.assert_allclose(targets["high"][i] - each.head_values["high"], turns.assign(same, rng).advantages[0])
@@ -151,7 +151,7 @@ def test_the_penalty_is_charged_where_no_option_begins() -> None:
     values["term"] = np.zeros(3)
     lengths = [LENGTHS[kind] for kind in (KEEP, KEEP, SWITCH)]
     given = batch(trajectory([1.0, 2.0, 4.0], tokens=lengths, segments=(KEEP, KEEP, SWITCH), head_values=values))
-    credit = METHODS.make("hiper", {"gamma": 1.0, "keep_penalty": 0.25}).assign(given, RNG)
+    credit = METHODS.make("hiper", {"discount": 1.0, "keep_penalty": 0.25}).assign(given, RNG)
     assert credit.value_targets is not None
     assert np.asarray(credit.value_targets["term"][0]).tolist() == [2.75, 1.75, 4.0]
     assert credit.metrics == {"switch_rate": 0.5}

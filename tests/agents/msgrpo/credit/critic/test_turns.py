@@ -47,7 +47,7 @@ def test_advantages_targets_and_whitening_are_those_of_the_formula(name: str, ga
     for each in given.trajectories:
         goes_on = name == "tppo" and not each.terminated
         wanted.append(plain_gae(each.rewards, each.values, float(each.values[-1]) if goes_on else 0.0, gamma, lam))
-    settings = {"gamma": gamma, "lam": lam}
+    settings = {"discount": gamma, "lam": lam}
     plain = METHODS.make(name, settings | {"whiten": False}).assign(given, RNG)
     np.testing.assert_allclose(flat(plain.advantages), flat(wanted), rtol=1e-12, atol=1e-12)
     white = METHODS.make(name, settings).assign(given, RNG)
@@ -68,7 +68,7 @@ def test_worked_out_by_hand() -> None:
     A_1 = 3/4, A_0 = -3/8 + 1/4 * 3/4 = -3/16. Were it cut off, T-PPO's V after it is 1/4: delta_1 = 1 + 1/8 - 1/4 =
     7/8, A_0 = -3/8 + 1/4 * 7/8 = -5/32.
     """
-    settings = {"gamma": 0.5, "lam": 0.5, "whiten": False}
+    settings = {"discount": 0.5, "lam": 0.5, "whiten": False}
     values = np.array([0.5, 0.25])
     for name, ended, wanted in (
         ("ppo_turn", True, [-3 / 16, 3 / 4]),
@@ -96,7 +96,7 @@ def test_tppo_at_gamma_1_ends_a_cut_episode_with_its_reward_alone() -> None:
     """The last delta is r + (gamma - 1) V."""
     cut = batch(trajectory([0.0, 2.0], values=np.array([3.0, 7.0]), terminated=False))
     for gamma in (1.0, 0.9):
-        credit = METHODS.make("tppo", {"gamma": gamma, "whiten": False}).assign(cut, RNG)
+        credit = METHODS.make("tppo", {"discount": gamma, "whiten": False}).assign(cut, RNG)
         assert credit.advantages[0][-1] == pytest.approx(2.0 + (gamma - 1) * 7.0)
 
 
