@@ -231,6 +231,27 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     assert all(same_numbers(a, b) for a, b in zip(*records, strict=True))
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_resumed_run_goes_on_with_adam_s_moments(make_trainer: Any, tmp_path: Path, *, forgets: bool) -> None:
+    """The metrics of a run that was stopped are bit-equal to those of one that wasn't, and only with its moments."""
+    config = replace(BANDIT, iterations=4, groups=3, group_size=8, episodes_drawn=0, threads=1, stop_after=0)
+    whole = make_trainer(config, "TestButtons-v0")
+    whole.train()
+    part = make_trainer(replace(config, out=str(tmp_path)), "TestButtons-v0")
+    stop_after(part, 2)
+    with pytest.raises(KeyboardInterrupt):
+        part.train()
+    resumed = make_trainer(replace(config, out=str(tmp_path)), "TestButtons-v0")
+    resumed.resume(tmp_path)
+    if forgets:
+        resumed.learner.optimizer.state.clear()
+    resumed.train()
+    assert not any(metrics["skipped"] for metrics in whole.history)
+    assert same_numbers(whole.history[1], resumed.history[1])
+    equal = [same_numbers(a, b) for a, b in zip(whole.history[2:], resumed.history[2:], strict=True)]
+    assert all(equal) == (not forgets)
+
+
 def stop_after(trainer: MSGRPOTrainer, iterations: int) -> None:
     """Press Ctrl-C during the rollout of the next iteration."""
     rollout = trainer.rollout

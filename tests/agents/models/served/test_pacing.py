@@ -101,6 +101,25 @@ def test_patience_ends_when_the_server_takes_nothing_any_more(quick):
     }
 
 
+def test_after_an_answer_the_next_back_off_is_the_first_again(quick):
+    """Were it the ninth of all refusals, it would be two seconds and more than the patience."""
+
+    async def play():
+        pacer, asked = Pacer(1.0), 0
+
+        async def request():
+            nonlocal asked
+            asked += 1
+            if asked % 2:
+                raise TooManyRequestsError("too many", None)
+
+        for _ in range(10):
+            await pacer.send(request)
+        return asked
+
+    assert asyncio.run(play()) == 20
+
+
 def test_patience_begins_anew_when_the_server_takes_something():
     async def play():
         pacer, asked = Pacer(0.2), 0

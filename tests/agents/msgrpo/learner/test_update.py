@@ -16,7 +16,10 @@ from agents.msgrpo.learner.update import DivergenceError, Learner, learning_rate
 from agents.msgrpo.rows import TokenRow, TrainingRow
 from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
 
-BASE = MSGRPOConfig(minibatches=1, learning_rate=1e-3, kl_coefficient=0.2, entropy_coefficient=0.05, max_grad_norm=0.0)
+BASE = MSGRPOConfig(
+    minibatches=1, learning_rate=1e-3, kl_coefficient=0.2, entropy_coefficient=0.05, max_grad_norm=0.0, clip_low=0.2,
+    clip_high=0.2,
+)  # fmt: skip
 
 
 def plain_step(
@@ -170,6 +173,18 @@ def test_nan_and_exploding_gradients_stop_before_the_weights_change(make_llama: 
         with pytest.raises(DivergenceError, match=words):
             learner.update(bad, np.random.default_rng(0), 1e-3)
         assert all(torch.equal(a, b) for a, b in zip(before, learner.parameters, strict=True))
+
+
+@pytest.mark.parametrize("limit", [0.0, 1e-2, 1e6])
+def test_gradients_are_scaled_down_to_their_largest_norm(make_llama: Any, limit: float) -> None:
+    """After one step Adam's first moment is 1 - beta1 times the gradient that it was given."""
+    config = replace(BASE, max_grad_norm=limit)
+    learner = make_learner(make_llama, config)
+    (norm,) = learner.update(ragged_rows(9), np.random.default_rng(0), 1e-3).grad_norms
+    moments = [state["exp_avg"].norm() for state in learner.optimizer.state_dict()["state"].values()]
+    given = float(torch.stack(moments).norm()) / (1 - config.adam_beta1)
+    assert norm > 1e-2  # what is reported is the norm before
+    assert given == pytest.approx(min(norm, limit or math.inf), rel=1e-3)
 
 
 def test_gradient_checkpointing_gives_the_same_gradient(make_llama: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from agents.models.base import Decoding
-from agents.models.local.decoding.sampler import Sampled, looks, sample
+from agents.models.local.decoding.sampler import Sampled, looks, nucleus, sample
 from agents.models.local.transformers import TransformersModel
 from research.perf.gpu_checks.synchronisations import count_synchronisations
 from tests.agents.models.local.test_transformers import make_model, make_tokenizer
@@ -83,3 +83,14 @@ def test_the_counter_sees_what_waits() -> None:
         x.nonzero()
         x + 1
     assert counts == {"item": 1, "__bool__": 1, "index by a mask": 1, "tolist": 1, "cpu": 1, "nonzero": 1}
+
+
+def test_the_nucleus_is_the_fewest_tokens_that_reach_top_p_and_of_equals_the_first() -> None:
+    """Probabilities 1/4, 1/2, 1/8, 1/8: the largest reaches 1/2 alone, and 7/8 takes one of the two equal ones."""
+    logprobs = torch.tensor([[0.25, 0.5, 0.125, 0.125]]).log()
+    kept = {top_p: nucleus(logprobs, top_p).exp()[0].tolist() for top_p in (0.5, 0.75, 0.875)}
+    assert kept[0.5] == pytest.approx([0, 1, 0, 0])
+    assert kept[0.75] == pytest.approx([1 / 3, 2 / 3, 0, 0])
+    assert kept[0.875] == pytest.approx([2 / 7, 4 / 7, 1 / 7, 0])
+    equal = nucleus(torch.full((1, 64), 1 / 64).log(), 0.25)[0].isfinite()
+    assert equal.nonzero()[:, 0].tolist() == list(range(16))

@@ -246,6 +246,20 @@ def test_a_budget_that_is_not_used_up_changes_nothing(budget: int) -> None:
     assert given.logprobs == pytest.approx(usual.logprobs, abs=1e-4)
 
 
+def test_what_is_drawn_behind_a_budget_goes_on_with_the_row_s_own_numbers() -> None:
+    """At a temperature at which the draws decide: a row that doesn't reason draws what it draws without a budget."""
+    decoding, seeds = Decoding(temperature=8.0, max_tokens=24), [(n,) for n in range(12)]
+    plain = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID))
+    within = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID), thinking_budget=4)
+    pairs = zip(
+        plain.generate([PROMPT] * 12, decoding, seeds), within.generate([PROMPT] * 12, decoding, seeds), strict=True
+    )
+    answers = [(a.response_ids, b.response_ids) for a, b in pairs if b.allowed is None and len(a.response_ids) > 12]
+    assert len(answers) > 5
+    for usual, given in answers:
+        assert given[: len(usual)] == usual
+
+
 def test_rows_of_a_batch_go_on_by_themselves() -> None:
     model = TransformersModel(taught(HYBRID, THOUGHT), tokenizer_with(HYBRID), thinking_budget=10)
     decoding, seeds = Decoding(temperature=1.5, max_tokens=12), [(n,) for n in range(6)]
