@@ -15,11 +15,11 @@ examples:
   textbench credit hf:./checkpoint --game sokoban --max-steps 8 --batches 4
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agents.common.arguments import real_number, whole_number
+from agents.common.arguments import Parser, real_number, whole_number
 from benchmark.cli.arguments import add_number, add_output_options
 from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SMALL_MODEL = 5_000_000  # parameters
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Declare the policy and the game that are measured, the methods, and how the table is shown."""
     parser.add_argument("agent", metavar="AGENT", help="the policy that plays, such as tiny or hf:PATH")
     parser.add_argument("--game", default="frozen-lake", metavar="SCENARIO", help="default frozen-lake")

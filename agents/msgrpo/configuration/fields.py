@@ -1,6 +1,6 @@
 """How a setting of a training run is declared: its TOML section, its limits, and the plug-in point it names."""
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -29,10 +29,6 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 TrackerName = Literal["tensorboard", "wandb", "trackio", "comet_ml", "aim", "mlflow", "clearml", "dvclive", "swanlab"]
 """What accelerate can send metrics to."""
-
-_T = TypeVar("_T")
-Own = _T | Literal["auto"]
-"""The type of a setting that every method has a value of its own for, unless the run says one."""
 
 RENAMED = {"horizon": "max_steps"}
 """Names that settings had, and those that they have."""

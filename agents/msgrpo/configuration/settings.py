@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from agents.msgrpo.configuration.fields import POINTS, Names, Own, TrackerNames, method, setting, table
+from agents.msgrpo.configuration.fields import POINTS, Names, TrackerNames, method, setting, table
 from agents.msgrpo.credit import METHODS
 from agents.msgrpo.draws import DRAWS
 from agents.msgrpo.engines import ENGINES
@@ -119,7 +119,7 @@ class TrainingSettings:
     credit: str = method("advantages", "msgrpo", METHODS)
     """What every step is credited with: msgrpo, the paper's, gives it the whole episode's normalised return;
     docs/credit/methods.md has the others. A method's own settings stand in [credit.NAME]."""
-    discount: Own[Annotated[float, Field(gt=0, le=1)]] = setting("advantages", OWN)
+    discount: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = setting("advantages", OWN)
     """Discount per step in returns and returns-to-go, of every method of credit; auto: the method's own, 1 in the paper
     and most others, 0.95 in gigpo and its relatives."""
     advantage_baseline: Literal["mean", "leave_one_out", "none"] = setting("advantages", "mean")
@@ -148,9 +148,9 @@ class TrainingSettings:
     loss_normalizer: str = method("loss", "token", NORMALIZERS)
     """Z, which divides the summed loss: the response tokens, the steps or the episodes of the optimiser step's
     batch; response averages over each response first, constant divides by steps times max_response_tokens."""
-    clip_low: Own[Annotated[float, Field(ge=0, le=1)]] = setting("loss", OWN)
+    clip_low: Annotated[float, Field(ge=0, le=1)] | Literal["auto"] = setting("loss", OWN)
     """The ratio is clipped below at 1 - clip_low; auto: the surrogate's own, 0.2 in ppo and 0.0003 in gspo."""
-    clip_high: Own[Annotated[float, Field(ge=0)]] = setting("loss", OWN)
+    clip_high: Annotated[float, Field(ge=0)] | Literal["auto"] = setting("loss", OWN)
     """The ratio is clipped above at 1 + clip_high; auto: the surrogate's own, 0.2 in ppo and 0.0004 in gspo."""
     kl_coefficient: float = setting("loss", 0.0, ge=0)
     """beta of the KL term towards the reference model, the model as it was at the start; 0: no reference model is
