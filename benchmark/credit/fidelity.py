@@ -158,8 +158,10 @@ class _Means:
         rest = x - mean_x * one - slope * (y - mean_y * one)  # what doesn't lie along the truth
         different = ~np.eye(n, dtype=bool)
         across = (rest @ rest.T)[different] / (one @ one.T)[different].mean()
-        along = [spread * (slope**2 - noise) for spread, slope in ((spread_y, slope), (each[3], each[4]))]
-        return cosine_of_means(slope, (along[0], spread_x), np.stack([along[1], each[2]]), float(np.mean(across**2)))
+        # in units of the true variance, in which the noise of visits cancels
+        along, square = slope**2 - noise, spread_x / spread_y
+        without = np.stack([each[4] ** 2 - noise, each[2] / each[3]])
+        return cosine_of_means(slope, (along, square), without, float(np.mean(across**2)) / spread_y**2)
 
 
 def _of_pairs(products: Sequence[Array], weights: Array) -> Array:
