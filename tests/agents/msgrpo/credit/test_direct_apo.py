@@ -102,7 +102,7 @@ def test_with_exact_values_its_mean_is_the_true_advantage_but_for_the_own_sample
     """The mean of m samples includes the own one, which shrinks the advantage by (m - 1) / m."""
     policy, settings = Known(share=0.3, invalid=0.1), {**LAKE}
     iteration = iteration_of("frozen-lake", policy)
-    task = EpisodeTask.of("frozen-lake", 0, **settings)
+    task = EpisodeTask.of("frozen-lake", 0, protocol="default", **settings)
     (first,) = iteration.play([task])
     exact, found = Exact(task, share=0.3, invalid=0.1), dict[str, list[float]]()
     state = first.states[0]
