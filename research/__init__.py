@@ -5,6 +5,7 @@
 * :mod:`research.credit`: the study of credit, ``--config credit``, by the instrument of ``textbench credit``;
 * :mod:`research.jobs`: what these three have in common: jobs whose results are on disk, done in several processes;
 * :mod:`research.tiny`: how the tiny models that ship were made and described, ``python -m research.tiny``;
+* :mod:`research.house`: how far one value travels through the code, and gates that hold a redesign to what was before;
 * ``research/perf``: scripts that measure speeds, memory and strength beside named peers.
 
 Everything here may import everything. Nothing that is installed imports it but ``benchmark/cli/reproduce.py``, which
