@@ -313,7 +313,7 @@ def test_a_log_becomes_a_run_folder(name: str, protocol: str, tmp_path: Path) ->
     results = import_log(log.location, tmp_path / "imported", quiet=True)
     assert results.complete
     folders = [RunFolder.open(tmp_path / folder) for folder in ("run", "imported")]
-    ours, theirs = ([without_tokens(record) for record in folder.records()] for folder in folders)
+    ours, theirs = ([as_played(record) for record in folder.records()] for folder in folders)
     assert theirs == ours
     assert [folder.manifest["settings"]["protocol"] for folder in folders] == [protocol] * 2
     (row,) = results.leaderboard().scores
@@ -323,16 +323,13 @@ def test_a_log_becomes_a_run_folder(name: str, protocol: str, tmp_path: Path) ->
     assert results.document(max_episodes=1)["agents"][0]["prompts"]  # as a page shows them
 
 
-def without_tokens(record: dict[str, Any]) -> dict[str, Any]:
-    steps = [
-        {
-            **{key: value for key, value in step.items() if key != "tokens"},
-            "refused": [
-                {key: value for key, value in each.items() if key != "tokens"} for each in step.get("refused", ())
-            ],
-        }
-        for step in record["steps"]
-    ]
+def as_played(record: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what only a server tells: tokens, and what it sends behind the action."""
+
+    def told(answer: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in answer.items() if key not in ("tokens", "cut")}
+
+    steps = [{**told(step), "refused": [told(each) for each in step.get("refused", ())]} for step in record["steps"]]
     return {**record, "steps": steps, "measured": None}
 
 
