@@ -1,6 +1,7 @@
 """Making a model ready to be trained: checks, adapter, gradient checkpointing, reference model."""
 
 import warnings
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from agents.models.local.forward.llama_forward import unwrap
-from agents.models.local.loading.adapters import WEIGHTS, not_safetensors
+from agents.models.local.loading.adapters import WEIGHTS, check_shards, not_safetensors
 from agents.models.local.loading.load import damaged, fast_dtype, pick_device
 from agents.models.local.templates import with_arguments
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -155,8 +156,15 @@ def _load_weights(model: nn.Module, folder: Path) -> None:
 
         peft.set_peft_model_state_dict(model, peft.load_peft_weights(str(folder), device="cpu"))
         return
-    saved = AutoModelForCausalLM.from_pretrained(folder, dtype=next(model.parameters()).dtype, use_safetensors=True)
     try:
+        check_shards(folder)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    own: Any = deepcopy(model.config)  # the folder's may be anybody's, and is of the same model if its weights fit
+    own._attn_implementation = None
+    dtype = next(model.parameters()).dtype
+    try:
+        saved = AutoModelForCausalLM.from_pretrained(folder, config=own, dtype=dtype, use_safetensors=True)
         model.load_state_dict(saved.state_dict())
     except RuntimeError as error:
         raise ConfigError(f"the checkpoint {folder} is of another model: {str(error).splitlines()[-1]}") from None

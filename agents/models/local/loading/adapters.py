@@ -93,6 +93,26 @@ def check_weights(adapter: str | Path) -> None:
         raise not_safetensors(adapter)
 
 
+def check_shards(folder: Path) -> None:
+    """Refuse an index of a model's weights that leads out of its folder, or to files that aren't safetensors.
+
+    Transformers would read those with pickle.
+
+    Raises:
+        ValueError: says which name, and where it stands.
+    """
+    file = folder / "model.safetensors.index.json"
+    if not file.is_file():
+        return
+    try:
+        names = {*read_json(file)["weight_map"].values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{file} can't be read as an index of weights: {error}") from None
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
+            raise ValueError(f"{file} names {name!r} as a file of weights; accepted are safetensors in its folder")
+
+
 def not_safetensors(source: str | Path) -> ValueError:
     """Return the error for a model or an adapter whose weights aren't safetensors."""
     return ValueError(

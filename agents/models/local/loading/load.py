@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from agents.models.local.loading.adapters import base_of, not_safetensors, of_a_base, put_on
+from agents.models.local.loading.adapters import base_of, check_shards, not_safetensors, of_a_base, put_on
 from agents.models.local.loading.bounds import check_sizes
 from agents.models.local.loading.card import LOADED_FROM
 from agents.models.local.loading.gguf import made_from_gguf
@@ -52,11 +52,13 @@ def load_model(
     if offline:  # what was downloaded before still loads
         options["local_files_only"] = True
     check_sizes(Path(base))
+    check_shards(Path(base))
     bars = transformers.utils.logging.is_progress_bar_enabled()
     if folder.is_dir():  # bars for what takes a moment only stand in the way
         transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         config = transformers.AutoConfig.from_pretrained(base, **options)
+        config._attn_implementation = None  # a folder's own may be code on a hub, which transformers would run
         tokenizer = _load_tokenizer(transformers, source, base, options)
         model = transformers.AutoModelForCausalLM.from_pretrained(
             base, config=config, dtype=number_type, use_safetensors=True, **options

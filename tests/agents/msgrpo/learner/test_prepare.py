@@ -1,14 +1,16 @@
 """Models that are made ready: the adapter follows the seed; layers that are no attention get no trees."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.errors import UnusableModelError
-from agents.msgrpo.learner.prepare import prepare_model
+from agents.msgrpo.errors import ConfigError, UnusableModelError
+from agents.msgrpo.learner.prepare import load_weights, prepare_model
 from tests.agents.models.local.hybrids import PLAYABLE, UNPLAYABLE, make_hybrid
 
 CONFIG = MSGRPOConfig(
@@ -31,6 +33,45 @@ def test_the_seed_decides_the_adapter(tokenizer: Any, make_llama: Any) -> None:
     for name in one:
         assert torch.equal(one[name], same[name])
         assert not torch.equal(one[name], other[name])
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"model_type": "own", "auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}},
+        {"attn_implementation": "kernels-community/flash-attn2@refs/pr/1"},
+    ],
+)
+def test_a_checkpoint_is_read_by_the_settings_of_the_model_that_is_there(
+    strange: dict[str, Any], tokenizer: Any, make_llama: Any, tmp_path: Path
+) -> None:
+    """A stranger's checkpoint says nothing of what is loaded but the weights."""
+    saved, other = make_llama(len(tokenizer)), make_llama(len(tokenizer))
+    saved.save_pretrained(tmp_path)
+    for weight in other.parameters():
+        weight.data.zero_()
+    settings = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(settings | strange))
+    load_weights(other, tmp_path)
+    for name, weight in saved.state_dict().items():
+        assert torch.equal(other.state_dict()[name], weight)
+
+
+def test_a_checkpoint_whose_weights_may_hold_code_or_are_another_models_is_refused(
+    tokenizer: Any, make_llama: Any, tmp_path: Path
+) -> None:
+    model = make_llama(len(tokenizer))
+    model.save_pretrained(tmp_path / "larger")
+    with pytest.raises(ConfigError, match="is of another model"):
+        load_weights(make_llama(len(tokenizer) + 1), tmp_path / "larger")
+    (tmp_path / "unsafe").mkdir()
+    (tmp_path / "unsafe/other.safetensors").touch()
+    torch.save(model.state_dict(), tmp_path / "unsafe/weights.bin")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(model.state_dict(), "weights.bin")}
+    (tmp_path / "unsafe/model.safetensors.index.json").write_text(json.dumps(index))
+    model.config.save_pretrained(tmp_path / "unsafe")
+    with pytest.raises(ConfigError, match=r"names 'weights.bin' as a file of weights"):
+        load_weights(model, tmp_path / "unsafe")
 
 
 def test_making_an_adapter_leaves_the_global_randomness_alone(tokenizer: Any, make_llama: Any) -> None:

@@ -1,5 +1,6 @@
 """What is loaded as a model, and what is refused: weights that can hold code, above all."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,34 @@ def test_pickled_weights_of_a_model_are_refused(tmp_path: Path) -> None:
     torch.save(weights, folder / "pytorch_model.bin")
     with pytest.raises(ValueError, match=r"no weights as safetensors.*save_pretrained\(FOLDER\)"):
         TransformersModel.from_pretrained(folder)
+
+
+def shipped(folder: Path, **changes: Any) -> Path:
+    """A copy of a model that ships, with other settings."""
+    shutil.copytree(FOLDER / "tiny", folder)
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | changes))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "../model.safetensors", "/etc/hosts"])
+def test_an_index_leads_to_no_other_files_than_safetensors_of_the_folder(name: str, tmp_path: Path) -> None:
+    folder = shipped(tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").rename(tmp_path / "model.safetensors")
+    torch.save(weights, folder / "pytorch_model.bin")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, name)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ValueError, match=rf"model.safetensors.index.json names {name!r} as a file of weights"):
+        TransformersModel.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("name", ["kernels-community/flash-attn2@refs/pr/1", "flash_attention_2"])
+def test_attention_is_never_code_that_a_folder_names(name: str, tmp_path: Path) -> None:
+    """Such a name is fetched from a hub and run, with the package kernels; without it, transformers asks for it."""
+    folder = shipped(tmp_path / "model", attn_implementation=name, tie_word_embeddings=True, hidden_act="gelu")
+    model = TransformersModel.from_pretrained(folder)
+    assert model.model.config._attn_implementation == "sdpa"
 
 
 @OLD_NAME
