@@ -21,16 +21,20 @@ HARMLESS = (
     *("temperature", "top_p", "max_tokens", "stop", "mode", "history", "system", "seed", "send_seed"),
     *("timeout", "max_retries", "patience", "route", "omit", "max_tokens_field", "reasoning_effort"),
     *("reasoning_tokens", "dtype", "device", "revision", "max_batch_tokens", "chat"),
-    *("chat_template_kwargs", "thinking_budget", "legal_only", "seconds", "memory_mb", "max_states", "key"),
+    *("chat_template_kwargs", "thinking_budget", "legal_only", "seconds", "memory_mb", "max_states"),
 )
 """Options of players that neither run code nor read a file, fetch anything or decide where anything is sent. Every
-other one has to be allowed; ``prompts`` only if they lie elsewhere, and ``adapter`` only if it isn't here."""
+other one has to be allowed; ``prompts`` only if they lie elsewhere, and ``adapter`` only if it isn't here. So has the
+``key`` of a program, as the program finds out the seeds if its author has chosen the key."""
 
 
-def claims_of_player(spec: str, spent: str = "") -> Iterator[Claim]:
-    """Yield what a player's spec names: code, servers, models whose tokens cost money, and what is fetched for it.
+def claims_of_player(spec: str, spent: str = "", folder: Path | None = None) -> Iterator[Claim]:
+    """Yield what a player's spec names: code, servers, files, models whose tokens cost money, and what is fetched.
 
-    ``spent`` is to be said of such a model: how much it would be asked.
+    Args:
+        spec: the player.
+        spent: is to be said of a model whose tokens cost money: how much it would be asked.
+        folder: the folder that names the player, whose own programs it may run.
     """
     if "://" in spec:  # some of LiteLLM's models are named by their address
         yield Claim("--allow", spec, f"the server in {spec}")
@@ -41,6 +45,9 @@ def claims_of_player(spec: str, spent: str = "") -> Iterator[Claim]:
             if found[0].paid:
                 yield Claim("--allow", one, f"the paid model {one}{spent}")
             yield from claim_of_fetching(one)
+        kind, _, file = one.partition(":")
+        if file and kind in BASELINES and not is_own_file(file, folder):  # of which the error may show a line
+            yield Claim("--allow", one, f"the program {file}")
 
 
 def claim_of_fetching(source: str) -> Iterator[Claim]:
@@ -95,10 +102,15 @@ def is_own_prompts(name: str, folder: Path | None) -> bool:
 
     What they hold is sent to a server. A file from anywhere else could be one that nobody wants to send.
     """
-    found = [place.resolve() for place in _places(name, folder) if place.exists()]
-    if folder is None or not found:
+    if folder is None or not any(place.exists() for place in _places(name, folder)):
         return name in packaged_prompts()
-    return all(place.is_relative_to(folder.resolve()) for place in found)
+    return is_own_file(name, folder)
+
+
+def is_own_file(name: str, folder: Path | None) -> bool:
+    """Report whether a file lies in the folder that names it, and is no link out of it."""
+    found = [place.resolve() for place in _places(name, folder) if place.exists()]
+    return folder is not None and bool(found) and all(place.is_relative_to(folder.resolve()) for place in found)
 
 
 def _places(name: str, folder: Path | None) -> list[Path]:

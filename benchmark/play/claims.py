@@ -26,7 +26,7 @@ from benchmark.runs.manifest import Manifest
 def claims_of(options: RunOptions, env_ids: Iterable[str] = (), folder: Path | None = None) -> list[Claim]:
     """Return all claims of that kind that a run's options and its games make, in ``folder`` if they are from there."""
     specs = [spec for spec in map(AgentSpec.parse, options.agents) if not is_object(spec.spec)]
-    claims = [claim for spec in specs for claim in claims_of_player(spec.spec)]
+    claims = [claim for spec in specs for claim in claims_of_player(spec.spec, folder=folder)]
     claims += [Claim("--import", module, f"the module {module}") for module in modules_of(env_ids)]
     if options.base_url is not None and public_url(options.base_url) not in _servers_of_environment():
         url = public_url(options.base_url)
@@ -43,7 +43,7 @@ def _own(name: str, options: Mapping[str, Any], folder: Path | None) -> Iterator
     for option, value in options.items():
         if is_harmless(option, value, folder):
             continue
-        if option == "base_url":
+        if option == "base_url" and isinstance(value, str):
             value = public_url(value)
             if value in _servers_of_environment():
                 continue
@@ -54,6 +54,13 @@ def _own(name: str, options: Mapping[str, Any], folder: Path | None) -> Iterator
 def modules_of(env_ids: Iterable[str]) -> list[str]:
     """List the modules that ids such as ``my_module:MyGame-v0`` name, each once."""
     return list(dict.fromkeys(filter(None, (env_id.rpartition(":")[0] for env_id in env_ids))))
+
+
+def claims_of_prices(manifest: Manifest) -> Iterator[Claim]:
+    """Yield the claims of a manifest's prices, by which a limit of money is kept."""
+    for name, price in manifest.get("prices", {}).items():
+        figures = "/".join(f"{price[part]:g}" for part in ("input", "output", "cached_input") if part in price)
+        yield Claim("--allow", f"{name}={figures} USD", f"the price of {figures} USD per million tokens of {name}")
 
 
 def _servers_of_environment() -> set[str]:
@@ -110,6 +117,7 @@ def check_claims(
         UsageError: with the command that allows all of it.
     """
     claims = claims_of(options, [scenario["env_id"] for scenario in manifest["scenarios"].values()], folder)
+    claims += claims_of_prices(manifest)
     said = said_by(given, [AgentSpec.parse(text).name for text in options.agents])
     said += [claim for claim in claims if claim.flag == "--import" and claim.value in sys.modules]
     missing = open_claims(folder, claims, said, asked_for(manifest))

@@ -25,7 +25,7 @@ from benchmark.play.agents.choice import PlannedRun
 from benchmark.play.agents.objects import AgentSpec
 from benchmark.play.agents.options import prompt_files, read_sets, resumed, secrets_of, together, with_agent_options
 from benchmark.play.agents.players import Players, not_cached, not_read, not_taken
-from benchmark.play.claims import asked_for, check_claims, claims_of
+from benchmark.play.claims import asked_for, check_claims, claims_of, claims_of_prices
 from benchmark.play.cluster import playing_elsewhere
 from benchmark.play.cost.estimate import spending
 from benchmark.play.cost.prices import agent_prices
@@ -192,7 +192,7 @@ def open_session(planned: PlannedRun) -> Session:
         kept = prompt_files(options) | ({PROMPTS_NAME: Path(options.prompts)} if options.prompts else {})
         files = {name: read_bytes(file) for name, file in kept.items()}
         session = Session(RunFolder.create(path, manifest, redactor, files), players, options, redactor)
-        approve(path, claims, asked_for(as_stored(manifest, redactor)))
+        approve(path, [*claims, *claims_of_prices(manifest)], asked_for(as_stored(manifest, redactor)))
         return session
     folder = RunFolder.open_for_writing(path, redactor)
     try:
@@ -202,7 +202,7 @@ def open_session(planned: PlannedRun) -> Session:
     except UsageError:
         folder.close()
         raise
-    approve(path, claims, asked_for(folder.manifest))
+    approve(path, [*claims, *claims_of_prices(manifest)], asked_for(folder.manifest))
     return Session(folder, players, options, redactor)
 
 
@@ -357,7 +357,8 @@ def reopen_session(
     except BaseException:
         folder.close()
         raise
-    approve(path, claims, asked_for(folder.manifest))  # with the episodes that this command has added
+    # with the episodes and the prices that this command has added
+    approve(path, [*claims, *claims_of_prices(folder.manifest)], asked_for(folder.manifest))
     return Session(folder, players, options, redactor)
 
 

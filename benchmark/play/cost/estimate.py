@@ -172,7 +172,7 @@ def spending(spec: str, plan: Plan, options: RunOptions) -> str:
     episodes = sum(len(seeds) for matchup, seeds in plan.seeds.items() if own.keys() & set(matchup.agents))
     try:
         found = estimate(plan, own, replace(options, max_cost=None))
-    except (BenchmarkError, GameError, ValueError, TypeError, ImportError):  # which is said when it is played
+    except (BenchmarkError, GameError, ValueError, TypeError, AttributeError, ImportError):  # which playing it says
         return f" ({episodes:,} episodes)"
     tokens = sum(one.prompt_tokens_at_most + one.completion_tokens_at_most for one in found)
     costs = [one.cost_at_most for one in found]

@@ -335,6 +335,39 @@ def test_what_was_approved_is_what_the_folder_asked_for_then(textbench, paid, ch
     assert said_by(refused.err)[-2:] == ["--allow", spec]
 
 
+def cheap(manifest):
+    manifest["prices"] = {"m": {"input": 0.0, "output": 0.0}}
+    manifest["operation"]["max_cost"] = 1.0
+    more_episodes(manifest)
+
+
+def test_a_limit_of_money_goes_by_no_price_that_only_the_folder_names(textbench, paid):
+    edit(Path("theirs"), cheap)
+    asked = paid.served.total()
+    allowed = ("--allow", "openai:gpt-5-pro", "--max-cost", 0.01)
+    refused = textbench("resume", "theirs", "--quiet", *allowed)
+    assert (refused.code, paid.served.total()) == (2, asked)
+    assert "names the price of 0/0 USD per million tokens of m, which you haven't" in refused.err
+    assert said_by(refused.err)[-2:] == ["--allow", "m=0/0 USD"]
+    assert textbench("resume", *said_by(refused.err), "--quiet").code == 0
+    assert textbench("resume", "theirs", "--quiet", "--episodes", 7).code == 0, "it is asked for once"
+    edit(Path("theirs"), lambda manifest: manifest["prices"]["m"].update(input=1.0))
+    assert "the price of 1/0 USD" in textbench("resume", "theirs", "--quiet").err
+
+
+def test_an_own_run_keeps_its_prices(textbench, workplace, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
+    Path("prices.toml").write_text(PRICES)
+    with OpenAIServer(models=["gpt-5-pro"]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        arguments = ("--agent", "m=openai:gpt-5-pro", "--scenario", "frozen-lake", "--episodes", 2, "--quiet")
+        assert textbench("run", *arguments, "--out", "a", "--prices", "prices.toml").code == 0
+        assert textbench("run", *arguments, "--out", "b").code == 0
+        assert textbench("resume", "a", "--quiet", "--episodes", 3, "--max-cost", 10).code == 0
+        assert textbench("resume", "b", "--quiet", "--episodes", 3, "--prices", "prices.toml").code == 0
+        assert textbench("resume", "b", "--quiet", "--episodes", 4, "--max-cost", 10).code == 0
+
+
 def test_a_folder_that_lies_at_out_plays_no_more_than_the_command_asks_for(textbench, paid):
     edit(Path("theirs"), more_seeds_than_it_says)
     asked = paid.served.total()
@@ -387,6 +420,25 @@ def test_an_adapter_of_a_hub_has_to_be_allowed(textbench, small_run, strange, op
     refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
     assert refused.code == 2
     assert ("--set m.adapter=someones/adapter" in refused.err) == asks == ("if you trust this folder" in refused.err)
+
+
+@pytest.mark.parametrize("spec", ["program:diary.txt", "rules:diary.txt", "router(random, program:small/linked.py)"])
+def test_resume_reads_no_program_that_only_the_folder_names(textbench, small_run, strange, spec):
+    """What isn't a program is shown by the error, a line of it."""
+    Path("diary.txt").write_text("dear diary\n")
+    manifest = strange(settings={"agents": [f"m={spec}", "greedy"]})
+    refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
+    assert (refused.code, refused.out) == (2, "")
+    assert said_by(refused.err)[-2:] == ["--allow", spec.removeprefix("router(random, ").removesuffix(")")]
+    assert "dear" not in refused.err
+    assert json.loads((small_run / "manifest.json").read_text()) == manifest
+
+
+def test_an_address_that_is_no_text_is_refused_in_a_sentence(textbench, small_run, strange):
+    strange(settings={"agents": ["m=openai:m", "greedy"], "agent_options": {"m": {"base_url": ["http://a"]}}})
+    refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert said_by(refused.err)[-1] == 'm.base_url=["http://a"]'
 
 
 def test_a_link_in_place_of_a_folders_prompts_is_refused(textbench, small_run, strange):

@@ -40,7 +40,7 @@ def claims_of(config: MSGRPOConfig, folder: Path | None = None) -> list[Claim]:
         for one in innermost(text)
     ]
     spent = f" (in {config.iterations:,} iterations of {config.episodes:,} episodes, and in evaluations)"
-    claims = [claim for _, one in named for claim in claims_of_player(one, spent)]
+    claims = [claim for _, one in named for claim in claims_of_player(one, spent, folder)]
     claims += [
         _claim(one, "the code") for name, one in named if name not in PLAYERS and ":" in one and "://" not in one
     ]

@@ -56,6 +56,8 @@ def stranger(*lines: str) -> Path:
         ('eval_opponent = "hf:./adapter"', "someones/base"),
         ('tokenizer = "someones/tokenizer"', "someones/tokenizer"),
         ('prompt_file = "secret.toml"', "secret.toml"),
+        ('eval_opponent = "program:secret.toml"', "program:secret.toml"),
+        ('around = "advised(rules:secret.toml, learner)"', "rules:secret.toml"),
         ('out = "theirs"\ntrackers = ["tensorboard", "wandb"]', "wandb"),
         (
             '[rollout]\naround = "advised(hf:./evil, learner)"\naround_options = {trust_remote_code = true}',

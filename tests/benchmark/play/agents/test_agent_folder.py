@@ -152,6 +152,11 @@ def test_a_folder_of_anybody_brings_no_code_and_no_server_that_nobody_has_named(
         ({"spec": "tiny", "adapter": "someones/adapter"}, "--set x.adapter=someones/adapter"),
         ({"spec": "tiny", "prompts": "../secret.toml"}, "--set x.prompts=../secret.toml"),
         ({"spec": "tiny", "prompts": "linked.toml"}, "--set x.prompts=linked.toml"),
+        ({"spec": "program:../secret.toml"}, "--allow program:x/../secret.toml"),
+        ({"spec": "search(rules:linked.toml)"}, "--allow rules:x/linked.toml"),
+        ({"spec": "program:not-there.py"}, "--allow program:not-there.py"),
+        # by which whoever wrote the program would know the seeds
+        ({"spec": "program:own.py", "key": "well-known"}, "--set x.key=well-known"),
     ],
 )
 def test_a_folder_spends_nothing_fetches_nothing_and_reads_nothing_outside_of_it(textbench, workplace, table, advice):
@@ -159,11 +164,13 @@ def test_a_folder_spends_nothing_fetches_nothing_and_reads_nothing_outside_of_it
     weights = Path("x/weights")
     weights.mkdir(parents=True)
     (weights / "adapter_config.json").write_text('{"base_model_name_or_path": "someones/base"}')
+    Path("x/own.py").write_text("def act(observation, legal):\n    return legal[0]\n")
     Path("x/linked.toml").symlink_to(Path("secret.toml").absolute())
     write_agent_folder(Path("x"), table)
     done = textbench(*RUN, "--agent", "x")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert done.err.endswith(f"if you trust this folder, say so: {advice}\n")
+    assert "the secret" not in done.err
 
 
 def test_a_folders_own_files_and_prompts_that_ship_need_no_leave(workplace):
@@ -172,6 +179,9 @@ def test_a_folders_own_files_and_prompts_that_ship_need_no_leave(workplace):
     for prompts in ("words.toml", "without-clock"):
         write_agent_folder(Path("x"), {"spec": "tiny", "prompts": prompts, "temperature": 0.1})
         assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=tiny",)
+    Path("x/own.py").write_text("def act(observation, legal):\n    return legal[0]\n")
+    write_agent_folder(Path("x"), {"spec": "program:own.py", "seconds": 2.0})
+    assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=program:x/own.py",)
 
 
 @pytest.mark.parametrize(
