@@ -207,14 +207,17 @@ def expand_sources(paths: Iterable[str | Path]) -> list[Path]:
     What is named twice, however it is written, is there once: its agents would else stand beside themselves.
 
     Raises:
-        UsageError: a path that isn't any of these.
+        UsageError: a path that isn't any of these, or a folder in it that is a link out of it.
     """
     found: dict[str, Path] = {}
     for given in paths:
         path = Path(given)
         inside = sorted(child.parent for child in path.glob(f"*/{MANIFEST_NAME}")) if path.is_dir() else []
         for folder in inside if inside and not (path / MANIFEST_NAME).exists() else [path]:
-            found.setdefault(realpath(folder), folder)  # which takes links in a circle, too
+            place = realpath(folder)  # which takes links in a circle, too
+            if folder is not path and not Path(place).is_relative_to(realpath(path)):
+                raise UsageError(f"can't read {folder}: it is a link out of {path}, to {place}; to read it, name it")
+            found.setdefault(place, folder)
     return [*found.values()]
 
 

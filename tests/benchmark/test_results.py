@@ -130,6 +130,19 @@ def test_a_folder_that_is_named_twice_is_read_once(small, textbench):
         assert "there is no circle" in textbench(*command).err
 
 
+def test_a_folder_of_runs_has_no_run_elsewhere(small, textbench):
+    """A link in it would put a run of the reader's into the tables and the page that are made of it."""
+    Path("theirs").mkdir()
+    Path("theirs/a").symlink_to(Path("small").absolute())
+    Path("theirs/b").symlink_to("a")
+    for command in (("leaderboard", "theirs", "--html", "page.html"), ("export", "theirs", "--csv", "-")):
+        done = textbench(*command)
+        assert (done.code, done.out) == (2, "")
+        assert "can't read theirs/a: it is a link out of theirs, to " in done.err
+    assert not Path("page.html").exists()
+    assert textbench("leaderboard", "theirs/a").code == 0, "a link that the user names is meant"
+
+
 def test_without_pandas_there_is_advice(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(benchmark.UsageError, match=r"data frames need pandas: pip install .*\[pandas\]"):
