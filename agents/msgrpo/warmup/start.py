@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents.common.files import replacing
+from agents.common.files import check_folder, refusal, replacing
 from agents.common.interrupt import kills_interrupt
 from agents.common.locking import FolderLock, strangers
 from agents.common.progress import ProgressLines
@@ -117,6 +117,10 @@ def taught(
     """
     out = Path(config.out)
     asked = {"settings": json.loads(json.dumps(_settings(config))), **json.loads(json.dumps(source))}
+    try:
+        check_folder(out)  # also where the folder is finished, whose evaluation is played next
+    except OSError as error:
+        raise ConfigError(refusal(error)) from None
     if (made := _made(out, asked)) is not None:
         say(f"{out} holds this warm start already")
         return made

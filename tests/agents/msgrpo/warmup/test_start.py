@@ -104,6 +104,19 @@ def test_a_folder_that_holds_something_else_is_left_alone(
     assert len(list(folder.iterdir())) == 2
 
 
+def test_nothing_is_read_or_played_through_a_link_of_a_folder_that_is_finished(
+    made: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    """Its evaluation may be a link to a run of the reader's, which would be locked and written to."""
+    folder = tmp_path / "made"
+    folder.mkdir()
+    (tmp_path / "mine").mkdir()
+    (folder / ABOUT).write_text("{}")
+    (folder / "evaluation").symlink_to(tmp_path / "mine")
+    with pytest.raises(ConfigError, match=r"evaluation: it is a link out of .*/made, to .*/mine; remove it"):
+        made()
+
+
 def test_a_folder_in_which_another_process_works_is_left_alone(
     made: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
