@@ -19,7 +19,7 @@ PLANNING = Path(__file__).with_name("planning.py")
 class ProgramPlayer:
     """Plays what ``act(observation, legal_actions)`` of a file returns, the name of an action.
 
-    ``legal_actions`` is empty where a game can't list them. A program keeps nothing from one decision to the next.
+    ``legal_actions`` is empty where a game can't list them. A program's names are made anew for each decision.
 
     Args:
         file: the program.

@@ -34,8 +34,10 @@ process's memory can be read by the program, so neither the seed nor the key is 
 ``HMAC-SHA256(key, call)``, which tells two calls apart and nothing else. Calls are handed over one at a time, the next
 one after the answer, in the order of these digests and without a number.
 
-One thing isn't prevented: a program that goes out of its way to change a class, or raw memory, can leave something for
-its later calls in the same process, and so learn from one episode for another. It can't tell which episodes these are.
+One thing isn't prevented: a program that changes a class, or raw memory, can leave something for its later calls in
+the same process, and so learn from one episode for another; rules that aren't a function of their arguments can do so
+by the plans that are kept (:mod:`agents.programs.planning`). It can't tell which seeds these episodes have. It can tell
+that two of them began with the same call, as when an agent meets several others on the same seeds.
 """
 
 import contextlib

@@ -67,6 +67,20 @@ def test_no_command_on_a_run_follows_a_link(textbench, small_run, command, reque
     assert refused
 
 
+@pytest.mark.parametrize("name", [EPISODES_NAME, MANIFEST_NAME, "notes/deep"])
+def test_nothing_is_read_through_a_link(textbench, small_run, name):
+    """A run of the reader's would be shown, and published, as the stranger's."""
+    link = Path(shutil.copytree(small_run, "theirs"), name)
+    link.parent.mkdir(exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to((small_run / EPISODES_NAME if link.suffix != ".json" else small_run / MANIFEST_NAME).absolute())
+    for command in ON_RUNS:
+        if "resume" not in command and "run" not in command and "small" not in command:
+            done = textbench(*(part.format("theirs") for part in command))
+            assert (done.code, done.out) == (2, ""), command
+            assert f"theirs/{name}: it is a link out of theirs, to " in done.err, command
+
+
 def test_the_repair_that_every_reading_command_recommends_appends_to_no_file_of_mine(textbench, small_run):
     mine = whats_mine()
     (damaged(small_run) / "episodes.damaged.jsonl").symlink_to(Path("outside/diary").absolute())
