@@ -132,6 +132,7 @@ def test_a_merged_run_knows_what_was_spent(textbench):
             textbench("run", "--agent", "m=openai:m", *options, "--seed-offset", offset, "--out", f"r{offset}")
         assert textbench("merge", "r0", "r3", "--out", "both").code == 0
         resume = ("resume", "both", "--quiet", "--base-url", server.base_url, "--allow", "openai:m")
+        resume += ("--allow", "m=1000/1000 USD")  # a merged run is new here, and so are its prices
         spent = spent_so_far(textbench(*resume).err)
         assert spent == pytest.approx(server.tokens_served / 1000, abs=1e-4)
         assert textbench(*resume, "--max-cost", 100).code == 0
