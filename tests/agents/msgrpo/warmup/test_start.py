@@ -131,7 +131,7 @@ def test_a_draft_that_a_kill_left_stands_in_nobodys_way(
     made: Callable[..., dict[str, Any]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "made").mkdir()
-    (tmp_path / "made" / f".{CHECKPOINT}.4711").write_bytes(b"half of")
+    (tmp_path / "made" / f".{CHECKPOINT}.0123456789abcdef.draft").write_bytes(b"half of")
     assert made(lora_rank=0, say=lambda line: None)["held_out"] > 0
     assert capfd.readouterr().err == ""  # and no bar of transformers runs through what the command tells
 
