@@ -26,8 +26,10 @@ LAKE = {"desc": ["SFF", "FHF", "FFG"], "is_slippery": True, "max_steps": 6, "for
 def test_their_mean_is_the_exact_value() -> None:
     """From three states of a slippery lake with four to six rounds left, against plain recursion; 4.5 errors."""
     policy = Known(share=0.3, invalid=0.1, tokens=2)
-    iteration, task = iteration_of("frozen-lake", policy), EpisodeTask.of("frozen-lake", 0, **LAKE)
-    visited = iteration.play([EpisodeTask.of("frozen-lake", seed, layout_seed=0, **LAKE) for seed in range(20)])
+    iteration, task = iteration_of("frozen-lake", policy), EpisodeTask.of("frozen-lake", 0, protocol="default", **LAKE)
+    visited = iteration.play(
+        [EpisodeTask.of("frozen-lake", seed, layout_seed=0, protocol="default", **LAKE) for seed in range(20)]
+    )
     states = list(dict.fromkeys(state for each in visited for state in each.states))[:3]
     starts = [Start(task, state, elapsed, "player_0") for elapsed, state in enumerate(states)]
     returns = iteration.returns_from(starts, 400)

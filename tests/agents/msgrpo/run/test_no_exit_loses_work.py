@@ -23,7 +23,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import CheckpointError, TrainingDivergedError
-from agents.msgrpo.run.saving.checkpoint import STATE, load_state
+from agents.msgrpo.run.saving.checkpoint import STATE, SUMS, load_state
 
 SHORT = MSGRPOConfig(
     groups=4, group_size=8, iterations=5, minibatches=2, response_mode="direct", max_response_tokens=2, temperature=1.0,
@@ -347,6 +347,9 @@ def test_other_refusals_of_the_operating_system_are_sentences(
     run = tmp_path / "run"
     assert main(["--config", tiny_config(iterations="1", preflight_episodes="0"), "--quiet"]) == 0
     os.truncate(run / "last" / "model.safetensors", 300)
+    assert main(["--resume", str(run), "--quiet"]) == 2
+    assert f"{SUMS}\n" in capsys.readouterr().err
+    (run / "last" / SUMS).unlink()  # as in checkpoints of earlier versions
     assert main(["--resume", str(run), "--quiet"]) == 2
     assert "are damaged (Error while deserializing header" in capsys.readouterr().err
     (run / "last" / STATE).write_bytes(b"not a state")

@@ -106,7 +106,7 @@ def make_document(
         for matchup, seeds in plan.seeds.items():
             scenario = plan.scenarios[matchup.scenario]
             seats = zip(scenario.game().players, (players[name] for name in matchup.agents), strict=True)
-            tasks = (EpisodeTask.of(scenario, seed) for seed in seeds)
+            tasks = (EpisodeTask.of(scenario, seed, protocol="default") for seed in seeds)
             for episode in rollout(dict(seats), tasks):
                 record = to_record(episode)
                 record["agents"] = dict(zip(record["agents"], matchup.agents, strict=True))
