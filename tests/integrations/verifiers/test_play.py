@@ -116,7 +116,9 @@ def test_group_shares_its_start_and_draws_its_transitions(evaluate, server) -> N
     assert len({one["seed"] for one in told}) > 1
     assert len({trace.branches[0].messages[0].content for trace in group}) == 1
     for trace, one in zip(group, told, strict=True):
-        task = EpisodeTask.of("frozen-lake-slippery", one["seed"], layout_seed=0, format_penalty=1.0)
+        task = EpisodeTask.of(
+            "frozen-lake-slippery", one["seed"], layout_seed=0, protocol="default", format_penalty=1.0
+        )
         assert outcome(trace) == outcome_of(as_textbench_plays(server, task), "player_0")
 
 

@@ -45,7 +45,7 @@ def test_without_a_name_it_is_the_paper() -> None:
 def test_rollouts_of_a_training_task_share_their_start_alone() -> None:
     (task,) = tasks_of(scenario="snake", split="train", episodes=1, seed_offset=7)
     assert (task.data.seed, task.data.layout_seed) == (None, 7)
-    assert task.data.settings == {"format_penalty": 1.0}
+    assert task.data.settings == {"protocol": "default", "format_penalty": 1.0}
     sessions = [EpisodeSession(task.episode(seed)) for seed in range(8)]
     assert len({session.request.observation for session in sessions}) == 1
     for session in sessions:
