@@ -55,8 +55,11 @@ def test_a_perfect_helper_makes_a_perfect_player_whose_folder_plays(
     assert textbench(*run, "better", "--out", "one").code == 0
     Path("better").rename("moved")  # the folder is whole, and as good as a stranger's
     done = textbench(*run, "moved", "--out", "two")
-    assert f"moved names the base_url {agent['base_url']}, which you haven't" in done.err
-    assert textbench(*run, "moved", "--out", "two", "--set", f"moved.base_url={agent['base_url']}").code == 0
+    assert (
+        f"moved names the paid model {agent['spec']}, the base_url {agent['base_url']}, which you haven't" in done.err
+    )
+    said = ("--allow", agent["spec"], "--set", f"moved.base_url={agent['base_url']}")
+    assert textbench(*run, "moved", "--out", "two", *said).code == 0
 
 
 @pytest.mark.slow
