@@ -179,7 +179,8 @@ KINDS = ("a folder", "a pipe", "20 GB", "nothing", "not UTF-8", "deep", "zeros")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["manifest.json", "episodes.jsonl", "spent.json", "prompts.toml", "prompts-a.toml"])
+@pytest.mark.parametrize("name", ["manifest.json", "episodes.jsonl", "answers.jsonl", "prompts.toml", "prompts-a.toml"])
+@pytest.mark.slow
 def test_no_file_of_a_run_gives_a_traceback(textbench, small_run, monkeypatch, name, kind):
     monkeypatch.setattr(reading, "MOST_LINE", 2**20)  # or each command would read 64 MB of zeros
     hostile(small_run / name, kind)
@@ -228,6 +229,7 @@ DEEP, LONG = "x = " + "[" * 100_000, f"x = {'1' * 10_000}"
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_no_file_of_settings_gives_a_traceback(textbench, command, content):
     pytest.importorskip("torch")
     Path("own").mkdir()
