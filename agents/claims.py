@@ -1,4 +1,4 @@
-"""What a player's spec and options make this machine do that only its user can allow.
+"""Claims: all that a player's spec and options make this machine do and that only its user can allow.
 
 ``spec, options -> Claim, ...``. A player may run code, ask a server, read a secret or a file, spend the user's money,
 and fetch weights. A command that names such a player has allowed it. A folder may come from anybody, and what it names
@@ -100,7 +100,7 @@ def is_harmless(option: str, value: Any, folder: Path | None = None) -> bool:
 def is_own_prompts(name: str, folder: Path | None) -> bool:
     """Report whether prompts are some that ship, or lie in the folder that names them, and are no link out of it.
 
-    What they hold is sent to a server. A file from anywhere else could be one that nobody wants to send.
+    Their content is sent to a server, and a file from anywhere else could be a private one.
     """
     if folder is None or not any(place.exists() for place in _places(name, folder)):
         return name in packaged_prompts()

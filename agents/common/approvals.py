@@ -1,4 +1,4 @@
-"""What this user's own commands have said that a folder may use: code, servers, secrets, files, money, downloads.
+"""Approvals: the code, servers, secrets, files, money and downloads that this user's commands let a folder use.
 
 A folder with a run, an agent or a training may come from anybody. What it names is read, and nothing of it is imported,
 asked, paid, fetched or sent anywhere until the user has named it, too: on the command line that made the folder or that

@@ -171,8 +171,7 @@ def play_plan(
             for name in dict.fromkeys(name for matchups in group for name in matchups[0].agents):
                 if elsewhere is None and name not in policies:
                     policies[name] = players.load(name)
-            playing = _GroupRun(plan, folder, group, policies, limits, meter, display, answers, deadline)
-            playing.ask = ask
+            playing = _GroupRun(plan, folder, group, policies, limits, meter, display, answers, deadline, ask)
             while any(seeds.values()):
                 playing.play(seeds, elsewhere)
                 seeds = {} if grow is None else _grown(playing.alive, grow)
@@ -259,6 +258,7 @@ class _GroupRun:
         display: Display,
         answers: AnswersFile,
         deadline: float | None,
+        ask: Callable[[str], bool] | None,
     ) -> None:
         self._plan, self._folder, self._policies, self._answers = plan, folder, policies, answers
         self._limits, self._meter, self._display, self._deadline = limits, meter, display, deadline
@@ -270,7 +270,7 @@ class _GroupRun:
         resample = folder.manifest["settings"].get("resample")
         self._noise = () if resample is None else (resample,)
         self.given_up: list[str] = []
-        self.ask: Callable[[str], bool] | None = None
+        self._ask = ask
         # what can't be read of models nothing of which could be read so far; ``None`` for all others
         cards = {card["name"]: card for card in folder.manifest["agents"]}
         self._heard = {
@@ -308,7 +308,7 @@ class _GroupRun:
                 for team in self._teams.values():
                     team.put_back()
                 self._heard[mute.seen.agent] = None
-                if self.ask is not None and not self.ask(f"{mute}. Play on?"):
+                if self._ask is not None and not self._ask(f"{mute}. Play on?"):
                     self._give_up(str(mute), [mute.seen.agent])
             except _MoneySpent:
                 break
@@ -400,7 +400,7 @@ class _GroupRun:
 
     def _hear(self, name: str, step: Step) -> None:
         """Stop the run when the first answers of a model are all unreadable, before all of them are paid for."""
-        if self.ask is None or (heard := self._heard.get(name)) is None:
+        if self._ask is None or (heard := self._heard.get(name)) is None:
             return
         for answer in answers_of(step_record(step)):
             heard.add(answer)

@@ -74,9 +74,10 @@ class _Line(TypedDict):
     scenario: str
     agents: list[str]
     seed: int
-    decision: NotRequired[Annotated[list[int], Field(description="The seed of the decision behind the episode's.")]]
+    decision: NotRequired[
+        Annotated[list[int], Field(min_length=2, description="The seed of the decision behind the episode's.")]
+    ]
     observed: NotRequired[Annotated[int, Field(description="CRC-32 of the observation.")]]
-    agent: NotRequired[str]
     turn: NotRequired[_TurnShape]
     recorded: NotRequired[Literal[True]]
 
@@ -84,7 +85,6 @@ class _Line(TypedDict):
 class _Kept(NamedTuple):
     """One answer."""
 
-    agent: str
     observed: int
     turn: Turn
     recorded: bool  # whether an unscored episode's record tells what was paid
@@ -146,10 +146,12 @@ class AnswersFile:
         if line.get("recorded"):
             self._mark_recorded(key)
             return
+        if line["decision"][1] not in range(len(key.agents)):
+            raise ValueError("the decision is of no player of the episode")
         turn = dict(line["turn"])
         turn |= {name: Usage(**turn[name]) for name in _USAGES if name in turn}
         turn["left_out"] = tuple(turn.get("left_out", ()))
-        kept = _Kept(line["agent"], line["observed"], Turn(**turn), recorded=False)
+        kept = _Kept(line["observed"], Turn(**turn), recorded=False)
         self._episodes.setdefault(key, {})[tuple(line["decision"])] = kept
 
     def recall(self, task: EpisodeTask, request: TurnRequest) -> Turn | None:
@@ -170,8 +172,7 @@ class AnswersFile:
         if turn.error is not None:
             return
         key, decision = _key_of(task), _decision_of(task, request)
-        agent = task.team[int(decision[1])]
-        kept = _Kept(agent, _observed(request), turn, recorded=False)
+        kept = _Kept(_observed(request), turn, recorded=False)
         with self._lock:
             self._episodes.setdefault(key, {})[decision] = kept
             self._append(_line_of(key, decision, kept))
@@ -211,10 +212,11 @@ class AnswersFile:
     def unrecorded_tokens(self) -> dict[str, list[int]]:
         """``{agent: [prompt, completion, cached prompt tokens]}`` that were paid for and stand in no record."""
         found: dict[str, list[int]] = {}
-        for kept in (kept for answers in self._episodes.values() for kept in answers.values()):
-            paid, before = kept.turn.paid, found.get(kept.agent, [0, 0, 0])
-            counts = (paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens)
-            found[kept.agent] = [one + more for one, more in zip(before, counts, strict=True)]
+        for key, answers in self._episodes.items():
+            for decision, kept in answers.items():
+                agent, paid = key.agents[decision[1]], kept.turn.paid
+                counts = (paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens)
+                found[agent] = [one + more for one, more in zip(found.get(agent, [0, 0, 0]), counts, strict=True)]
         return {agent: tokens for agent, tokens in found.items() if any(tokens)}
 
     def take_over(self, others: Iterable["AnswersFile"], scored: Collection[Key]) -> None:
@@ -310,7 +312,7 @@ def _line_of(key: Key, decision: Decision, kept: _Kept) -> dict[str, Any]:
     told: dict[str, Any] = {"response": turn.response}
     told |= {name: value for name in _PLAIN if (value := getattr(turn, name)) != getattr(_DEFAULT, name)}
     told |= {name: usage._asdict() for name in _USAGES if (usage := getattr(turn, name)) != NO_USAGE}
-    return _line(key) | {"decision": decision, "observed": kept.observed, "agent": kept.agent, "turn": told}
+    return _line(key) | {"decision": decision, "observed": kept.observed, "turn": told}
 
 
 @cache

@@ -233,7 +233,7 @@ _REFUSAL = re.compile(
     r"(?=.{0,200}\b(?:help|assist|comply|provide|participate|engage|fulfil+|continue|answer|play|request)\b)",
     re.IGNORECASE | re.DOTALL,
 )
-"""How a refusal in words begins. It only names the reason of a response that can't be read anyway."""
+"""The beginning of a refusal in words. It only names the reason of a response that can't be read anyway."""
 
 
 def read_usage(usage: object) -> Usage:
