@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
 from agents.models.cache import ResponseCache, cached
-from agents.models.provider import Provider, call_with, find_model, installed, providers
+from agents.models.provider import Provider, call_with, find_model, providers
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
@@ -28,6 +28,7 @@ from agents.turn import Policy
 from agents.wrappers import WRAPPERS, Wrapped, check_form, form_of, innermost, own_options, wrapped_in, wrapper
 from textgames.importing import from_here
 from textgames.names import did_you_mean
+from textgames.plugins import installed
 from textgames.settings import taken_by
 
 ENTRY_POINT_GROUP = "textbench.agents"

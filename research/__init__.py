@@ -1,4 +1,4 @@
-"""What the figures of this project were made with; it is run from a clone and isn't installed with the package.
+"""Studies, instruments, and methods of neighbouring papers: a distribution beside the product.
 
 * :mod:`research.reproduce`: the paper's experiment in miniature, ``textbench reproduce``;
 * :mod:`research.pretrained`: the same with a pretrained model, ``--config smollm2``;
@@ -8,6 +8,6 @@
 * :mod:`research.house`: how far one value travels through the code, and gates that hold a redesign to what was before;
 * ``research/perf``: scripts that measure speeds, memory and strength beside named peers.
 
-Everything here may import everything. Nothing that is installed imports it but ``benchmark/cli/reproduce.py``, which
-says how to get it where it isn't there.
+This is the distribution ``textbench-research`` (``pip install -e research``). It imports the product's public names and
+is imported by nothing of the product, to which it adds its commands, players and methods by entry points.
 """

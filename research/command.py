@@ -1,4 +1,4 @@
-"""The command ``textbench lab reproduce`` behind its arguments, which :mod:`benchmark.cli.reproduce` declares.
+"""The command ``textbench reproduce`` behind its arguments, which :mod:`research.reproduce.cli` declares.
 
 A recipe says which experiment it is of, as its ``kind``: :data:`EXPERIMENTS` has them.
 """

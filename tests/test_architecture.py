@@ -18,8 +18,8 @@ ALLOWED = {
     "textbench": {"textgames", "agents", "benchmark", "textbench"},
     "research": {"textgames", "agents", "benchmark", "textbench", "research"},
 }
-# the commands that start adapters, and the experiments of a clone: the doors through which an import may go back
-DOORS = {"benchmark/cli/serve.py": "textbench", "benchmark/cli/reproduce.py": "research"}
+# the command that starts an adapter: the door through which an import may go back
+DOORS = {"benchmark/cli/serve.py": "textbench"}
 INSTALLED = set(ALLOWED) - {"research"}
 PACKAGES = set(ALLOWED)
 

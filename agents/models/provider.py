@@ -6,17 +6,17 @@ what it is about (torch, an API client) only when it makes a model, because list
 """
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from functools import cached_property
+from importlib.metadata import EntryPoint
 from pkgutil import resolve_name
 from typing import Any, cast
 
 from agents.models.base import AsyncLanguageModel, LanguageModel, NotLoaded
 from agents.models.local.loading.card import Card
 from textgames.extras import Packages
+from textgames.plugins import installed
 from textgames.settings import taken_by
 
 ENTRY_POINT_GROUP = "textbench.providers"
@@ -122,17 +122,6 @@ def _of_package(entry: EntryPoint) -> Provider:
         raise ValueError(f"the registered provider {entry.name!r} ({entry.value}) doesn't work: {wrong}")
 
     return Provider(refuse, f"from {entry.value}", "MODEL", missing=lambda: wrong, check=refuse)
-
-
-def installed(group: str) -> dict[str, EntryPoint]:
-    """What packages add under a group of entry points, ``{name: entry point}``: of all that can be imported now."""
-    return dict(_installed(group, tuple(sys.path)))
-
-
-@lru_cache(maxsize=16)
-def _installed(group: str, path: tuple[str, ...]) -> dict[str, EntryPoint]:
-    """Reads the metadata of every installed package, 20 ms in a usual environment: once for every search path."""
-    return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def find_model(spec: str) -> tuple[Provider, str] | None:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import is_dataclass
 from pkgutil import resolve_name
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, dataclass_transform
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -31,6 +31,7 @@ from agents.common.refusals import accepted, refusals
 from agents.msgrpo.errors import ConfigError
 from textgames.importing import from_here
 from textgames.names import did_you_mean
+from textgames.plugins import installed, research_advice
 from textgames.settings import taken_by
 
 T = TypeVar("T")
@@ -68,17 +69,33 @@ class Registry(Generic[T]):
         built_in: ``{name: "module:Class"}`` of the methods that ship with the package, or a :class:`Variant` of one of
             them; a module is imported when its method is first used.
         setting: the setting that names the method in use, where it isn't called like the point.
+
+    Installed packages add methods under the group ``textbench.POINT`` of entry points, each a class or a
+    :class:`Variant`: ``[project.entry-points."textbench.credit"]``, ``mine = "my_package:Mine"``.
     """
 
     def __init__(self, point: str, built_in: Mapping[str, str | Variant], setting: str = "") -> None:
         self.point, self.setting = point, setting or point
+        self.group = f"textbench.{point}"
         self._built_in = built_in
-        self._methods: dict[str, type[T] | str | Variant] = dict(built_in)
+        self._registered: dict[str, type[T] | str | Variant] = dict(built_in)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all registered methods."""
-        return tuple(self._methods)
+        """The names of all registered methods, and then of those that installed packages add."""
+        return tuple(dict.fromkeys((*self._registered, *installed(self.group))))
+
+    def _registration(self, name: str) -> type[T] | str | Variant | None:
+        """Return what a name was registered with; an installed package's name counts after a registered one."""
+        if name in self._registered or (entry := installed(self.group).get(name)) is None:
+            return self._registered.get(name)
+        try:
+            added = entry.load()
+        except (ImportError, AttributeError) as error:
+            raise ConfigError(f"{self.setting} = {name!r} ({entry.value}) can't be imported: {error}") from error
+        if not isinstance(added, type | Variant):
+            raise ConfigError(f"{self.setting} = {name!r} ({entry.value}) is to be a class or a Variant, got {added!r}")
+        return cast("type[T] | Variant", added)
 
     def register(self, name: str) -> Callable[[C], C]:
         """Register a class under a name; a decorator. The latest registration of a name counts.
@@ -94,18 +111,18 @@ class Registry(Generic[T]):
         def decorate(cls: C) -> C:
             if not isinstance(cls, type):
                 raise ConfigError(f"{self.setting} = {name!r} is to be a class, got {cls!r}")
-            self._methods[name] = cls
+            self._registered[name] = cls
             return cls
 
         return decorate
 
     def check(self, name: str) -> None:
         """Raise a ConfigError where a name is neither registered nor of the form ``"module:Class"``."""
-        if name not in self._methods and ":" not in name:
+        if name not in self.names and ":" not in name:
             known = ", ".join(self.names)
             raise ConfigError(
                 f"{self.setting} = {name!r} can't be used{did_you_mean(name, self.names)}; accepted: {known}, "
-                "or my_module:MyClass"
+                f"or my_module:MyClass{research_advice()}"
             )
 
     def find(self, name: str) -> type[T]:
@@ -115,7 +132,7 @@ class Registry(Generic[T]):
             ConfigError: there is none of that name, or its module can't be imported.
         """
         self.check(name)
-        found = self._methods.get(name)
+        found = self._registration(name)
         if isinstance(found, Variant):
             return self.find(found.method)
         if found is None or isinstance(found, str):
@@ -130,7 +147,7 @@ class Registry(Generic[T]):
 
     def variant(self, name: str) -> Variant:
         """What a name stands for: another method with some of its settings, or itself with none chosen."""
-        found = self._methods.get(name)
+        found = self._registration(name)
         return found if isinstance(found, Variant) else Variant(name, {})
 
     def shared(self, name: str) -> dict[str, str]:

@@ -10,9 +10,10 @@ import sys
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import NoReturn
+from types import ModuleType
+from typing import NamedTuple, NoReturn
 
-from benchmark.errors import BenchmarkError
+from benchmark.errors import BenchmarkError, UsageError
 from benchmark.foreign import foreign_agents
 
 COMMANDS = {
@@ -37,7 +38,6 @@ LAB = {
     "credit": "measure methods of credit against the true advantage",
     "inspect": "show what a model wants to do at each step, against the solver",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",
-    "reproduce": "reproduce the paper's experiment",
     "serve": "serve a game to trainers, as an OpenEnv environment",
     "season": "hold a tournament whose seeds nobody could have known",
     "merge": "merge runs of several machines into one",
@@ -46,6 +46,23 @@ LAB = {
 }
 """The commands of research and upkeep, likewise. ``textbench lab`` lists them; ``textbench NAME`` and
 ``textbench lab NAME`` are the same, and everything that we print or write says ``textbench NAME``."""
+
+
+class Command(NamedTuple):
+    """A command that another package adds, under the group :data:`ENTRY_POINT_GROUP` of entry points.
+
+    Attributes:
+        module: the module that has ``add_arguments(parser)`` and ``run(args) -> exit code``; its docstring is the help.
+        description: what it does, in one line.
+    """
+
+    module: str
+    description: str
+
+
+ENTRY_POINT_GROUP = "textbench.commands"
+"""Packages add commands under this group: ``[project.entry-points."textbench.commands"]``, ``mine = "my_package:MINE"``
+with ``MINE = Command("my_package.command", "what it does")``."""
 
 PASSED_ON = ("train",)  # commands that read their own arguments, ``--help`` included
 
@@ -97,9 +114,38 @@ def console_main() -> NoReturn:
     sys.exit(code)
 
 
+def lab_commands() -> dict[str, str]:
+    """Return ``{name: description}`` of the lab's commands, those of installed packages among them."""
+    return LAB | {name: command.description for name, command in _added().items() if name not in COMMANDS | LAB}
+
+
+def _added() -> dict[str, Command]:
+    """Return the commands of installed packages; one that can't be imported fails when it is called."""
+    from textgames.plugins import installed
+
+    found = {}
+    for name, entry in installed(ENTRY_POINT_GROUP).items():
+        try:
+            found[name] = entry.load()
+        except (ImportError, AttributeError) as error:
+            found[name] = Command(entry.module, f"can't be used: {error}")
+    return found
+
+
+def command_module(name: str) -> ModuleType:
+    """Import the module of a command."""
+    if name in COMMANDS | LAB:
+        return import_module(f"benchmark.cli.{name}")
+    command = _added()[name]
+    try:
+        return import_module(command.module)
+    except ImportError as error:
+        raise UsageError(f"the command {name!r} ({command.module}) can't be imported: {error}") from error
+
+
 def _dispatch(arguments: list[str]) -> int:
     in_lab = arguments[:1] == ["lab"]
-    prog, known = ("textbench lab", LAB) if in_lab else ("textbench", COMMANDS | LAB)
+    prog = "textbench lab" if in_lab else "textbench"
     name, *rest = arguments[in_lab:] or [""]
     if name in ("", "-h", "--help", "help"):
         print(_overview(in_lab))
@@ -111,14 +157,17 @@ def _dispatch(arguments: list[str]) -> int:
         changed = ", with uncommitted changes" if code["dirty"] else ""
         print(f"textbench {code['version']}" + (f" ({code['commit'][:12]}{changed})" if code["commit"] else ""))
         return 0
-    if name not in known:
+    lab = {} if name in COMMANDS and not in_lab else lab_commands()
+    if name not in lab and (in_lab or name not in COMMANDS):
         from benchmark.errors import unknown_name
+        from textgames.plugins import research_advice
 
         kind = "option before the command" if name.startswith("-") else "command of the lab" if in_lab else "command"
-        raise unknown_name(kind, name, known)
+        wrong = unknown_name(kind, name, lab if in_lab else COMMANDS | lab)
+        raise UsageError(f"{wrong}{research_advice()}")
     from agents.common.arguments import Parser
 
-    command = import_module(f"benchmark.cli.{name}")
+    command = command_module(name)
     if name in PASSED_ON:
         from argparse import Namespace
 
@@ -127,7 +176,7 @@ def _dispatch(arguments: list[str]) -> int:
         prog=f"{prog} {name}",
         description=command.__doc__,
         epilog=f"textbench lab lists this command beside others of its kind; textbench lab {name} is the same."
-        if name in LAB
+        if name in lab
         else None,
         formatter_class=RawDescriptionHelpFormatter,
     )
@@ -149,7 +198,7 @@ def _overview(in_lab: bool) -> str:
 
 usage: textbench COMMAND [options]        textbench COMMAND --help        (or textbench lab COMMAND)
 
-{_lines(LAB)}"""
+{_lines(lab_commands())}"""
     return f"""textbench: text games for language models, an honest benchmark
 
 usage: textbench COMMAND [options]        textbench COMMAND --help

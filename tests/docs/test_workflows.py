@@ -38,7 +38,7 @@ def test_a_pull_request_is_linted_typed_and_tested() -> None:
     read = workflow("ci.yml")
     assert "pull_request" in read["on"]
     assert runs(read["jobs"]["checks"]) == [
-        'pip install -c constraints.txt -e ".[dev]"',
+        'pip install -c constraints.txt -e ".[dev]" -e research',
         '.ci/entries --kept --base "$BASE"',
         "ruff check .",
         "ruff format --check .",

@@ -7,12 +7,11 @@ of what ``--help`` and the schemas say. All else on these pages is written by ha
 import re
 from argparse import Action
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from agents.common.arguments import Parser
-from benchmark.cli import COMMANDS, LAB, PASSED_ON
+from benchmark.cli import COMMANDS, PASSED_ON, command_module, lab_commands
 from benchmark.cli.schema import NAMES, schema_of, schema_text
 from benchmark.play.options import OPTIONS, VARIABLES, flag_of
 from pages.marks import ON_THE_SITE, remade
@@ -120,9 +119,9 @@ def toml(value: Any) -> str:
 def commands() -> str:
     """Every command: what it does, its examples, its arguments; those that a command above has alike by name alone."""
     parts, told = [], set[tuple[str, str]]()
-    for name, text in (COMMANDS | LAB).items():
+    for name, text in (COMMANDS | lab_commands()).items():
         parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.")
-        command = import_module(f"benchmark.cli.{name}")
+        command = command_module(name)
         examples = re.findall(r"^  (textbench .*)$", command.__doc__ or "", re.MULTILINE)
         if examples:
             lines = [re.sub(r" {2,}(?=\S)", "  # ", line, count=1) for line in examples]

@@ -102,7 +102,7 @@ direct = "Answer:"
 @pytest.fixture(autouse=True)
 def _registered_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test registers is gone after it."""
-    monkeypatch.setattr(METHODS, "_methods", dict(METHODS._methods))
+    monkeypatch.setattr(METHODS, "_registered", dict(METHODS._registered))
 
 
 @pytest.fixture

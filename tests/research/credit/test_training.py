@@ -80,7 +80,7 @@ class Restless:
 
 
 def test_fresh_rollouts_cost_tokens_too(study: Study, base: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METHODS._methods, "restless", Restless)
+    monkeypatch.setitem(METHODS._registered, "restless", Restless)
     Restless.response_tokens = 0
     record = run(study, base, {"credit": "restless"})
     own = sum(each["prompt_tokens"] + each["response_tokens"] for each in record.history)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.cli import main, reproduce
+from benchmark.cli import main
 from research.reproduce.jobs import Job, ReproductionFolder, jobs_of
 from research.reproduce.reproduction import read_reproduction
 from research.reproduce.settings import Experiment
@@ -34,28 +34,6 @@ def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys:
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
-
-
-def test_without_a_clone_it_is_one_sentence_how_to_get_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(reproduce, "CLONE", tmp_path)
-    for arguments in (["reproduce"], ["lab", "reproduce", "--quick", "--dry-run"]):
-        assert main(arguments) == 2
-        (sentence,) = capsys.readouterr().err.splitlines()
-        assert "in the checkout: pip install -e " in sentence
-
-
-@pytest.mark.slow
-def test_another_package_of_that_name_is_not_taken_for_it(tmp_path: Path) -> None:
-    """One in the working folder, which Python looks at first."""
-    (tmp_path / "research").mkdir()
-    (tmp_path / "research/__init__.py").write_text("raise RuntimeError('not ours')")
-    command = [sys.executable, "-m", "benchmark.cli", "lab", "reproduce", "--config", "miniature", "--dry-run"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "nothing was done" in done.stdout
 
 
 def test_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,21 +17,15 @@ examples:
   textbench reproduce --config smollm2 --quick    one part of it, in less than half an hour
 """
 
-import sys
 from argparse import ArgumentParser, Namespace
-from importlib.util import find_spec
 from pathlib import Path
 
 from benchmark.cli.arguments import add_number, add_output_options
-from benchmark.errors import UsageError
-
-CLONE = Path(__file__).parents[2]
-"""Where the folder ``research`` stands, if this is a clone."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare what to do, where, and with how many processes."""
-    recipes = sorted(file.stem for file in CLONE.glob("research/*/recipes/*.toml"))
+    recipes = sorted(file.stem for file in Path(__file__).parents[1].glob("*/recipes/*.toml"))
     parser.add_argument("--quick", action="store_true", help="the recipe's short form: of full, credit and smollm2")
     parser.add_argument(
         "--config",
@@ -58,28 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Reproduce, or ship the models of a finished reproduction.
-
-    Raises:
-        UsageError: this isn't a clone, which alone has what is run.
-    """
-    _find_research()
+    """Reproduce, or ship the models of a finished reproduction."""
     from research.command import run
 
     return run(args)
-
-
-def _find_research() -> None:
-    """Make ``import research`` find the folder of this clone, from wherever the command is given.
-
-    An installation with ``pip install -e .`` has the clone on its path; so have programs that start here.
-    """
-    home = CLONE / "research"
-    if not (home / "command.py").is_file():
-        raise UsageError(
-            "reproduce is run from a checkout of the repository, as the installed package leaves out its folder "
-            'research; in the checkout: pip install -e ".[train,plots]"'
-        )
-    found = find_spec("research")
-    if found is None or home not in map(Path, found.submodule_search_locations or ()):
-        sys.path.insert(0, str(CLONE))  # processes that are started for jobs take over this path

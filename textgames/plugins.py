@@ -1,0 +1,41 @@
+"""Find what installed packages add: agents, commands, credit methods and so on, each in a group of entry points.
+
+A package adds a name in its ``pyproject.toml``::
+
+    [project.entry-points."textbench.agents"]
+    mine = "my_package:MyAgent"
+
+Groups: ``textbench.agents``, ``.wrappers``, ``.providers``, ``.commands``, ``.improvers``, and the plug-in points of
+the trainer: ``.credit``, ``.draw``, ``.surrogate``, ``.filter``. ``textbench-research`` of this repository uses them.
+"""
+
+import sys
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+RESEARCH = "textbench-research"
+"""The distribution with the studies, improvers and methods of neighbouring papers."""
+
+
+def installed(group: str) -> dict[str, EntryPoint]:
+    """Return ``{name: entry point}`` of a group, from all packages that can be imported now."""
+    return dict(_installed(group, tuple(sys.path)))
+
+
+@lru_cache(maxsize=32)
+def _installed(group: str, path: tuple[str, ...]) -> dict[str, EntryPoint]:
+    """Read the metadata of every installed package, 20 ms in a usual environment: once for every search path."""
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def research_advice() -> str:
+    """Return a sentence that says how to install ``textbench-research``; empty if it is installed."""
+    if any(
+        entry.dist is not None and entry.dist.name == RESEARCH for entry in installed("textbench.commands").values()
+    ):
+        return ""
+    root = Path(__file__).parents[1]
+    clone = (root / "research/pyproject.toml").is_file()
+    how = f"pip install -e research (in {root})" if clone else f"pip install {RESEARCH}, or -e research in a clone"
+    return f"; more come with {RESEARCH}: {how}"
