@@ -2,10 +2,10 @@
 
 import re
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import SUPPRESS, Action, ArgumentParser, ArgumentTypeError, Namespace
 from argparse import _AppendAction as Repeated
 from argparse import _StoreAction as Single
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf, nan
 from typing import Any, NoReturn
 
@@ -18,10 +18,18 @@ class Parser(ArgumentParser):
     """Errors are one sentence with the name that may have been meant, exit code 2; options aren't abbreviated.
 
     One of :data:`NAMES_OF_ONE` that takes one value and is given two is refused.
+
+    If a command sets ``daily``, ``{heading: flags and names of places}``, ``--help`` shows these arguments alone, and
+    ``--help all`` shows the rest.
     """
 
+    daily: Mapping[str, Sequence[str]] = {}
+
     def __init__(self, **told: Any):
-        super().__init__(**{"allow_abbrev": False, **told})
+        add_help = told.pop("add_help", True)
+        super().__init__(**{"allow_abbrev": False, "add_help": False, **told})
+        if add_help:
+            self.add_argument("-h", "--help", action=_Help, nargs="?", metavar="all", help=SUPPRESS)
         self.register("action", None, _Named)  # None is what argparse calls an option that says no action
         self.given: Sequence[str] = ()
         self.named: dict[str, Any] = {}
@@ -31,6 +39,24 @@ class Parser(ArgumentParser):
     def only_with(self, others: Sequence[str], *flags: str) -> None:
         """Refuse each of ``flags`` where none of ``others`` is given, as it would change nothing."""
         self._companions |= dict.fromkeys(flags, tuple(others))
+
+    def format_help(self) -> str:
+        """Return the help, with the options under the headings of ``daily`` if there are any."""
+        if not self.daily:
+            return super().format_help()
+        formatter = self._get_formatter()
+        names = {name: one for one in self._actions for name in one.option_strings or (str(one.metavar),)}
+        more = sum(action.help is not SUPPRESS for action in self._actions) - sum(map(len, self.daily.values()))
+        places = [f"[{one.metavar}]" if one.nargs else str(one.metavar) for one in self._get_positional_actions()]
+        formatter.add_usage(" ".join(["%(prog)s [options]", *places]), self._actions, [])
+        formatter.add_text(self.description)
+        for heading, shown in self.daily.items():
+            formatter.start_section(heading)
+            formatter.add_arguments([names[name] for name in shown])
+            formatter.end_section()
+        formatter.add_text(f"{more} more options: {self.prog} --help all")
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Namespace, list[str]]:  # type: ignore[override]
         """As argparse does it, once what was given has been looked through."""
@@ -81,6 +107,18 @@ class Parser(ArgumentParser):
         message = re.sub(r"^argument (\S+): expected one argument$", r"\1 takes a value, and none is given", message)
         name = "textbench" if self.prog.startswith("textbench") else "error"
         self.exit(2, f"{name}: {message} (see {self.prog} --help)\n")
+
+
+class _Help(Action):
+    """Prints the help: the options of every day, or ``all``."""
+
+    def __call__(self, parser: Any, namespace: Namespace, values: Any, option_string: str | None = None) -> None:
+        if values not in (None, "all"):
+            parser.error(f"{option_string} takes nothing or all, got {values!r}")
+        if values == "all":
+            parser.daily = {}
+        parser.print_help()
+        parser.exit()
 
 
 class _Named(Single):

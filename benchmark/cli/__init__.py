@@ -20,7 +20,7 @@ COMMANDS = {
     "list": "list scenarios and agents",
     "play": "play a scenario yourself",
     "run": "play agents on scenarios into a leaderboard",
-    "resume": "go on with an interrupted run",
+    "resume": "resume an interrupted run",
     "leaderboard": "show scores of runs and entries, in the terminal or as a page",
     "compare": "compare agents on the same seeds",
     "replay": "step through an episode",
@@ -28,7 +28,7 @@ COMMANDS = {
     "train": "fine-tune a model with MS-GRPO",
     "submit": "make a leaderboard entry of a run",
     "validate": "replay every episode of an entry and check it",
-    "doctor": "say what is installed and which agents can run",
+    "doctor": "report what is installed and which agents can run",
 }
 """What a user's day takes, with a line of help; the module ``benchmark.cli.<name>`` has ``add_arguments``, ``run``."""
 
@@ -36,10 +36,10 @@ LAB = {
     "warmup": "let a model imitate a player before it is fine-tuned",
     "improve": "make a player better, by one of several methods and within a budget",
     "credit": "measure methods of credit against the true advantage",
-    "inspect": "show what a model wants to do at each step, against the solver",
+    "inspect": "compare a model's action probabilities with the solver at each step",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",
     "serve": "serve a game to trainers, as an OpenEnv environment",
-    "season": "hold a tournament whose seeds nobody could have known",
+    "season": "hold a tournament on seeds that are drawn after its agents are registered",
     "merge": "merge runs of several machines into one",
     "export": "write results as CSV, Parquet or plots, or as data to train on",
     "schema": "print the JSON Schema of a manifest, an episode or a configuration",

@@ -1,8 +1,8 @@
-"""Show what a model wants to do at each step of an episode, against the solver's values of the actions.
+"""Compare a model's action probabilities with the solver's action values at each step of an episode.
 
-What it wants is estimated from fresh responses (exact for local models that answer without reasoning); for local
-models there is also what is left after the reasoning that it wrote, exact. A step's regret is what the policy loses
-there in expectation. The rules of rules:FILE are besides compared with the true game, exactly, where that is small.
+The probabilities are estimated from fresh responses. They are exact for local models that answer without reasoning;
+for the others, the exact probabilities after the reasoning of this episode are shown too. A step's regret is the return
+that the policy loses there in expectation. The rules of rules:FILE are also compared with the game, if it is small.
 
 examples:
   textbench inspect                                   tiny on frozen-lake's first episode
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     """Declare the agent that is inspected, and the episode that it plays."""
+    parser.daily = {
+        "what is inspected": ("SPEC", "--scenario", "--episode", "--seed", "--samples", "--world-model", "--starts"),
+        "models": ("--base-url", "--temperature", "--max-tokens", "--mode", "--set"),
+        "output": ("--json",),
+    }
     parser.add_argument("agent", nargs="?", default="tiny", metavar="SPEC", help="the agent (default tiny)")
     parser.add_argument("--scenario", default="frozen-lake", metavar="NAME", help="default frozen-lake")
     which = parser.add_mutually_exclusive_group()

@@ -1,25 +1,31 @@
-"""Go on with a run that was interrupted, or play its unscored episodes again.
+"""Resume an interrupted run, or play its unscored episodes again.
 
-Everything that decides what is played comes from the run's manifest; how fast, how long and for how much can be given
-anew, and the number of episodes may grow. A folder of another maker runs no code, asks no server, spends no money,
-fetches no weights and sends no secret until you name it, too: a terminal asks once, elsewhere the refusal has the
-arguments to add.
+The run's manifest decides what is played; limits of time and money can be changed, and the number of episodes can grow.
+A folder made by someone else runs no code, asks no server, spends no money, fetches no weights and sends no secret
+until you allow it: a terminal asks once, and elsewhere the refusal lists the arguments to add.
 
 examples:
   textbench resume runs/20260131-235959-1a2b3c --max-cost 20
   textbench resume runs/20260131-235959-1a2b3c --episodes 100
 """
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
+from agents.common.arguments import Parser
 from benchmark.cli.arguments import add_import_option, add_output_options
 from benchmark.play.options import CLUSTER, OPERATING, add_options, read_options
 
 _NAMES = (*(name for name in OPERATING if name != "out"), "sets", "allow", *CLUSTER)
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Declare the folder and the options that may change."""
+    parser.daily = {
+        "what is resumed": ("DIR", "--episodes", "--repair"),
+        "budget and speed": ("--max-cost", "--run-timeout", "--max-concurrency"),
+        "trust": ("--allow", "--import", "--base-url"),
+        "output": ("--json", "--stats", "--quiet"),
+    }
     parser.add_argument("folder", metavar="DIR", help="the run folder")
     add_options(parser, _NAMES)
     parser.add_argument("--base-url", metavar="URL", help="the same server: where its address holds credentials")

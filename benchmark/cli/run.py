@@ -11,11 +11,12 @@ examples:
 """
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from agents.common.arguments import Parser
 from benchmark.cli.arguments import add_output_options
 from benchmark.play.options import add_options, read_options
 
@@ -31,8 +32,18 @@ if TYPE_CHECKING:
 MOST_ROWS = 24  # of a dry run's table: at most so many tables of agents are listed one by one
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+DAILY = {
+    "what is played": ("--agent", "--scenario", "--suite", "--episodes"),
+    "models": ("--base-url", "--temperature", "--max-tokens", "--max-concurrency"),
+    "budget": ("--max-cost", "--dry-run"),
+    "output": ("--out", "--config", "--json", "--quiet"),
+}
+"""The options that ``textbench run --help`` shows, by heading."""
+
+
+def add_arguments(parser: Parser) -> None:
     """Declare the options of a run."""
+    parser.daily = DAILY
     add_options(parser)
     add_output_options(parser, "json", "stats", "quiet", json="print one JSON document instead of tables")
     parser.add_argument("--dry-run", action="store_true", help="say what would be played, and play nothing")

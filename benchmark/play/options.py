@@ -119,7 +119,7 @@ class RunOptions:
         le=1000,
     )
     sets: tuple[str, ...] = option(
-        (), "NAME.OPTION=VALUE", "an option of one agent, as --set gpt.temperature=0.2", stored=False
+        (), "NAME.OPTION=VALUE", "set an option of one agent, as in --set gpt.temperature=0.2", stored=False
     )
     allow: tuple[str, ...] = option(
         (),
@@ -188,8 +188,7 @@ class RunOptions:
     max_cost: float | None = option(
         None,
         "USD",
-        "stop when this much is spent, with --protocols by all of them in order; needs prices that are known: "
-        "--prices, or the list prices of litellm: models",
+        "stop when this much is spent (by all --protocols together); needs --prices, or a litellm: model",
         ge=0,
         le=10**9,
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,18 @@ def test_every_command_has_help_with_its_options(capsys):
             assert f"usage: textbench {name}" in out
             assert (f"textbench lab {name} is the same" in out) == (name in LAB)
             assert "  textbench lab " not in out, "examples have the one spelling that all pages have"
+
+
+def test_help_fits_a_screen_and_shows_the_rest_on_request(textbench):
+    short, everything = textbench("run", "--help").out, textbench("run", "--help", "all").out
+    shown, there = (set(re.findall(r"^  (--[a-z-]+)", out, re.MULTILINE)) for out in (short, everything))
+    assert len(shown) <= 15
+    assert len(short.splitlines()) <= 45
+    assert shown < there
+    assert f"{len(there) - len(shown)} more options: textbench run --help all" in short
+    refused = textbench("run", "--help", "snake")
+    assert refused.code == 2
+    assert "--help takes nothing or all, got 'snake'" in refused.err
 
 
 def test_the_overviews_name_every_command_once(textbench):
