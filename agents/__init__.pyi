@@ -1,5 +1,5 @@
 from .episode import Episode, EpisodeTask, Step
-from .load import load_agent
+from .load import BASELINES, load_agent, runs_program
 from .loop.rollout import rollout
 from .loop.session import EpisodeSession
 from .models.base import AsyncLanguageModel, Decoding, LanguageModel
@@ -8,10 +8,12 @@ from .models.scripted import ScriptedModel
 from .opponent import opponent
 from .policy import LanguageAgentPolicy
 from .prompt import PromptMap
-from .prompt_texts import PromptTexts
+from .prompt_texts import PromptTexts, wording_of
 from .turn import AsyncPolicy, Message, Policy, Turn, TurnRequest, Usage
+from .wrappers import innermost
 
 __all__ = [
+    "BASELINES",
     "AsyncLanguageModel",
     "AsyncPolicy",
     "Decoding",
@@ -30,7 +32,10 @@ __all__ = [
     "Turn",
     "TurnRequest",
     "Usage",
+    "innermost",
     "load_agent",
     "opponent",
     "rollout",
+    "runs_program",
+    "wording_of",
 ]

@@ -16,7 +16,7 @@ from benchmark.play.session import by_protocol, play_all
 from benchmark.results import Results
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.score.results import read_columns
-from benchmark.seasons.plan import plan_played
+from benchmark.seasons import plan_played
 from textgames.scenarios import Scenario, known_scenario
 
 

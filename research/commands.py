@@ -3,3 +3,6 @@
 from benchmark.cli import Command
 
 REPRODUCE = Command("research.reproduce.cli", "reproduce the paper's experiment")
+SEASON = Command(
+    "research.robustness.seasons.cli", "hold a tournament on seeds that are drawn after its agents are registered"
+)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import lazy_loader  # type: ignore[import-untyped]
 
 from textgames.ladders import register_ladder
+from textgames.names import did_you_mean
 from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
 from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario, known_scenario, why_unknown
 from textgames.texts.actions import Unreadable, UnreadableReason, parse_action
-from textgames.tsmg import TSMG, GameError
+from textgames.tsmg import TSMG, GameError, Outcome
 from textgames.twins import has_twins, register_vocabulary, twin_of
 from textgames.yardsticks import Yardstick, find_yardstick, register_yardstick
 
@@ -31,11 +32,13 @@ __all__ = [
     "TRAINING_SEEDS",
     "TSMG",
     "GameError",
+    "Outcome",
     "Scenario",
     "Unreadable",
     "UnreadableReason",
     "Yardstick",
     "aec_env",
+    "did_you_mean",
     "find_yardstick",
     "game_of",
     "has_twins",

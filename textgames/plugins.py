@@ -5,14 +5,16 @@ A package adds a name in its ``pyproject.toml``::
     [project.entry-points."textbench.agents"]
     mine = "my_package:MyAgent"
 
-Groups: ``textbench.agents``, ``.wrappers``, ``.providers``, ``.commands``, ``.improvers``, and the plug-in points of
-the trainer: ``.credit``, ``.draw``, ``.surrogate``, ``.filter``. ``textbench-research`` of this repository uses them.
+Groups: ``textbench.agents``, ``.wrappers``, ``.providers``, ``.commands``, ``.improvers``, ``.seasons``, ``.tables``,
+and the plug-in points of the trainer: ``.credit``, ``.draw``, ``.surrogate``, ``.filter``. ``textbench-research`` of
+this repository uses them.
 """
 
 import sys
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 RESEARCH = "textbench-research"
 """The distribution with the studies, improvers and methods of neighbouring papers."""
@@ -27,6 +29,22 @@ def installed(group: str) -> dict[str, EntryPoint]:
 def _installed(group: str, path: tuple[str, ...]) -> dict[str, EntryPoint]:
     """Read the metadata of every installed package, 20 ms in a usual environment: once for every search path."""
     return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def loaded(group: str) -> dict[str, Any]:
+    """Import and return ``{name: object}`` of a group.
+
+    Raises:
+        ImportError: an object can't be imported; the message names it and its package.
+    """
+    found = {}
+    for name, entry in installed(group).items():
+        try:
+            found[name] = entry.load()
+        except (ImportError, AttributeError) as error:
+            package = entry.dist.name if entry.dist else "an installed package"
+            raise ImportError(f"{package} adds {name!r} ({entry.value}), which can't be imported: {error}") from error
+    return found
 
 
 def research_advice() -> str:

@@ -11,10 +11,35 @@ from argparse import RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import lazy_loader  # type: ignore[import-untyped]
 
 from benchmark.errors import BenchmarkError, UsageError
 from benchmark.foreign import foreign_agents
+
+if TYPE_CHECKING:
+    from benchmark.cli.arguments import add_number, add_output_options
+    from benchmark.cli.validate import check_entries, exit_code, verdict_rows
+
+__all__ = [
+    "Command",
+    "add_number",
+    "add_output_options",
+    "check_entries",
+    "exit_code",
+    "main",
+    "verdict_rows",
+]
+
+# what commands of other packages share with ours
+__getattr__, _, _ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "arguments": ["add_number", "add_output_options"],
+        "validate": ["check_entries", "exit_code", "verdict_rows"],
+    },
+)
 
 COMMANDS = {
     "list": "list scenarios and agents",
@@ -39,7 +64,6 @@ LAB = {
     "inspect": "compare a model's action probabilities with the solver at each step",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",
     "serve": "serve a game to trainers, as an OpenEnv environment",
-    "season": "hold a tournament on seeds that are drawn after its agents are registered",
     "merge": "merge runs of several machines into one",
     "export": "write results as CSV, Parquet or plots, or as data to train on",
     "schema": "print the JSON Schema of a manifest, an episode or a configuration",

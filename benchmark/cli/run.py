@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
     from benchmark.cli.output import Output, ask_at_terminal, report
     from benchmark.play.session import by_protocol, check_unplayed, play_all
     from benchmark.score.comparing.protocols import side_by_side
-    from benchmark.seasons.plan import plan_played
+    from benchmark.seasons import plan_played
 
     output = Output(args.json, args.quiet, args.stats)
     if args.quiet:  # read by huggingface_hub and transformers, for what they fetch and we convert

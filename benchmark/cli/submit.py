@@ -32,9 +32,9 @@ def run(args: Namespace) -> int:
     from benchmark.cli.validate import say_problems
     from benchmark.entries.entry import submit
     from benchmark.errors import storing
-    from benchmark.seasons.check import check_in, season_of
+    from benchmark.seasons import check_in, open_season
 
-    season = season_of(args.season)
+    season = open_season(args.season)
     about = (args.agent, args.author, args.note, Redactor.from_environment())
     with TemporaryDirectory() as aside:
         made = submit(Path(args.run), Path(aside), *about, None if season is None else season.terms)

@@ -10,9 +10,9 @@ examples:
 """
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmark.cli.arguments import add_import_option, add_output_options, add_season_option
 
@@ -20,8 +20,8 @@ UNCHECKED = 3
 """The exit code if nothing is wrong with an entry, as far as it could be checked here, and that isn't all."""
 
 if TYPE_CHECKING:
-    from benchmark.seasons.check import Withdrawn
-    from benchmark.seasons.season import Season
+    from benchmark.entries.validation import Verdict
+    from benchmark.seasons import Season
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,32 +34,33 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     """Check every entry, and say what is wrong with each."""
+    import json
+
     from benchmark.score.results import expand_sources
-    from benchmark.seasons.check import season_of
+    from benchmark.seasons import open_season
 
-    return check_all(expand_sources(args.entries), season_of(args.season), args.json)
+    verdicts = check_entries(expand_sources(args.entries), open_season(args.season), quiet=args.json)
+    if args.json:
+        print(json.dumps(verdict_rows(verdicts)))
+    return exit_code(verdicts)
 
 
-def check_all(
-    entries: Sequence[Path], season: "Season | None", as_json: bool, withdrawn: "Sequence[Withdrawn] | None" = None
-) -> int:
-    """Check entries of the open leaderboard or of a season, and tell of each; returns the exit code.
+def check_entries(entries: Sequence[Path], season: "Season | None", *, quiet: bool) -> "dict[str, Verdict]":
+    """Check entries of the open leaderboard or of a season, and return ``{folder: verdict}``.
 
     Args:
         entries: their folders.
         season: whose they are; ``None`` is the open leaderboard.
-        as_json: whether one JSON document is printed.
-        withdrawn: the registered agents without an entry, if a whole season is checked.
-    """
-    import json
+        quiet: print nothing of a verdict.
 
+    Raises:
+        UsageError: the only one of them isn't an entry at all.
+    """
     from benchmark.entries.validation import Verdict
     from benchmark.errors import UsageError
-    from benchmark.runs.authorship import digest_of
-    from benchmark.runs.folder import RunFolder
-    from benchmark.seasons.check import check_in
+    from benchmark.seasons import check_in
 
-    report: dict[str, Verdict] = {}
+    found: dict[str, Verdict] = {}
     for entry in entries:
         try:
             verdict = check_in(season, entry)
@@ -67,48 +68,59 @@ def check_all(
             if len(entries) == 1:
                 raise
             verdict = Verdict([str(error)])
-        report[str(entry)] = verdict
-        if as_json:
-            continue
-        if verdict.problems:
-            say_problems(entry, "refused", verdict.problems)
-        elif verdict.unchecked:
-            say_problems(entry, "nothing is wrong, but not all of it could be checked", verdict.unchecked)
-        else:
-            luck = [
-                f"{name} z = {check['z']:+.1f}, p = {check['p']:.2g}"
-                + (f" ({power['detectable']:.2g} an episode would be found in 80% of cases)" if power else "")
-                for name, check in verdict.luck.items()
-                for power in [verdict.power.get(name)]
-            ]
-            told = f"; luck: {', '.join(luck)}" if luck else ""
-            episodes = len(RunFolder.open(entry).index())
-            print(f"{entry}: valid, {episodes} episodes replayed; {verdict.authorship}{told}")
-            print(f"  on trust: {'; '.join(verdict.on_trust)}")
-            say_warnings(verdict.warnings)
-    if as_json:
-        rows = {
-            entry: {
-                "valid": not verdict.problems,
-                "problems": verdict.problems,
-                "luck": verdict.luck,
-                "power": verdict.power,
-                "authorship": verdict.authorship,
-                "digest": None if verdict.problems else digest_of(Path(entry)),
-                "warnings": verdict.warnings,
-                "on_trust": verdict.on_trust,
-                "unchecked": verdict.unchecked,
-            }
-            for entry, verdict in report.items()
+        found[str(entry)] = verdict
+        if not quiet:
+            _print_verdict(entry, verdict)
+    return found
+
+
+def _print_verdict(entry: Path, verdict: "Verdict") -> None:
+    from benchmark.runs.folder import RunFolder
+
+    if verdict.problems:
+        say_problems(entry, "refused", verdict.problems)
+        return
+    if verdict.unchecked:
+        say_problems(entry, "nothing is wrong, but not all of it could be checked", verdict.unchecked)
+        return
+    luck = [
+        f"{name} z = {check['z']:+.1f}, p = {check['p']:.2g}"
+        + (f" ({power['detectable']:.2g} an episode would be found in 80% of cases)" if power else "")
+        for name, check in verdict.luck.items()
+        for power in [verdict.power.get(name)]
+    ]
+    told = f"; luck: {', '.join(luck)}" if luck else ""
+    episodes = len(RunFolder.open(entry).index())
+    print(f"{entry}: valid, {episodes} episodes replayed; {verdict.authorship}{told}")
+    print(f"  on trust: {'; '.join(verdict.on_trust)}")
+    say_warnings(verdict.warnings)
+
+
+def verdict_rows(verdicts: "Mapping[str, Verdict]") -> dict[str, dict[str, Any]]:
+    """Return the verdicts as ``--json`` prints them."""
+    from benchmark.runs.authorship import digest_of
+
+    return {
+        entry: {
+            "valid": not verdict.problems,
+            "problems": verdict.problems,
+            "luck": verdict.luck,
+            "power": verdict.power,
+            "authorship": verdict.authorship,
+            "digest": None if verdict.problems else digest_of(Path(entry)),
+            "warnings": verdict.warnings,
+            "on_trust": verdict.on_trust,
+            "unchecked": verdict.unchecked,
         }
-        agents = [agent._asdict() for agent in withdrawn or ()]
-        print(json.dumps(rows if withdrawn is None else {"entries": rows, "withdrawn": agents}))
-    else:
-        for agent in withdrawn or ():
-            print(f"{agent.told}: withdrawn, it is registered and has no entry")
-    if withdrawn or any(verdict.problems for verdict in report.values()):
+        for entry, verdict in verdicts.items()
+    }
+
+
+def exit_code(verdicts: "Mapping[str, Verdict]") -> int:
+    """Return 1 if an entry is refused, :data:`UNCHECKED` if one couldn't be checked whole, else 0."""
+    if any(verdict.problems for verdict in verdicts.values()):
         return 1
-    return UNCHECKED if any(verdict.unchecked for verdict in report.values()) else 0
+    return UNCHECKED if any(verdict.unchecked for verdict in verdicts.values()) else 0
 
 
 def say_warnings(warnings: Sequence[str]) -> None:

@@ -7,3 +7,7 @@ cost. ``statistics`` has the estimates of all of them and ``differences`` the te
 enough, ``cache`` keeps what takes long, and ``document`` is the shape in which everything is shown. Begin at
 :mod:`benchmark.score.scores`.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

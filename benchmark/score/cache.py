@@ -47,10 +47,11 @@ class FolderCache:
     Args:
         folder: whose episodes are played again.
         code: a pattern below the package ``benchmark``: the files that compute something of the replays.
+        more: files elsewhere that do.
     """
 
-    def __init__(self, folder: RunFolder, code: str) -> None:
-        self._folder, self._code = folder, code
+    def __init__(self, folder: RunFolder, code: str, *more: Path) -> None:
+        self._folder, self._code, self._more = folder, code, more
 
     def file(self, name: str, scenario: Scenario, about: str = "") -> Path | None:
         """:func:`cache_file` for these episodes in a scenario; ``None`` where nothing is kept."""
@@ -59,7 +60,7 @@ class FolderCache:
     @cached_property
     def _digest(self) -> str:
         own, episodes = Path(str(files("benchmark"))), self._folder.episodes_path
-        code = sources_digest([own / "runs" / "replay.py", *sorted(own.glob(self._code))])
+        code = sources_digest([own / "runs" / "replay.py", *sorted(own.glob(self._code)), *self._more])
         try:
             return f"{sources_digest([episodes])} {code}"
         except OSError as error:

@@ -337,23 +337,6 @@ class ProtocolView(TypedDict):
     pairs: int  # common seeds
 
 
-class TwinGapView(TypedDict):
-    """What an agent gets in a scenario less the mean of what it gets in its twins, paired by seed."""
-
-    agent: str
-    scenario: str  # empty: over all of the agent's scenarios whose gap is one of scores, weighted as the overall score
-    twins: int  # how many twins were played
-    pairs: int  # seeds that were scored in the game and in all of these
-    gap: EstimateView  # the interval is over seeds, for these twins
-    unit: Literal["score", "return"]  # of the normalised score, or of the return where there is none
-    above_zero: bool
-    """Whether the whole interval is above 0, on enough seeds: the player does better under the text of the original."""
-    by_changed_moves: EstimateView | None
-    """The part of the gap that was lost where the story changed the move: in states that an episode of the same seed
-    came to in the game, too, the value lost in the twin less that in the game. ``None`` where values aren't exact."""
-    moves_changed: float | None  # in which share of the decisions in such states the move was another
-
-
 class RungView(TypedDict):
     """What an agent kept of the headroom at one level of a ladder."""
 
@@ -377,51 +360,6 @@ class LadderView(TypedDict):
     spread: float  # over how many levels the agent falls from good play to bad
     episodes: int  # scored ones, at all levels
     rungs: list[RungView]  # by level
-
-
-class VarianceView(TypedDict):
-    """Where the variance of one episode of an agent in a scenario comes from, in squared units of the return.
-
-    Parts are unbiased: one may come out below 0, which then means none that can be seen. Intervals are over seeds, for
-    these wordings. A part is ``None`` where it isn't told from the others; ``missing`` says what would do that.
-    """
-
-    agent: str
-    scenario: str
-    seeds: int
-    plays: int  # of each seed, at most
-    wording: EstimateView | None
-    starts: EstimateView | None  # with whatever of chance luck doesn't tell, and a wording that suits some starts alone
-    chance: EstimateView | None  # what taking luck out removes
-    sampling: EstimateView | None
-    starts_and_sampling: EstimateView | None
-    missing: list[str]
-
-
-class WordingFlipView(TypedDict):
-    """An agent with which another one changes places between wordings."""
-
-    agent: str
-    better_in: list[str]  # the wordings in which the row's agent is better than this one, beyond chance
-    worse_in: list[str]  # and in which it is worse
-
-
-class WordingView(TypedDict):
-    """One agent in one scenario that it was prompted for in several wordings of equal content."""
-
-    agent: str
-    scenario: str
-    episodes: int
-    means: dict[str, float]  # by wording: the mean return, luck-free where the game offers that
-    spread: float  # the standard deviation between wordings, once that within them is taken out
-    over_starts: EstimateView  # the mean of ``means``; the interval is for these wordings
-    over_wordings: EstimateView  # the same mean; the interval is for wordings like these
-    half_width: float  # half of the half-width of ``over_wordings``, and what it takes to reach that:
-    episodes_for_it: int | None  # so many episodes in these wordings; ``None`` where no number is enough
-    wordings_for_it: int | None  # at least so many wordings
-    wording_worth: int | None
-    """How many more episodes narrow ``over_wordings`` as one more wording does; ``None`` where no number does."""
-    flips: list[WordingFlipView]  # with agents after this one by name
 
 
 class MeetingView(TypedDict):
@@ -482,7 +420,10 @@ class EpisodeView(TypedDict):
 
 
 class ViewDocument(TypedDict):
-    """The whole document. Lists are in the order in which a page shows them by default."""
+    """The whole document. Lists are in the order in which a page shows them by default.
+
+    Tables of installed packages (:mod:`benchmark.show.tables.beside`) have their rows in it, each under its own key.
+    """
 
     schema_version: int
     title: str
@@ -505,10 +446,7 @@ class ViewDocument(TypedDict):
     reliability: list[ReliabilityView]  # agents as in ``agents``
     skill: NotRequired[list[SkillView]]  # where values are exact
     protocols: NotRequired[list[ProtocolView]]  # where agents played by several
-    twin_gaps: NotRequired[list[TwinGapView]]  # where scenarios were played with twins of theirs
     ladders: NotRequired[list[LadderView]]  # where levels of a game were played
-    wordings: NotRequired[list[WordingView]]  # where prompts had several wordings
-    variance: NotRequired[list[VarianceView]]  # there, and where a run played the same seeds with other samples
     texts: list[str]  # the string table of the episodes
     episodes: list[EpisodeView]
     episodes_planned: int  # how many the sources are to hold

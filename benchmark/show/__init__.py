@@ -1,1 +1,5 @@
 """Numbers and episodes for people: tables, the page, replays in the terminal, exports."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -3,24 +3,20 @@
 The types are in ``benchmark.score.document``, the episodes in ``benchmark.show.episode_views``.
 """
 
+from typing import cast
+
 from benchmark.runs.authorship import tier_of
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
-from benchmark.score.beside.reliability import reliability_rows
-from benchmark.score.beside.skill import skill_rows
-from benchmark.score.comparing.by_protocol import protocol_rows
 from benchmark.score.comparing.comparison import board_family, compare_best
 from benchmark.score.comparing.pairs import meeting_rows
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, SourceView, ViewDocument
-from benchmark.score.ladders.rows import ladder_rows
 from benchmark.score.overall import Overall, suite_rows
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows, shown_figures
-from benchmark.score.texts.twin_gap import twin_gap_rows
-from benchmark.score.texts.variance import variance_rows
-from benchmark.score.texts.wordings import wording_rows
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
+from benchmark.show.tables.beside import Scored, board_tables
 from textgames.scenarios import Scenario
 
 MOST_PAIRED = 30  # agents of whom every pair is tested over all scenarios: those that a matrix shows at once
@@ -51,7 +47,6 @@ def results_document(
     episodes = list(episode_views(results, max_episodes, texts)) if max_episodes else []
     scores = score_rows(results, references)
     shown = {(row["agent"], row["scenario"]): shown_figures(row) for row in scores}
-    gaps = twin_gap_rows(results, references)
     document = ViewDocument(
         schema_version=SCHEMA_VERSION,
         title=title,
@@ -68,25 +63,15 @@ def results_document(
         comparisons_family=board_family(results),
         ratings=rating_rows(results),
         meetings=meeting_rows(results),
-        reliability=reliability_rows(results, agents),
+        reliability=[],
         texts=texts.texts,
         episodes=episodes,
         episodes_planned=results.planned,
         episodes_total=results.played,
     )
-    if gaps:
-        document["twin_gaps"] = gaps
-    if ladders := ladder_rows(results, references):
-        document["ladders"] = ladders
-    if skill := skill_rows(results, agents):
-        document["skill"] = skill
-    if protocols := protocol_rows(results, scores):
-        document["protocols"] = protocols
-    if wordings := wording_rows(results):
-        document["wordings"] = wordings
-    if variance := variance_rows(results):
-        document["variance"] = variance
-    return document
+    scored = Scored(results, references, agents, scores)
+    beside = {table.key: rows for table in board_tables() if (rows := table.find(scored))}
+    return cast("ViewDocument", {**document, **beside})
 
 
 def _source_view(results: ResultColumns, index: int) -> SourceView:

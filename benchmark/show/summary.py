@@ -8,9 +8,9 @@ from rich.cells import cell_len, set_cell_size
 
 from agents.common.terminal import printable
 from benchmark.score.document import EstimateView
-from benchmark.show.tables.beside import level_figure
+from benchmark.show.tables.beside import found_tables
 from benchmark.show.tables.columns import OVER
-from benchmark.show.tables.figures import estimate_figure, number
+from benchmark.show.tables.figures import Figure, estimate_figure, number
 from benchmark.show.tables.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, source_notes
 from benchmark.show.tables.scale import scale_sentence
 
@@ -33,7 +33,7 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores = document["scores"]
     rows = _rows(document)
-    beside = [sentence for key, sentence in _BESIDE.items() if document.get(key)]
+    beside = [table.brief for table in found_tables(document)]
     counted = _counted([row for row in scores if not _on_a_ladder(document, row)])
     told = [
         counted,
@@ -52,13 +52,6 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     return [*_aligned(shown, width), *left_out, *notes]
 
 
-_BESIDE = {
-    "ladders": "The level is where half of what is between 0 and 1 is kept, with 95% intervals.",
-    "twin_gaps": "Twin gap: the score less that in its twins.",
-    "protocols": "The protocols side by side: add --stats.",
-}
-"""What else a document has, by its key, as a sentence."""
-
 Row = dict[str, str]
 """An agent's texts by the titles of their columns."""
 
@@ -66,7 +59,7 @@ Row = dict[str, str]
 def _rows(document: Mapping[str, Any]) -> list[Row]:
     """All agents, best first; columns are those that any agent has something in."""
     rows: list[Row] = []
-    scores = document["scores"]
+    scores, tables = document["scores"], found_tables(document)
     scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
     single, unscaled = len(scenarios) == 1, _unscaled(scores)
     for overall in _best_first(document):
@@ -82,11 +75,9 @@ def _rows(document: Mapping[str, Any]) -> list[Row]:
         else:
             row["overall score"] = _marked_score(overall)
         known = [one["success_rate"] for one in own.values() if not _on_a_ladder(document, one)]
-        for ladder in document.get("ladders", ()):
-            if ladder["agent"] == overall["agent"]:
-                figure = level_figure(ladder)
-                row[f"{ladder['scenario']} level"] = f"{figure.text} {figure.interval}".strip()
-        row["twin gap"] = _twin_gap(document, overall["agent"])
+        for table in tables:
+            figures = table.figures([one for one in table.rows if one["agent"] == overall["agent"]])
+            row |= {title: _text(figure) for title, figure in figures.items()}
         over_all = not single and any(one["success"] for one in document["overall"])
         row["success"] = _percent([overall["success"]] if over_all else known)
         row["invalid"] = "" if overall["invalid_rate"] is None else f"{overall['invalid_rate']:.0%}"
@@ -120,13 +111,6 @@ def _on_a_ladder(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
     return any(rung["scenario"] == row["scenario"] for ladder in ladders for rung in ladder["rungs"])
 
 
-def _twin_gap(document: Mapping[str, Any], agent: str) -> str:
-    """An agent's gap over all of its scenarios, or in the only one that it has."""
-    own = [row for row in document.get("twin_gaps", ()) if row["agent"] == agent]
-    over_all = [row for row in own if not row["scenario"]] or own
-    return _estimate(over_all[0]["gap"], "+.2f") if len(over_all) == 1 else ""
-
-
 def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The agents' overall rows; with a single scenario, in the order of its ranks."""
     overall: list[Mapping[str, Any]] = document["overall"]
@@ -137,7 +121,10 @@ def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _estimate(estimate: EstimateView | None, form: str) -> str:
-    figure = estimate_figure(estimate, form)
+    return _text(estimate_figure(estimate, form))
+
+
+def _text(figure: Figure) -> str:
     return f"{figure.text} {figure.interval}".strip()
 
 

@@ -2,7 +2,7 @@
 
 A ladder is a TOML file with the scenario that its levels are named after and a table ``[[levels]]`` for each of them,
 the easiest first. The settings are all that a level's game is made with, so all levels name the same ones; its episodes
-are drawn by the game's own generator. What is measured is written by ``research/ladders/measure.py``, which says what
+are drawn by the game's own generator. ``research/robustness/ladders/measure.py`` writes what is measured and says what
 it means; a ladder that was never measured does without.
 """
 

@@ -1,1 +1,5 @@
 """Solvers that work on any game that tells its outcomes: value iteration, minimax, equilibria of hidden information."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

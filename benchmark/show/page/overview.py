@@ -88,7 +88,7 @@ def scenario_index(document: ViewDocument) -> Table:
         ("best", "Best agents", "ascending"),
         ("score", "Their score", "descending"),
     )
-    columns = [Column(key, title, lambda row: Figure(), first) for key, title, first in titles]  # type: ignore[arg-type]
+    columns: list[Column[Any]] = [Column(key, title, lambda row: Figure(), first) for key, title, first in titles]
     note = f"Score: normalised, {ENDS}; where a game has no such scale, the mean return."
     return Table("scenarios", "All scenarios", tuple(columns), rows, "suite", (note,))
 

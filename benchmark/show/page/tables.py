@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from benchmark.score.document import EstimateView, OverallView, RatingView, ScenarioView, ScoreView, ViewDocument
-from benchmark.show.tables.beside import text_tables
+from benchmark.show.tables.beside import found_tables
 from benchmark.show.tables.columns import (
     AGENT,
     OVER,
@@ -148,7 +148,7 @@ def tables_of_text(document: ViewDocument) -> list[Table]:
         plain_table(one.key, one.title.capitalize(), capitalised(one.columns), one.rows)._replace(
             sorted_by="", notes=one.notes
         )
-        for one in text_tables(document)
+        for one in found_tables(document)
     ]
 
 
@@ -249,7 +249,7 @@ def _drawn(column: Column[Row], row: Row, scale: Scaling, marks: tuple[float, ..
         return Drawn(*figure)
     bar = None
     if column.bar and figure.text:
-        estimate: EstimateView = row[column.key]  # type: ignore[literal-required]
+        estimate: EstimateView = row[column.key]
         low, high = _ends(estimate)
         bar = Bar(scale(low), scale(estimate["value"]), scale(high), marks)
     text, interval = (part.replace("-", MINUS) for part in (figure.text or DASH, figure.interval))

@@ -1,59 +1,48 @@
-"""The tables beside those of scores, for terminal, Markdown and page alike.
+"""The tables beside those of scores: how their rows are found, and their columns in terminal, Markdown and page.
 
-What the text does to a score: its twins (docs/twins.md) and its wordings (docs/wordings.md); and how reliable a player
-is (docs/benchmark.md).
+An installed package adds a :class:`BoardTable` by an entry point of the group ``textbench.tables``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from benchmark.errors import UsageError
+from benchmark.score.beside.reliability import reliability_rows
+from benchmark.score.beside.skill import skill_rows
+from benchmark.score.comparing.by_protocol import protocol_rows
 from benchmark.score.comparing.protocols import label
-from benchmark.score.document import (
-    EstimateView,
-    LadderView,
-    ProtocolView,
-    ReliabilityView,
-    SkillView,
-    TwinGapView,
-    VarianceView,
-    WordingView,
-)
+from benchmark.score.document import EstimateView, LadderView, ProtocolView, ReliabilityView, ScoreView, SkillView
+from benchmark.score.ladders.rows import ladder_rows
 from benchmark.score.move_losses import KINDS
+from benchmark.score.references import References
+from benchmark.score.results import ResultColumns
 from benchmark.show.tables.figures import Column, Figure, agent_figure, estimate_figure, number
+from textgames.plugins import loaded
 
-_TWIN_NOTE = (
-    "a gap above 0 is what was memorised or helped by the text that everybody knows; intervals are over seeds, for "
-    "these twins"
-)
+ENTRY_POINT_GROUP = "textbench.tables"
 
 
-def _by_changed_moves(row: TwinGapView) -> Figure:
-    shown = estimate_figure(row["by_changed_moves"])
-    share = row["moves_changed"]
-    return shown if share is None else shown._replace(interval=f"{shown.interval} in {share:.0%}".strip())
+class Scored(NamedTuple):
+    """What the rows of a table beside the scores can be made of."""
+
+    results: ResultColumns
+    references: References
+    agents: Sequence[str]  # best first
+    scores: Sequence[ScoreView]
 
 
-_TWIN_GAPS: tuple[Column[TwinGapView], ...] = (
-    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
-    Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
-    Column(
-        "gap",
-        "twin gap",
-        lambda row: estimate_figure(row["gap"]),
-        explain="the score in the game less the mean of those in its twins, paired by seed",
-        bar=True,
-    ),
-    Column(
-        "by_changed_moves",
-        "by changed moves",
-        _by_changed_moves,
-        explain="lost where the story changed the move, in states of the game's own episode of the seed",
-        needed=lambda rows: any(row["by_changed_moves"] is not None for row in rows),
-    ),
-    Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
-    Column("twins", "twins", lambda row: Figure(str(row["twins"]))),
-    Column("pairs", "seeds", lambda row: Figure(str(row["pairs"]))),
-)
+class BoardTable(NamedTuple):
+    """A table beside the scores, whose cells are texts in every kind of output."""
+
+    key: str  # of its rows in a document
+    title: str
+    columns: Sequence[Column[Any]]
+    notes: tuple[str, ...]
+    find: Callable[[Scored], Sequence[Any]]  # returns its rows, in a form that can be JSON
+    brief: str = ""  # a sentence for the few lines that a run ends in, which have the next columns
+    figures: Callable[[Sequence[Any]], Mapping[str, Figure]] = lambda rows: {}  # {title: figure} of one agent's rows
+    rows: Sequence[Any] = ()
+
 
 _LADDER_NOTE = (
     "the level at which half is kept of what best play gets above play that doesn't read; the share that is kept at "
@@ -84,74 +73,6 @@ _LADDERS: tuple[Column[LadderView], ...] = (
         wide_only=True,
     ),
 )
-
-_WORDING_NOTE = (
-    "mean returns; the first interval is for these wordings, the second for wordings like these; the spread is the "
-    "standard deviation between wordings; one more wording lowers the variance of the mean as much as the episodes "
-    "that it is worth; and the last column says what would halve the second interval"
-)
-
-
-def _by_wording(row: WordingView) -> Figure:
-    note = "; ".join(
-        f"better than {flip['agent']} in {', '.join(flip['better_in'])}, and worse in {', '.join(flip['worse_in'])}"
-        for flip in row["flips"]
-    )
-    return Figure(", ".join(f"{name} {number(mean, '.2f')}" for name, mean in row["means"].items()), note=note)
-
-
-def _to_halve(row: WordingView) -> Figure:
-    if row["episodes_for_it"] is not None:
-        return Figure(f"{row['episodes_for_it']} episodes")
-    return Figure("" if row["wordings_for_it"] is None else f"{row['wordings_for_it']} wordings")
-
-
-def _worth(row: WordingView) -> Figure:
-    return Figure("more than any" if row["wording_worth"] is None else f"{row['wording_worth']} episodes")
-
-
-_WORDINGS: tuple[Column[WordingView], ...] = (
-    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
-    Column("scenario", "scenario", lambda row: Figure(row["scenario"]), "ascending"),
-    Column("over_starts", "over starts", lambda row: estimate_figure(row["over_starts"])),
-    Column("over_wordings", "over starts and wordings", lambda row: estimate_figure(row["over_wordings"])),
-    Column("spread", "spread", lambda row: Figure(number(row["spread"]))),
-    Column("means", "by wording", _by_wording, wide_only=True),
-    Column("worth", "one more is worth", _worth, wide_only=True),
-    Column("to_halve", "to halve it", _to_halve, wide_only=True),
-)
-
-
-_VARIANCE_NOTE = (
-    "of one episode's return, with the share of all; parts are unbiased, so that one may be below 0; intervals are "
-    "over seeds, for these wordings"
-)
-
-_VARIANCE_PARTS = ("wording", "starts", "chance", "sampling")
-
-
-def _variance_column(key: str) -> Column[VarianceView]:
-    def figure(row: VarianceView) -> Figure:
-        part: EstimateView | None = row[key]  # type: ignore[literal-required]
-        shown = estimate_figure(part, ".3g")
-        every = [row["wording"], row["chance"], row["starts_and_sampling"]]
-        total = sum(one["value"] for one in every if one is not None)
-        share = f" {part['value'] / total:.0%}" if part is not None and total > 0 else ""
-        return shown._replace(interval=f"{shown.interval}{share}".strip())
-
-    def needed(rows: Sequence[VarianceView]) -> bool:
-        return key in _VARIANCE_PARTS or any(row["sampling"] is None for row in rows)
-
-    return Column(key, key.replace("_", " "), figure, "ascending", needed=needed)
-
-
-_VARIANCE: tuple[Column[VarianceView], ...] = (
-    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
-    Column("scenario", "scenario", lambda row: Figure(row["scenario"]), "ascending"),
-    *map(_variance_column, (*_VARIANCE_PARTS, "starts_and_sampling")),
-    Column("seeds", "seeds", lambda row: Figure(str(row["seeds"])), wide_only=True),
-)
-
 
 _RELIABILITY_NOTE = (
     "how often an agent answers as it should, whatever it then plays; forfeited, timed out and failed are shares of "
@@ -235,30 +156,52 @@ _SKILL: tuple[Column[SkillView], ...] = (
 )
 
 
-class TextTable(NamedTuple):
-    """A table beside the scores, whose cells are texts in every kind of output."""
-
-    key: str  # of its rows in a document
-    title: str
-    columns: Sequence[Column[Any]]
-    notes: tuple[str, ...]
-    rows: Sequence[Any] = ()
-
-
 _TABLES = (
-    TextTable("twin_gaps", "twin gap", _TWIN_GAPS, (_TWIN_NOTE,)),
-    TextTable("ladders", "levels", _LADDERS, (_LADDER_NOTE,)),
-    TextTable("wordings", "wordings", _WORDINGS, (_WORDING_NOTE,)),
-    TextTable("variance", "where the variance comes from", _VARIANCE, (_VARIANCE_NOTE,)),
-    TextTable("skill", "which skill", _SKILL, (_SKILL_NOTE,)),
-    TextTable("protocols", "by protocol", _PROTOCOLS, (_PROTOCOL_NOTE,)),
-    TextTable("reliability", "reliability", _RELIABILITY, (_RELIABILITY_NOTE,)),
+    BoardTable(
+        "ladders",
+        "levels",
+        _LADDERS,
+        (_LADDER_NOTE,),
+        lambda scored: ladder_rows(scored.results, scored.references),
+        "The level is where half of what is between 0 and 1 is kept, with 95% intervals.",
+        lambda rows: {f"{row['scenario']} level": level_figure(row) for row in rows},
+    ),
+    BoardTable(
+        "skill", "which skill", _SKILL, (_SKILL_NOTE,), lambda scored: skill_rows(scored.results, scored.agents)
+    ),
+    BoardTable(
+        "protocols",
+        "by protocol",
+        _PROTOCOLS,
+        (_PROTOCOL_NOTE,),
+        lambda scored: protocol_rows(scored.results, scored.scores),
+        "The protocols side by side: add --stats.",
+    ),
+    BoardTable(
+        "reliability",
+        "reliability",
+        _RELIABILITY,
+        (_RELIABILITY_NOTE,),
+        lambda scored: reliability_rows(scored.results, scored.agents),
+    ),
 )
 
 
-def text_tables(document: Mapping[str, Any]) -> list[TextTable]:
-    """The tables for which a document has rows; notes say what some of these lack, and how to get it."""
-    found = [table._replace(rows=rows) for table in _TABLES if (rows := document.get(table.key))]
+def board_tables() -> tuple[BoardTable, ...]:
+    """Return the tables beside the scores, those of installed packages last.
+
+    Raises:
+        UsageError: an installed package's table can't be imported.
+    """
+    try:
+        return (*_TABLES, *loaded(ENTRY_POINT_GROUP).values())
+    except ImportError as error:
+        raise UsageError(f"no table can be shown beside the scores: {error}") from error
+
+
+def found_tables(document: Mapping[str, Any]) -> list[BoardTable]:
+    """Return the tables for which a document has rows; notes say what some of these lack, and how to get it."""
+    found = [table._replace(rows=rows) for table in board_tables() if (rows := document.get(table.key))]
     return [
         table._replace(
             notes=(*table.notes, *dict.fromkeys(lack for row in table.rows for lack in row.get("missing", ())))

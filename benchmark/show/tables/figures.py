@@ -7,33 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from benchmark.score.document import (
-    EstimateView,
-    LadderView,
-    OverallView,
-    ProtocolView,
-    RatingView,
-    ReliabilityView,
-    ScoreView,
-    SkillView,
-    TwinGapView,
-    VarianceView,
-    WordingView,
-)
+from benchmark.score.document import EstimateView, OverallView, ScoreView
 
-Row = TypeVar(
-    "Row",
-    ScoreView,
-    OverallView,
-    RatingView,
-    TwinGapView,
-    LadderView,
-    WordingView,
-    VarianceView,
-    ReliabilityView,
-    ProtocolView,
-    SkillView,
-)
+Row = TypeVar("Row", bound=Mapping[str, Any])
 
 
 MOST_NAMES = 12  # of scenarios that a note lists

@@ -24,7 +24,7 @@ from benchmark.score.document import (
     RatingView,
     ScoreView,
 )
-from benchmark.show.tables.beside import text_tables
+from benchmark.show.tables.beside import found_tables
 from benchmark.show.tables.columns import (
     AGENT,
     OVER,
@@ -73,7 +73,7 @@ def leaderboard_sheets(document: Mapping[str, Any], *, overall_first: bool = Fal
         sheets = suite_sheets(scores, ratings)
     else:
         sheets = score_sheets(scores) + rating_sheets(ratings) + further_sheets(scores)
-    sheets += [_sheet(one.title, one.columns, one.rows, one.notes) for one in text_tables(document)]
+    sheets += [_sheet(one.title, one.columns, one.rows, one.notes) for one in found_tables(document)]
     overalls = []
     if len(document["overall_scenarios"]) > 1 and any(row["normalized"] for row in document["overall"]):
         overalls.append(overall_sheet(document["overall"], document["overall_scenarios"], scores))

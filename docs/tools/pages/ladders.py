@@ -1,7 +1,7 @@
 """The tables of docs/ladders.md: all ladders, and the levels of the players that ship.
 
-The levels are in textgames/ladders, measured by ``python -m research.ladders.measure``; players' levels in
-docs/ladders, by ``research.ladders.players``.
+The levels are in textgames/ladders, measured by ``python -m research.robustness.ladders.measure``; players' levels in
+docs/ladders, by ``research.robustness.ladders.players``.
 """
 
 import json

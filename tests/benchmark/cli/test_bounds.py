@@ -13,7 +13,6 @@ from agents.common import reading
 from agents.models.cache import ResponseCache, ResponseCacheError
 from benchmark.runs.manifest import MOST_AGENTS, MOST_ROUNDS, MOST_SCENARIOS, MOST_SEATS, read_manifest
 from benchmark.runs.plan import Plan
-from benchmark.seasons.season import new_season
 
 SECONDS = 60  # for everything of a test, the import of transformers included: without bounds it would be hours
 
@@ -200,17 +199,6 @@ def test_a_long_line_is_refused_by_the_check_of_an_entry(textbench, small_run, m
     hostile(entry / "episodes.jsonl", "20 GB")
     done = textbench("validate", entry)
     assert (done.code, "a line isn't an episode: it has more than 1,048,576 bytes" in done.err) == (1, True)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["season.json", "secret.json", "agents/planner.json"])
-def test_no_file_of_a_season_gives_a_traceback(textbench, name, kind):
-    about = {"name": "autumn", "scenarios": ["frozen-lake"], "episodes": 2, "protocol": "default", "moves": "listed"}
-    new_season(Path("autumn"), Path("secret"), about)
-    hostile(Path("autumn") / name, kind)
-    for command in (("season", "check", "autumn"), ("run", "--season", "autumn"), ("season", "reveal", "autumn")):
-        done = textbench(*command)
-        assert (done.code, done.err.count("\n"), done.out) == (2, 1, ""), done
 
 
 FULL = tuple(kind for kind in KINDS if kind != "nothing")  # an empty file of settings has none

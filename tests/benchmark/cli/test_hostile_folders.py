@@ -10,16 +10,14 @@ import shutil
 import socket
 import sys
 from argparse import _SubParsersAction
-from collections.abc import Iterator
-from hashlib import sha256
-from importlib import import_module
+from collections.abc import Iterable, Iterator
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from agents.common.arguments import Parser
-from benchmark.cli import COMMANDS, LAB, PASSED_ON
+from benchmark.cli import COMMANDS, LAB, PASSED_ON, command_module
 from benchmark.improve.keeping import ABOUT
 from tests.benchmark.cli.test_wrong_files import CASES as WITH_WRONG_FILES
 from tests.benchmark.cli.test_wrong_files import LEARN
@@ -44,8 +42,6 @@ CASES = (
     ("run", "--agent", "hf:{}", *ONE_EPISODE),
     ("run", "--agent", "search({})", *ONE_EPISODE),
     ("run", "--season", "{}", "--agent", "random", "--quiet"),
-    ("season", "commit", "{}", "--agent", "{}"),
-    ("season", "new", "made", "--scenario", "{}.plugin:Game-v0"),  # which no season could be of
     ("play", "frozen-lake", "--against", "{}"),
     ("submit", "{}", "--agent", "random", "--out", "made"),
     ("submit", "{run}", "--agent", "random", "--out", "{}"),
@@ -72,7 +68,7 @@ OF_FOLDERS = {"DIR", "RUN", "ENTRY", "SPEC", "AGENT", "A"}
 def arguments(command: str) -> Iterator[tuple[str, Parser]]:
     """Each command with its parser: ``season check`` is one."""
     parser = Parser()
-    import_module(f"benchmark.cli.{command}").add_arguments(parser)
+    command_module(command).add_arguments(parser)
     for action in parser._actions:
         if isinstance(action, _SubParsersAction):
             yield from ((f"{command} {name}", inner) for name, inner in action.choices.items())
@@ -88,21 +84,22 @@ def parsed(parser: Parser, words: tuple[str, ...]) -> dict[str, object]:
         return {}
 
 
+def untried(name: str, cases: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    """Each argument of a command that may be a folder and isn't one in any case, with the command."""
+    for command, parser in arguments(name):
+        words = command.split()
+        given = [parsed(parser, case[len(words) :]) for case in cases if [*case[: len(words)]] == words]
+        taken = {key for case in given for key, value in case.items() if "{}" in str(value)}
+        assert given, f"{command} isn't tried"
+        for action in parser._actions:
+            flag = (action.option_strings or [action.dest])[0]
+            if action.metavar in OF_FOLDERS and action.dest not in taken and flag not in BY_THE_USER:
+                yield command, flag
+
+
 def test_every_command_and_every_argument_that_takes_a_folder_is_here():
-    missing = []
-    for name in {*COMMANDS, *LAB} - {*PASSED_ON}:
-        for command, parser in arguments(name):
-            words = command.split()
-            given = [parsed(parser, case[len(words) :]) for case in CASES if [*case[: len(words)]] == words]
-            taken = {key for case in given for key, value in case.items() if "{}" in str(value)}
-            assert given, f"{command} isn't tried"
-            missing += [
-                (command, flag)
-                for action in parser._actions
-                if action.metavar in OF_FOLDERS and action.dest not in taken
-                for flag in [(action.option_strings or [action.dest])[0]]
-            ]
-    assert [(command, flag) for command, flag in missing if flag not in BY_THE_USER] == []
+    missing = [one for name in {*COMMANDS, *LAB} - {*PASSED_ON} for one in untried(name, CASES)]
+    assert missing == []
     assert {*PASSED_ON} <= {case[0] for case in CASES}
 
 
@@ -113,24 +110,6 @@ def write(folder: Path, name: str, data: object) -> bytes:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(data if isinstance(data, str) else json.dumps(data))
     return (folder / name).read_bytes()
-
-
-def season(folder: Path, scenario: str = "frozen-lake", spec: str = "planner", revealed: bool = False) -> None:
-    secret = "0" * 64
-    about = {
-        **{"kind": "textbench-season", "name": "autumn", "scenarios": [scenario], "episodes": 1},
-        **{"protocol": "random", "moves": "listed", "lock": sha256(secret.encode()).hexdigest()},
-        **{"opened": "2026-01-01T00:00:00Z", "textbench": "0.1.0"},
-    }
-    digest = sha256(write(folder, "season.json", about)).hexdigest()
-    card = {"name": "one", "spec": spec, "kind": "scripted", "settings": {}}
-    write(folder, "agents/one.json", {"season": digest, "card": card, "author": ""})
-    if revealed:
-        from benchmark.seasons.season import Season
-
-        held = Season(folder, about, {"one": {}}, None)
-        registered = {"secret": secret, "agents": held._registered(), "seed_offset": held._offset(secret)}
-        write(folder, "secret.json", registered)
 
 
 def run(folder: Path, own: Path, kind: str = "textbench-run", **settings: object) -> dict:
@@ -184,12 +163,6 @@ def player(folder: Path) -> str:
 
 
 TRUSTING = {"random": {"trust_remote_code": True}}
-SEASONS = (
-    lambda it: season(it, game(it)),
-    lambda it: season(it, game(it), revealed=True),
-    lambda it: season(it, f"{game(it)}-level-2", revealed=True),
-    lambda it: season(it, spec=player(it), revealed=True),
-)
 RUNS = (
     lambda it, own: with_game(it, own, "textbench-run", env_id=game(it)),
     lambda it, own: with_game(it, own, "textbench-entry", env_id=game(it)),
@@ -215,8 +188,8 @@ TRAININGS = (
     lambda it: training(it, 'engine = "hf:Player"', *LAKE),
 )
 LAKE, TRUST = ('scenarios = ["frozen-lake"]',), "[rollout]\naround_options = {trust_remote_code = true}"
-FOLDERS = [*range(max(map(len, (SEASONS, RUNS, AGENTS, TRAININGS))))]
-"""Each is a season, a run, an agent, a training, an improvement and a model: a command reads what it wants."""
+FOLDERS = [*range(max(map(len, (RUNS, AGENTS, TRAININGS))))]
+"""Each is a run, an agent, a training, an improvement and a model: a command reads what it wants."""
 
 
 @pytest.fixture
@@ -252,7 +225,7 @@ def make(number: int, place: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     RUNS[number % len(RUNS)](folder, place / "own")
-    for kinds in (SEASONS, AGENTS, TRAININGS):
+    for kinds in (AGENTS, TRAININGS):
         kinds[number % len(kinds)](folder)
     improvement(folder)
     model(folder)

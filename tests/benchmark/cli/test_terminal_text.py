@@ -18,7 +18,6 @@ from agents.baselines.human import HumanPlayer
 from agents.common.console import PlainConsole
 from agents.common.terminal import PlainStream, plain_streams
 from benchmark.runs.record import opened_line
-from benchmark.seasons.season import new_season
 from tests.agents.raw_server import RawServer
 
 EVIL = "EVIL\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\u202egpj\x85\rover\x08\x0b\x7f[bold]x[/bold]\x1b]8;;http://evil.example\x1b\\y"
@@ -65,19 +64,6 @@ def file_of(text: str, name: str = "file.toml") -> Path:
     return Path(name)
 
 
-def season(name: str = "autumn", **settings) -> Path:
-    about = {"name": "autumn", "scenarios": ["frozen-lake"], "episodes": 2, "protocol": "default", "moves": "listed"}
-    new_season(Path(name), Path("secret"), about | settings)
-    return Path(name)
-
-
-def broken_season() -> Path:
-    path = season()
-    about = json.loads((path / "season.json").read_text())
-    (path / "season.json").write_text(json.dumps({**about, EVIL: 1}))
-    return path
-
-
 def agent_folder() -> Path:
     Path("own").mkdir()
     (Path("own") / "agent.toml").write_text(f"spec = {toml(EVIL)}\n")
@@ -107,8 +93,6 @@ CASES = {
     "a folder's name, resumed": lambda run: ["resume", moved(run)],
     "a folder's name, merged": lambda run: ["merge", run, "--out", IN_A_NAME],
     "a folder's name, exported": lambda run: ["export", run, "--csv", IN_A_NAME],
-    "a season's folder": lambda run: ["season", "check", season(IN_A_NAME)],
-    "a season's key": lambda run: ["season", "check", broken_season()],
     "a scenario's name in a leaderboard": lambda run: ["leaderboard", named(run, "frozen-lake-slippery")],
     "an agent's name in the summary": lambda run: ["leaderboard", named(run, "greedy")],
     "an agent's name in the tables": lambda run: ["leaderboard", named(run, "greedy"), "--stats"],

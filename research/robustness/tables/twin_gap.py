@@ -1,0 +1,236 @@
+"""The twin gap: what a player gets in a game less what it gets in the same game under other texts.
+
+``cells of a scenario and of its twins, seed by seed -> differences -> mean and interval``. States, chances and rewards
+are the same in a game and its twins (:mod:`textgames.twins`), so whatever the mean difference is, the text made it: an
+opening that was read somewhere, a story that helps, a wording that suits. A player that works its moves out has none.
+
+The interval is over seeds, for the twins that were played: other twins might be read better or worse. It is that of
+scores (:func:`benchmark.score.mean_estimate`), which counts one more seed with the largest gap that may be: equal gaps
+on three seeds don't say that there is no other.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Literal, NamedTuple, TypedDict
+
+import numpy as np
+
+from agents.common import Array, is_above
+from benchmark.runs import num_players
+from benchmark.score import (
+    Cell,
+    EstimateView,
+    References,
+    ResultColumns,
+    column,
+    corrected_returns,
+    game_weights,
+    luck_free,
+    mean_estimate,
+    means_of_estimates,
+    return_range,
+    span_of,
+    to_view,
+)
+from benchmark.show import BoardTable, Column, Figure, estimate_figure
+from research.robustness.tables.misled import Changed, changed_moves
+from textgames import Scenario
+
+LEAST_SEEDS = 6
+"""The fewest seeds on which a gap can be above 0: without any true gap, n coins fall on one side with chance 2^-n, and
+no interval of 95% may leave out more than 2.5% there."""
+
+
+class TwinGapView(TypedDict):
+    """What an agent gets in a scenario less the mean of what it gets in its twins, paired by seed."""
+
+    agent: str
+    scenario: str  # empty: over all of the agent's scenarios whose gap is one of scores, weighted as the overall score
+    twins: int  # how many twins were played
+    pairs: int  # seeds that were scored in the game and in all of these
+    gap: EstimateView  # the interval is over seeds, for these twins
+    unit: Literal["score", "return"]  # of the normalised score, or of the return where there is none
+    above_zero: bool
+    """Whether the whole interval is above 0, on enough seeds: the player does better under the text of the original."""
+    by_changed_moves: EstimateView | None
+    """The part of the gap that was lost where the story changed the move: in states that an episode of the same seed
+    came to in the game, too, the value lost in the twin less that in the game. ``None`` where values aren't exact."""
+    moves_changed: float | None  # in which share of the decisions in such states the move was another
+
+
+class Gaps(NamedTuple):
+    """The gaps of one agent in one scenario, and what their interval needs.
+
+    Attributes:
+        values: seed by seed, shape (seeds,).
+        possible: the least and the largest gap that one more seed may have.
+        confidence: the level of the interval.
+        unit: ``"score"`` or ``"return"``.
+        twins: how many were played.
+        span: what returns are divided by to be in that unit.
+    """
+
+    values: Array
+    possible: tuple[float, float]
+    confidence: float
+    unit: Literal["score", "return"]
+    twins: int
+    span: float = 1.0
+
+
+def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGapView]:
+    """The gap of every agent in every scenario that it played with twins, and over all of these that have a score.
+
+    A gap is in units of the normalised score where both of its ends are known, else in those of the return.
+    """
+    twins = twins_of(results.scenarios)
+    changed = changed_moves(results, twins)
+    rows = []
+    for agent in results.agents:
+        told = {name: gaps for name in twins if (gaps := _gaps_of(results, references, agent, name, twins[name]))}
+        for name, gaps in told.items():
+            rows.append(gap_row(agent, name, [gaps], [1.0]))
+            if len(moves := changed.get((agent, name), ())) > 1:
+                _add_moves(rows[-1], moves, gaps)
+        scored = {name: gaps for name, gaps in told.items() if gaps.unit == "score"}
+        if len(scored) > 1:
+            rows.append(gap_row(agent, "", list(scored.values()), list(game_weights(results, list(scored)).values())))
+    return rows
+
+
+def twins_of(scenarios: Mapping[str, Scenario]) -> dict[str, list[str]]:
+    """``{scenario: its twins}`` of the scenarios that are there with some of their twins."""
+    found: dict[str, list[str]] = {}
+    for name, scenario in scenarios.items():
+        if scenario.twin_number and scenario.plain_name in scenarios:
+            found.setdefault(scenario.plain_name, []).append(name)
+    return found
+
+
+def paired_gaps(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
+    """The return on every seed that was scored in the game and in all of its twins, less the mean of the twins.
+
+    The game comes first. Returns are luck-free where it offers that. In the order of the seeds, shape (seeds,).
+    """
+    every = [corrected_returns(*pair) for pair in zip(cells, scenarios, strict=True)]
+    common = reduce(np.intersect1d, [seeds for seeds, _ in every])
+    own, *others = [returns[np.isin(seeds, common)] for seeds, returns in every]
+    gaps: Array = own - np.mean(others, axis=0)
+    return gaps
+
+
+def _gaps_of(
+    results: ResultColumns, references: References, agent: str, name: str, twins: Sequence[str]
+) -> Gaps | None:
+    """One agent in one scenario; ``None`` where it didn't play both it and a twin, or no two seeds of all."""
+    played = [one for one in (name, *twins) if (agent, one) in results.cells]
+    if name not in played or len(played) < 2:
+        return None
+    cells, scenarios = [results.cells[agent, one] for one in played], [results.scenarios[one] for one in played]
+    gaps = paired_gaps(cells, scenarios)
+    if len(gaps) < 2:
+        return None
+    span = span_of(results, references, agent, name) if num_players(scenarios[0]) == 1 else 0.0
+    least, most = _possible(cells, scenarios) or (-max(span, *np.abs(gaps)), max(span, *np.abs(gaps)))
+    confidence = max(cell.confidence for cell in cells)
+    unit = span or 1.0
+    return Gaps(
+        gaps / unit, (least / unit, most / unit), confidence, "score" if span else "return", len(played) - 1, unit
+    )
+
+
+def _possible(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[float, float] | None:
+    """The least and the largest gap that one seed may have.
+
+    ``None`` where the game states no range of returns: a gap may then go either way as far as one has gone, or as far
+    as blind play is from the reference.
+    """
+    stated = return_range(scenarios[0])
+    if not stated:
+        return None
+    free = [luck_free(*pair) for pair in zip(cells, scenarios, strict=True)]
+    ends = [stated if one is None or None in free else one.ends or stated for one in free]
+    low, high = np.mean(ends[1:], axis=0).tolist()
+    return ends[0][0] - high, ends[0][1] - low
+
+
+def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[float]) -> TwinGapView:
+    """The mean over scenarios, weighted as the overall score. Their episodes have nothing to do with each other."""
+    (estimate,) = means_of_estimates(
+        [[one.values[:, None] for one in gaps]],
+        [[column(0, one.possible) for one in gaps]],
+        [max(one.confidence for one in gaps)],
+        weights,
+    )
+    pairs = sum(len(one.values) for one in gaps)
+    return TwinGapView(
+        agent=agent,
+        scenario=scenario,
+        twins=max(one.twins for one in gaps),
+        pairs=pairs,
+        gap=EstimateView(value=estimate.value, low=estimate.low, high=estimate.high),
+        unit=gaps[0].unit,
+        above_zero=pairs >= LEAST_SEEDS and estimate.low is not None and is_above(estimate.low),
+        by_changed_moves=None,
+        moves_changed=None,
+    )
+
+
+def _add_moves(row: TwinGapView, moves: Sequence[Changed], gaps: Gaps) -> None:
+    """Say how much of the gap was lost at moves that the story changed."""
+    lost = np.array([one.lost for one in moves]) / gaps.span
+    most = float(np.abs(lost).max())
+    row["by_changed_moves"] = to_view(mean_estimate(lost, (-most, most), gaps.confidence))
+    row["moves_changed"] = sum(one.changed for one in moves) / max(1, sum(one.common for one in moves))
+
+
+_NOTE = (
+    "a gap above 0 is what was memorised or helped by the text that everybody knows; intervals are over seeds, for "
+    "these twins"
+)
+
+
+def _by_changed_moves(row: TwinGapView) -> Figure:
+    shown = estimate_figure(row["by_changed_moves"])
+    share = row["moves_changed"]
+    return shown if share is None else shown._replace(interval=f"{shown.interval} in {share:.0%}".strip())
+
+
+_COLUMNS: tuple[Column[TwinGapView], ...] = (
+    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
+    Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
+    Column(
+        "gap",
+        "twin gap",
+        lambda row: estimate_figure(row["gap"]),
+        explain="the score in the game less the mean of those in its twins, paired by seed",
+        bar=True,
+    ),
+    Column(
+        "by_changed_moves",
+        "by changed moves",
+        _by_changed_moves,
+        explain="lost where the story changed the move, in states of the game's own episode of the seed",
+        needed=lambda rows: any(row["by_changed_moves"] is not None for row in rows),
+    ),
+    Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
+    Column("twins", "twins", lambda row: Figure(str(row["twins"]))),
+    Column("pairs", "seeds", lambda row: Figure(str(row["pairs"]))),
+)
+
+
+def _brief(rows: Sequence[TwinGapView]) -> dict[str, Figure]:
+    """Return an agent's gap over all of its scenarios, or in the only one that it has."""
+    over_all = [row for row in rows if not row["scenario"]] or rows
+    return {"twin gap": estimate_figure(over_all[0]["gap"], "+.2f")} if len(over_all) == 1 else {}
+
+
+TWIN_GAPS = BoardTable(
+    "twin_gaps",
+    "twin gap",
+    _COLUMNS,
+    (_NOTE,),
+    lambda scored: twin_gap_rows(scored.results, scored.references),
+    "Twin gap: the score less that in its twins.",
+    _brief,
+)

@@ -1,0 +1,117 @@
+"""What is said of levels is what is measured, and the measure is what it says it is: plain sums in small games."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from research.robustness.ladders.difficulty import Guessing, Listed, measure, solve
+from research.robustness.ladders.measure import FOLDER, level_measured, shown, table
+from textgames import SCENARIOS, TSMG
+from textgames.exploration.guess_number import GuessNumber, interval_value
+from textgames.exploration.guessing import LOST_GUESSES
+
+ME = "player_0"
+CHEAP = {"frozen-lake": 4, "taxi": 3, "sliding-puzzle": 3, "sokoban": 2, "guess-number": 6}
+"""How many of a ladder's levels are measured again in a second or two."""
+
+QUICK = CHEAP | {"frozen-lake": 2, "taxi": 1, "sokoban": 1}
+"""And in a quick run."""
+
+
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [
+        *QUICK.items(),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in CHEAP.items() if each not in QUICK.items()),
+    ],
+)
+def test_levels_are_as_they_are_measured(name: str, levels: int) -> None:
+    """A changed game, generator or blind player is to be measured: python -m research.robustness.ladders.measure."""
+    assert set(CHEAP) == {name for name, scenario in SCENARIOS.items() if scenario.levels}
+    for scenario in SCENARIOS[name].levels[:levels]:
+        rung = scenario.rung
+        assert rung is not None
+        told = {key: value for key, value in rung._asdict().items() if key not in ("settings", "horizon")}
+        measured = shown(level_measured(scenario))
+        assert measured == {key: value for key, value in told.items() if value is not None}, scenario.name
+
+
+def test_tables_are_written_as_they_are() -> None:
+    for name in CHEAP:
+        ladder = SCENARIOS[name].ladder
+        assert ladder is not None
+        rows = [{key: value for key, value in level._asdict().items() if value is not None} for level in ladder.levels]
+        assert table(name, rows) == (FOLDER / f"{name}.toml").read_text()
+
+
+class Sign(TSMG[str]):
+    """One of two doors is open and a sign says which; two corridors of ``length`` cells lead there."""
+
+    actions = ("left", "right")
+
+    def __init__(self, length: int = 1) -> None:
+        self._length = length
+
+    def initial_state(self, rng: np.random.Generator) -> str:
+        return self.actions[int(rng.integers(2))] + "0"
+
+    def outcomes(self, state: str, joint_action: Mapping[str, str]) -> list[tuple[float, str, dict[str, float], bool]]:
+        way, walked = state[:-1], int(state[-1])
+        on = walked + 1 if joint_action[ME] == way else walked
+        return [(1.0, f"{way}{on}", {ME: float(on == self._length)}, on == self._length)]
+
+    def transition(
+        self, state: str, joint_action: Mapping[str, str], rng: np.random.Generator
+    ) -> tuple[str, dict[str, float], bool]:
+        return self.outcomes(state, joint_action)[0][1:]
+
+    def observe(self, state: str, player: str) -> str:
+        return state
+
+    def instructions(self, player: str) -> str:
+        return "left or right"
+
+
+def test_tolerance_is_where_half_of_the_headroom_is_left() -> None:
+    """One move: with a share of slips the door is found with 1 - slips / 2, and blind play finds it half the time."""
+    solved = Listed(Sign(), 1, starts=40)
+    for slips in (0.0, 0.3, 1.0):
+        assert solved.value(slips) == pytest.approx(1 - slips / 2)
+    told = measure(Sign(), 1, blind=0.5, starts=40)
+    assert told.tolerance == pytest.approx(0.5, abs=1e-4)
+    assert (told.optimum, told.states, told.depth) == (1.0, 1, 1)
+
+
+def test_every_slip_of_a_way_counts() -> None:
+    """Three steps that all have to be right, in three moves: (1 - slips / 2) ** 3; and the chance that one is spare."""
+    right = 1 - 0.2 / 2
+    assert Listed(Sign(3), 3, 10).value(0.2) == pytest.approx(right**3)
+    assert Listed(Sign(3), 4, 10).value(0.2) == pytest.approx(right**3 * (1 + 3 * (1 - right)))
+
+
+def test_depth_is_how_far_one_has_to_see() -> None:
+    """Who sees the door when it is one move away walks there by chance, with a half for each of the two other steps."""
+    solved = Listed(Sign(3), 3, 10)
+    assert [solved.looking_ahead(rounds) for rounds in (1, 2, 3)] == pytest.approx([0.25, 0.5, 1.0])
+    assert measure(Sign(3), 3, blind=0.125, starts=10).depth == 3
+
+
+def test_states_are_counted_from_each_start() -> None:
+    assert Listed(Sign(3), 9, 10).states == 3
+    assert Listed(Sign(3), 1, 10).states == 2  # no farther than the horizon
+
+
+def test_guessing_is_solved_with_slips() -> None:
+    for numbers, guesses in ((9, 3), (20, 6)):
+        solved = Guessing(GuessNumber(numbers=numbers, max_guesses=guesses))
+        assert solved.value(0.0) == pytest.approx(interval_value(numbers, guesses, LOST_GUESSES))
+        wrong = 1 - 1 / numbers
+        random = -sum(wrong**guess for guess in range(guesses)) - LOST_GUESSES * wrong**guesses
+        assert solved.value(1.0) == pytest.approx(random)
+        assert solved.value(0.0) > solved.value(0.2) > solved.value(1.0)
+
+
+def test_what_is_hidden_and_not_solved_is_refused() -> None:
+    with pytest.raises(ValueError, match="nobody has written how Mastermind is solved with slips"):
+        solve(SCENARIOS["mastermind"].game(), 10, 5)

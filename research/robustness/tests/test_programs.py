@@ -1,0 +1,122 @@
+"""A program that was registered in a season is asked again when its entry is checked."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli import main
+from benchmark.errors import UsageError
+from benchmark.runs.folder import RunFolder
+from research.robustness.seasons.season import Season, new_season
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's locks are Linux's")
+
+SETTINGS = {"name": "winter", "scenarios": ["frozen-lake"], "episodes": 3, "protocol": "random", "moves": "listed"}
+DRAWING = "import random\ndef act(observation, legal):\n    return random.choice(legal)\n"
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A season that a program, and a player behind the mask of one, have played."""
+    place = tmp_path_factory.mktemp("season")
+    season, program, mask = place / "winter", place / "drawing.py", place / "mask.py"
+    program.write_text(DRAWING)
+    mask.write_text("def allowed(observation, legal):\n    return [legal[0], legal[-1]]\n")
+    agents = (["--agent", f"p=program:{program}"], ["--agent", "m=masked(random)", "--set", f"m.program={mask}"])
+    new_season(season, place / "secret", SETTINGS)
+    for agent in agents:
+        assert main(["season", "commit", str(season), *agent]) == 0
+    assert main(["season", "reveal", str(season), "--secret", str(place / "secret")]) == 0
+    for number, agent in enumerate(agents):
+        assert main(["run", "--season", str(season), *agent, "--out", str(place / f"run{number}"), "--quiet"]) == 0
+        entries = ["--season", str(season), "--out", str(season / "entries")]
+        assert main(["submit", str(place / f"run{number}"), *entries]) == 0
+    program.unlink()  # whoever checks has the published folder alone
+    mask.unlink()
+    return season
+
+
+@pytest.fixture
+def season(played: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(played, tmp_path / "winter"))
+
+
+def test_published_programs_give_the_answers_of_their_entries(played: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    registered = json.loads((played / "agents" / "p.json").read_text())
+    assert list(registered["programs"].values()) == [DRAWING]
+    capsys.readouterr()
+    assert main(["season", "check", str(played)]) == 0
+    assert capsys.readouterr().out.count("re-run here") == 2
+
+
+def test_the_key_follows_from_the_secret_and_the_registrations(played: Path) -> None:
+    season = Season.open(played)
+    entry = RunFolder.open(played / "entries" / "p")
+    assert entry.manifest["settings"]["agent_options"]["p"]["key"] == season.key_of("p") != season.key_of("m")
+    unrevealed = Season(season.path, season.about, season.agents, None)
+    with pytest.raises(UsageError, match="isn't revealed yet"):
+        unrevealed.key_of("p")
+
+
+@pytest.mark.parametrize("name", ["p", "m"])
+def test_answers_that_arent_the_programs_own_are_refused(
+    season: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = season / "entries" / name / "episodes.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines[0]["steps"][0]["response"] = "<think>better</think>" + lines[0]["steps"][0]["response"]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert main(["season", "check", str(season)]) == 1
+    assert "answers" in capsys.readouterr().err
+
+
+def test_another_key_is_refused(season: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Or the luckiest of many could be chosen when the seeds are known."""
+    (spec,) = [json.loads((season / "agents" / "p.json").read_text())["card"]["spec"]]
+    Path(spec.removeprefix("program:")).write_text(DRAWING)
+    offset, out = str(Season.open(season).seed_offset), tmp_path / "run"
+    play = ["run", "--agent", f"p={spec}", "--scenario", "frozen-lake", "--seed-offset", offset, "--episodes", "3"]
+    assert main([*play, "--set", "p.key=lucky", "--out", str(out), "--quiet"]) == 0
+    Path(spec.removeprefix("program:")).unlink()
+    assert main(["submit", str(out), "--season", str(season), "--out", str(tmp_path / "entries")]) == 1
+    assert "the agent" in capsys.readouterr().err
+
+
+def test_options_are_the_registered_ones(season: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (spec,) = [json.loads((season / "agents" / "p.json").read_text())["card"]["spec"]]
+    Path(spec.removeprefix("program:")).write_text(DRAWING)
+    assert main(["run", "--season", str(season), "--agent", f"p={spec}", "--set", "p.seconds=9"]) == 2
+    Path(spec.removeprefix("program:")).unlink()
+    assert "its seconds is 9.0, registered is None" in capsys.readouterr().err
+
+
+def test_where_nothing_holds_a_program_the_check_says_so(
+    season: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "vax")
+    assert main(["season", "check", str(season)]) == 3
+    told = capsys.readouterr().err
+    assert "the program of 'p' isn't asked again" in told
+    assert "the program of 'm' isn't asked again" in told
+
+
+def test_a_registration_without_its_program_says_so(played: Path, tmp_path: Path) -> None:
+    """As those of older versions are."""
+    season = Season.open(played)
+    bare = {
+        name: {k: v for k, v in one.items() if k not in ("programs", "options")} for name, one in season.agents.items()
+    }
+    verdict = Season(season.path, season.about, bare, season.revealed).check(played / "entries" / "p")
+    assert verdict.problems == []
+    assert "registered without its program" in verdict.unchecked[0]
+
+
+def test_a_registered_program_that_isnt_the_cards_is_refused(played: Path) -> None:
+    season = Season.open(played)
+    other = {**season.agents["p"], "programs": dict.fromkeys(season.agents["p"]["programs"], DRAWING + "#")}
+    changed = Season(season.path, season.about, {**season.agents, "p": other}, season.revealed)
+    (problem,) = [one for one in changed.check(played / "entries" / "p").problems if "sha256" in one]
+    assert "its card says" in problem

@@ -1,0 +1,345 @@
+"""A season from its opening to its checked entries, and the ways to cheat it."""
+
+import json
+import re
+import shlex
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli import main
+from benchmark.errors import UsageError
+from research.robustness.seasons.season import Season, new_season, reveal
+
+SETTINGS = {
+    "name": "autumn",
+    "scenarios": ["frozen-lake", "bandit"],
+    "episodes": 4,
+    "protocol": "random",
+    "moves": "listed",
+}
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A season that the planner has played."""
+    folder = tmp_path_factory.mktemp("season")
+    season, run = str(folder / "autumn"), str(folder / "run")
+    scenarios = [word for name in SETTINGS["scenarios"] for word in ("--scenario", name)]
+    assert main(["season", "new", season, *scenarios, "--episodes", "4"]) == 0
+    assert main(["season", "commit", season, "--agent", "planner", "--author", "somebody"]) == 0
+    assert main(["season", "commit", season, "--agent", "other=random"]) == 0
+    assert main(["season", "reveal", season]) == 0
+    assert main(["run", "--season", season, "--agent", "planner", "--out", run, "--quiet"]) == 0
+    assert main(["submit", run, "--season", season, "--out", f"{season}/entries"]) == 0
+    return folder / "autumn"
+
+
+@pytest.fixture
+def season(played, tmp_path):
+    """A copy to tamper with."""
+    return Path(shutil.copytree(played, tmp_path / "autumn"))
+
+
+def change(file, **values):
+    data = json.loads(file.read_text())
+    data.update(values)
+    file.write_text(json.dumps(data, indent=1) + "\n")
+
+
+@pytest.mark.slow
+def test_an_honest_season_is_accepted(played, capsys):
+    assert main(["season", "check", str(played)]) == 1, "other has no entry"
+    out, err = capsys.readouterr()
+    assert "valid, 8 episodes replayed" in out
+    assert "registered: other, planner" in err
+    assert main(["validate", str(played / "entries" / "planner"), "--season", str(played)]) == 0
+
+
+@pytest.mark.slow
+def test_boards_name_the_season(played, capsys):
+    for source in (played / "entries" / "planner", played.parent / "run"):
+        assert main(["leaderboard", str(source), "--html", str(played.parent / "board.html")]) == 0
+        assert "season autumn" in (played.parent / "board.html").read_text()
+        assert main(["leaderboard", str(source), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["sources"][0]["season"] == "autumn"
+        for form, line in (
+            ((), "Season autumn: planner."),
+            (("--stats",), "season autumn: planner"),
+            (("--markdown",), ", season autumn"),
+        ):
+            assert main(["leaderboard", str(source), *form]) == 0
+            assert line in " ".join(capsys.readouterr().out.split())
+    # outside of the season it was played in, it is no entry
+    assert main(["validate", str(played / "entries" / "planner")]) == 1
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_hold_a_season_between_machines(tmp_path, monkeypatch, capsys):
+    """Everybody has a folder of their own, and of the others' only what is published: the season's folder."""
+    page = (Path(__file__).parents[3] / "docs" / "seasons.md").read_text()
+    steps = re.findall(r"^\*\*(?:The )?(\w+)\*\* .*?```sh\n(.*?)```", page, re.MULTILINE | re.DOTALL)
+    assert [who for who, _ in steps] == ["organiser", "players", "organiser", "players", "Anybody"]
+    commands = 0
+    for who, block in steps:
+        machine = tmp_path / who
+        machine.mkdir(exist_ok=True)
+        published = tmp_path / "published" / "autumn"
+        if published.exists():
+            shutil.copytree(published, machine / "autumn", dirs_exist_ok=True)
+        monkeypatch.chdir(machine)
+        for command in block.splitlines():
+            assert main(shlex.split(command.removeprefix("textbench "))) == 0, command
+            commands += 1
+        shutil.copytree(machine / "autumn", published, dirs_exist_ok=True)
+    assert commands == len(re.findall(r"^textbench ", page, re.MULTILINE)) == 7
+    assert "valid, 200 episodes replayed" in capsys.readouterr().out
+    held = {who: {file.name for file in (tmp_path / who).iterdir()} for who, _ in steps}
+    assert held == {"organiser": {"autumn", "autumn.secret"}, "players": {"autumn", "runs"}, "Anybody": {"autumn"}}
+
+
+def test_nobody_knows_the_seeds_before_the_reveal(tmp_path, capsys):
+    folder = tmp_path / "winter"
+    new_season(folder, tmp_path / "secret", SETTINGS)
+    assert main(["season", "commit", str(folder), "--agent", "planner"]) == 0
+    assert main(["run", "--season", str(folder), "--agent", "planner"]) == 2
+    assert "a secret that isn't revealed yet" in capsys.readouterr().err
+    assert main(["season", "check", str(folder)]) == 0
+    assert "the registrations fit; lock and seeds can be checked when the secret is revealed" in capsys.readouterr().err
+    published = "".join(file.read_text() for file in folder.rglob("*.json"))
+    secret = (tmp_path / "secret").read_text().strip()
+    assert secret not in published
+    assert Season.open(folder).about["lock"] == sha256(secret.encode()).hexdigest()
+    assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
+
+
+def test_an_agent_without_an_entry_stands_there_as_withdrawn(season, capsys):
+    assert main(["season", "check", str(season)]) == 1
+    assert capsys.readouterr().out.endswith("\nother: withdrawn, it is registered and has no entry\n")
+    assert main(["season", "check", str(season), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["withdrawn"] == [{"agent": "other", "author": ""}]
+    assert [entry["valid"] for entry in told["entries"].values()] == [True]
+    shutil.rmtree(season / "entries")
+    assert main(["season", "check", str(season)]) == 1
+    assert "planner (by somebody): withdrawn" in capsys.readouterr().out
+    play = ["--season", str(season), "--out", str(season.parent / "all")]
+    assert main(["run", *play, "--quiet"]) == 0
+    for agent in ("other", "planner"):
+        submit = ["submit", str(season.parent / "all"), "--agent", agent, "--out", str(season / "entries")]
+        assert main([*submit, "--season", str(season)]) == 0
+    assert main(["season", "check", str(season)]) == 0
+    assert "withdrawn" not in capsys.readouterr().out
+
+
+def test_whom_no_entry_could_be_made_of_isnt_registered(tmp_path, capsys):
+    pytest.importorskip("torch")
+    folder = tmp_path / "winter"
+    new_season(folder, tmp_path / "secret", SETTINGS)
+    for options in (("--prompts", "all"), ("--set", "mine.prompts=all")):
+        assert main(["season", "commit", str(folder), "--agent", "mine=tiny", *options]) == 2
+        assert "the agent 'tiny' has the option 'prompts', and in an entry it may have" in capsys.readouterr().err
+    assert not [*folder.glob("agents/*")]
+    assert main(["season", "commit", str(folder), "--agent", "mine=tiny", "--temperature", "0.7"]) == 0
+
+
+def test_a_name_like_another_isnt_registered(tmp_path, capsys):
+    folder = tmp_path / "winter"
+    new_season(folder, tmp_path / "secret", SETTINGS)
+    for name in ("planner.", "pIanner"):
+        assert main(["season", "commit", str(folder), "--agent", f"{name}=random"]) == 2
+        assert "can't be told from 'planner', which is a player of the project" in capsys.readouterr().err
+    assert main(["season", "commit", str(folder), "--agent", "mine=random"]) == 0
+    assert main(["season", "commit", str(folder), "--agent", "rnine=random"]) == 2
+    assert "'rnine', which can't be told from 'mine'" in capsys.readouterr().err
+    assert [file.name for file in folder.glob("agents/*")] == ["mine.json"]
+
+
+def test_another_agent_means_other_seeds(tmp_path):
+    """So the organiser, who knows the secret, can't choose it by its seeds before the others have registered."""
+    offsets = set()
+    secret = tmp_path / "secret"
+    new_season(tmp_path / "a", secret, SETTINGS)
+    assert main(["season", "commit", str(tmp_path / "a"), "--agent", "planner"]) == 0
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert main(["season", "commit", str(tmp_path / "b"), "--agent", "random"]) == 0
+    for name in "ab":
+        offsets.add(reveal(Season.open(tmp_path / name), secret.read_text().strip()).seed_offset)
+    assert len(offsets) == 2
+
+
+# ---- ways to cheat ---------------------------------------------------------------------------------------------------
+
+
+def test_cheat_1_the_organiser_exchanges_the_secret(season):
+    change(season / "secret.json", secret="0" * 64)
+    with pytest.raises(UsageError, match="isn't the one that the season was locked with"):
+        Season.open(season)
+
+
+def test_cheat_2_the_organiser_chooses_other_seeds(season):
+    change(season / "secret.json", seed_offset=2**32 + 5)
+    with pytest.raises(UsageError, match="seeds aren't those that follow"):
+        Season.open(season)
+
+
+def test_cheat_3_an_agent_is_registered_when_the_seeds_are_known(season, capsys):
+    assert main(["season", "commit", str(season), "--agent", "peeker=planner"]) == 2
+    assert "nobody can be registered any more" in capsys.readouterr().err
+    shutil.copy(season / "agents" / "planner.json", season / "agents" / "peeker.json")  # by hand, then
+    card = json.loads((season / "agents" / "planner.json").read_text())["card"] | {"name": "peeker"}
+    change(season / "agents" / "peeker.json", card=card)
+    with pytest.raises(UsageError, match="'peeker' was registered after the secret was revealed"):
+        Season.open(season)
+
+
+def test_cheat_4_a_registration_is_changed_when_the_seeds_are_known(season):
+    change(season / "agents" / "planner.json", author="somebody else")
+    with pytest.raises(UsageError, match="'planner' was changed after the secret was revealed"):
+        Season.open(season)
+    (season / "agents" / "planner.json").unlink()
+    with pytest.raises(UsageError, match="registration of 'planner' is gone"):
+        Season.open(season)
+
+
+def test_cheat_5_another_agent_plays_under_a_registered_name(season, tmp_path, capsys):
+    run, out = str(tmp_path / "run"), str(tmp_path / "entries")
+    assert main(["run", "--season", str(season), "--agent", "other=planner", "--out", run, "--quiet"]) == 2
+    assert "isn't the registered one: its spec is 'planner', registered is 'random'" in capsys.readouterr().err
+    offset = str(Season.open(season).seed_offset)  # without the check at the start of a run, then
+    scenarios = [word for name in SETTINGS["scenarios"] for word in ("--scenario", name)]
+    play = ["run", "--agent", "other=planner", *scenarios, "--seed-offset", offset, "--episodes", "4", "--out", run]
+    assert main([*play, "--quiet"]) == 0
+    assert main(["submit", run, "--season", str(season), "--out", out]) == 1
+    assert "its spec is 'planner', registered is 'random'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("played_otherwise", "refused"),
+    [
+        (["--seed-offset", "0"], "needs the first 4 episodes of"),  # seeds that everybody knows
+        (["--episodes", "3"], "needs the first 4 episodes of"),
+        (["--episodes", "9"], "bandit: 9 episodes, an entry has 4"),  # stopped where it looked best
+        (["--protocol", "retry:3"], "settings.protocol is 'retry:3', an entry has 'random'"),
+        (["--scenario", "snake"], "scenario 'snake' isn't one of frozen-lake, bandit"),
+    ],
+)
+def test_cheat_6_a_run_of_other_terms(season, tmp_path, capsys, played_otherwise, refused):
+    run, out, offset = str(tmp_path / "run"), str(tmp_path / "entries"), str(Season.open(season).seed_offset)
+    scenarios = [word for name in SETTINGS["scenarios"] for word in ("--scenario", name)]
+    play = ["run", "--agent", "planner", *scenarios, "--seed-offset", offset, "--episodes", "4", "--out", run]
+    assert main([*play, *played_otherwise, "--quiet"]) == 0
+    assert main(["submit", run, "--season", str(season), "--out", out]) != 0
+    assert refused in capsys.readouterr().err
+
+
+def test_a_run_of_a_season_doesnt_grow(played, tmp_path, capsys):
+    run = shutil.copytree(played.parent / "run", tmp_path / "run")
+    before = (run / "manifest.json").read_bytes()
+    assert main(["resume", str(run), "--episodes", "6", "--quiet"]) == 2
+    assert f"{run} is of the season 'autumn', which has 4 episodes" in capsys.readouterr().err
+    assert (run / "manifest.json").read_bytes() == before
+    assert main(["resume", str(run), "--quiet"]) == 0
+
+
+def test_a_refused_entry_leaves_the_older_one(season, capsys):
+    run, entry = season.parent / "run", season / "entries" / "planner"
+    shutil.copytree(entry, run)
+    change(run / "manifest.json", kind="textbench-run", note="another", python="3\u200b")
+    before = {file.name: file.read_bytes() for file in entry.iterdir()}
+    assert main(["submit", str(run), "--season", str(season), "--out", str(season / "entries")]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"{entry}: refused" in err
+    assert f"{entry} stays as it was" in err
+    assert {file.name: file.read_bytes() for file in entry.iterdir()} == before
+
+
+def test_cheat_7_better_episodes_are_written_by_hand(season):
+    """Every episode is played again from its seed, and a player that ships is asked again."""
+    file = season / "entries" / "planner" / "episodes.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    step = lines[0]["steps"][0]
+    step["response"] = step["response"].replace("<think>", "<think>I know better. ")  # the same move, by somebody else
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert any("the agent 'planner' answers" in problem for problem in Season.open(season).check(file.parent).problems)
+    step["reward"], lines[0]["returns"] = 100.0, {"player_0": 100.0}
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    problems = Season.open(season).check(file.parent).problems
+    assert any("reward" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("claim", [None, {"name": "spring", "sha256": "0" * 64}])
+def test_cheat_8_an_entry_says_that_it_is_of_another_season(season, claim):
+    file = season / "entries" / "planner" / "manifest.json"
+    change(file, season=claim)
+    if claim is None:
+        file.write_text(json.dumps({k: v for k, v in json.loads(file.read_text()).items() if k != "season"}))
+    (problem,) = Season.open(season).check(file.parent).problems
+    assert "an entry of the season 'autumn' is checked" in problem
+
+
+# ---- what a user may get wrong ---------------------------------------------------------------------------------------
+
+
+def test_a_season_decides_what_is_played(season, capsys):
+    for flag, value in (
+        ("--scenario", "snake"),
+        ("--episodes", "9"),
+        ("--seed-offset", "1"),
+        ("--twins", "2"),
+        ("--levels", "1-3"),
+        ("--resample", "1"),
+    ):
+        assert main(["run", "--season", str(season), "--agent", "planner", flag, value]) == 2
+        assert f"{flag} can't be given with --season" in capsys.readouterr().err
+
+
+def test_only_players_that_ship_play_without_being_named(season, tmp_path):
+    """A folder from elsewhere must not name code that is run here."""
+    out = tmp_path / "run"
+    assert main(["run", "--season", str(season), "--out", str(out), "--quiet"]) == 0
+    assert json.loads((out / "manifest.json").read_text())["settings"]["agents"] == ["other=random", "planner"]
+
+
+def test_a_season_of_foreign_agents_says_that_they_are_to_be_named(tmp_path, capsys):
+    folder = tmp_path / "winter"
+    new_season(folder, tmp_path / "secret", SETTINGS)
+    assert main(["season", "commit", str(folder), "--agent", "mine=tests.benchmark.players_for_tests:Slow"]) == 0
+    assert main(["season", "reveal", str(folder), "--secret", str(tmp_path / "secret")]) == 0
+    assert main(["run", "--season", str(folder)]) == 2
+    assert "none of mine ships with textbench; say who plays: --agent NAME=SPEC" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["new", "{season}", "--scenario", "frozen-lake"], "holds a season already"),
+        (["new", "{new}", "--scenario", "frozen-lak"], "frozen-lake"),
+        (["new", "{new}", "--scenario", "gathering-duel"], "is for several players"),
+        (["new", "{new}", "--scenario", "evil.plugin:Game-v0"], "'evil.plugin:Game-v0' can't be in a season"),
+        (["new", "{new}", "--scenario", "frozen-lake", "--secret", "{new}/s"], "which is published"),
+        (["new", "{new}", "--scenario", "frozen-lake", "--protocol", "luck"], "luck"),
+        (
+            ["commit", "{new}", "--agent", "planner"],
+            "which a season has; textbench season new --help says how to make one",
+        ),
+        (["check", "{season}s"], "(did you mean '{name}'?)"),
+        (["reveal", "{season}"], "secret can't be read: No such file or directory"),
+        (["reveal", "{season}", "--secret", "{season}/season.json"], "revealed already"),
+    ],
+)
+def test_wrong_use_is_one_sentence(season, tmp_path, capsys, arguments, sentence):
+    places = {"season": str(season), "new": str(tmp_path / "new"), "name": season.name}
+    assert main(["season", *(word.format(**places) for word in arguments)]) == 2
+    assert sentence.format(**places) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("file", ["season.json", "secret.json", "agents/planner.json"])
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"kind": 1}'])
+def test_a_damaged_file_is_one_sentence(season, capsys, file, content):
+    (season / file).write_text(content)
+    assert main(["season", "check", str(season)]) == 2
+    assert file.rpartition("/")[2] in capsys.readouterr().err
