@@ -1,6 +1,6 @@
 """Seasons: tournaments with terms of their own. ``--season DIR`` names the folder of one.
 
-How a season is held, and what its folder has, is the business of an installed package: an entry point of the group
+An installed package says what is in the folder and how a season is held: an entry point of the group
 ``textbench.seasons`` takes the folder and returns a :class:`Season`. ``textbench-research`` has one.
 """
 
@@ -39,7 +39,7 @@ def open_season(folder: str | None) -> Season | None:
     """Open the folder of ``--season``; ``None`` is the open leaderboard.
 
     Raises:
-        UsageError: no installed package holds seasons, or the folder isn't a season.
+        UsageError: no installed package has seasons, or the folder isn't a season.
     """
     if folder is None:
         return None
@@ -49,7 +49,7 @@ def open_season(folder: str | None) -> Season | None:
             return season
     except ImportError as error:
         raise UsageError(f"--season {folder}: {error}") from error
-    raise UsageError(f"--season {folder}: no installed package holds seasons{research_advice()}")
+    raise UsageError(f"--season {folder}: no installed package has seasons{research_advice('seasons')}")
 
 
 def plan_played(

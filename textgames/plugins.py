@@ -47,8 +47,8 @@ def loaded(group: str) -> dict[str, Any]:
     return found
 
 
-def research_advice() -> str:
-    """Return a sentence that says how to install ``textbench-research``; empty if it is installed."""
+def research_advice(what: str = "more") -> str:
+    """Return a clause that says how to install ``textbench-research``, with which ``what`` comes; empty if it is."""
     if any(
         entry.dist is not None and entry.dist.name == RESEARCH for entry in installed("textbench.commands").values()
     ):
@@ -56,4 +56,4 @@ def research_advice() -> str:
     root = Path(__file__).parents[1]
     clone = (root / "research/pyproject.toml").is_file()
     how = f"pip install -e research (in {root})" if clone else f"pip install {RESEARCH}, or -e research in a clone"
-    return f"; more come with {RESEARCH}: {how}"
+    return f"; {what} come with {RESEARCH}: {how}"

@@ -1,0 +1,94 @@
+"""What installed packages add to runs, entries and boards: seasons, and tables beside the scores."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MODULE = """
+from dataclasses import replace
+
+from benchmark.entries import Terms, Verdict
+from benchmark.play import plan_run
+from benchmark.show import BoardTable, Column, Figure
+
+
+class Short:
+    def __init__(self, path):
+        self.path = path
+        self.terms = Terms(("frozen-lake",), 2, mark={"name": path.name, "sha256": "0" * 64})
+
+    def plan_run(self, options, say, policies):
+        decided = {"scenarios": self.terms.scenarios, "episodes": 2}
+        return plan_run(replace(options, **decided), say, policies)._replace(season=self.terms.mark)
+
+    def check(self, entry, beside=None):
+        return Verdict([f"no entry of {self.path.name} is good enough"])
+
+
+NAME = Column("agent", "agent", lambda row: Figure(row["agent"]))
+COLUMNS = (NAME, Column("n", "seen", lambda row: Figure(row["n"])))
+COUNTS = BoardTable(
+    "counts",
+    "tally",
+    COLUMNS,
+    ("a note",),
+    lambda scored: [{"agent": row["agent"], "n": str(row["episodes"])} for row in scored.scores],
+    "They were counted.",
+    lambda rows: {"seen": Figure(rows[0]["n"])},
+)
+"""
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, entry_points: str) -> None:
+    """Put a package's metadata onto the path, in front of one that is called alike."""
+    about = folder / f"{name}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(entry_points)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+@pytest.fixture
+def alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages, beside which ``textbench-research`` adds nothing."""
+    folder = tmp_path_factory.mktemp("packages")
+    install(folder, monkeypatch, "textbench_research", "")
+    return folder
+
+
+def test_without_a_package_of_seasons_the_option_says_what_to_install(alone: Path, textbench: Any) -> None:
+    for command in (("run",), ("submit", "small"), ("validate", "small")):
+        done = textbench(*command, "--season", "autumn")
+        assert (done.code, done.out) == (2, "")
+        assert "autumn: no installed package has seasons; seasons come with textbench-research: pip install" in done.err
+
+
+def test_a_package_adds_a_season_and_a_table(alone: Path, monkeypatch: pytest.MonkeyPatch, textbench: Any) -> None:
+    (alone / "short_seasons.py").write_text(MODULE)
+    points = "[textbench.seasons]\nshort = short_seasons:Short\n[textbench.tables]\ncounts = short_seasons:COUNTS\n"
+    install(alone, monkeypatch, "short_seasons", points)
+    ran = textbench("run", "--season", "autumn", "--agent", "random", "--out", "r", "--quiet")
+    assert ran.code == 0, ran.err
+    assert "They were counted." in ran.out
+    assert json.loads(Path("r/manifest.json").read_text())["season"]["name"] == "autumn"
+    board = textbench("leaderboard", "r", "--json")
+    assert json.loads(board.out)["counts"] == [{"agent": "random", "n": "2"}]
+    for form in ("--stats", "--markdown"):
+        assert "tally" in textbench("leaderboard", "r", form).out
+    assert textbench("leaderboard", "r", "--html", "page.html").code == 0
+    assert 'data-table="counts"' in Path("page.html").read_text()
+    entry = textbench("submit", "r", "--season", "autumn", "--out", "entries")
+    assert entry.code == 1
+    assert "no entry of autumn is good enough" in entry.err
+    assert textbench("validate", "entries/random", "--season", "autumn").code == 1
+
+
+def test_a_package_that_cant_be_imported_is_named(alone: Path, monkeypatch: pytest.MonkeyPatch, textbench: Any) -> None:
+    points = "[textbench.seasons]\nshort = nowhere:Short\n[textbench.tables]\ncounts = nowhere:COUNTS\n"
+    install(alone, monkeypatch, "broken_seasons", points)
+    done = textbench("run", "--season", "autumn")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "broken-seasons adds 'short' (nowhere:Short), which can't be imported: No module named 'nowhere'" in done.err
+    assert textbench("run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", "1").code == 2
