@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from agents.common.intervals import is_above
 from benchmark.score.document import AgentView, OverallView, ScenarioView, ScoreView, ViewDocument
@@ -79,7 +79,7 @@ def scenario_index(document: ViewDocument) -> Table:
         for suite, names in groups.items()
         for name in names
     )
-    titles = (
+    titles: tuple[tuple[str, str, Literal["ascending", "descending"]], ...] = (
         ("scenario", "Scenario", "ascending"),
         ("game", "Game", "ascending"),
         ("suite", "Suite", "ascending"),
