@@ -6,15 +6,16 @@ drawn with probability proportional to the size of that advantage, train the mod
 
     python examples/msgrpo_minimal.py --iterations 40
 
-This needs torch, transformers and ``textgames``. ``agents.msgrpo`` computes the same advantages, draws and gradients,
-which a test holds it to, and adds what a long run needs: checkpoints, adapters, shared prompts, engines, evaluations.
+This needs torch, transformers and ``textgames``. ``agents.msgrpo`` plays the same episodes and learns the same, which a
+test compares over whole iterations. It adds what long runs need: checkpoints, adapters, engines, evaluations and speed.
 """
 
 import argparse
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,18 +24,19 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import textgames
 
+CLOCK = "Moves left until the game is cut off, this one included: $steps_left."
 FORM = """\
 Think first, then choose one action. Answer in exactly this form:
 <think>what matters in this position</think>
 <plan>the moves you intend</plan>
 <action>NAME</action>
-NAME is one of: {actions}. Write one action tag only and nothing after it."""
-END = "</action>"
+NAME is one of: $actions. Write one action tag only and nothing after it."""
+TEXTS = {"clock": CLOCK, "response": {"think": FORM}}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a training depends on, with the names that ``MSGRPOConfig`` has for it."""
+    """The settings of a training; ``MSGRPOConfig`` has those of the same names, and a ``clip`` for each side."""
 
     scenario: str = "frozen-lake"
     groups: int = 8
@@ -43,19 +45,19 @@ class Settings:
     iterations: int = 40
     minibatches: int = 2  # optimiser steps an iteration
     learning_rate: float = 1e-3  # falls to 0; for the tiny model, a large one wants 1e-6
+    weight_decay: float = 0.01  # of matrices only
+    adam_eps: float = 1e-8
     temperature: float = 1.25
     clip: float = 0.2
     entropy_coefficient: float = 0.001
     format_penalty: float = 1.0  # for every answer that can't be read
     max_response_tokens: int = 64
     max_grad_norm: float = 1.0
-    micro_batch: int = 64  # rows that go through the model at once; the gradient doesn't depend on it
     seed: int = 0
 
 
-@dataclass
-class Step:
-    """One decision: what the model was asked, and the tokens that it answered with."""
+class Step(NamedTuple):
+    """One decision: the tokens of the prompt and of the model's response."""
 
     prompt: list[int]
     response: list[int]
@@ -63,75 +65,94 @@ class Step:
 
 @dataclass
 class Episode:
-    """One episode; ``group`` is the number of the initial state that it shares with others."""
+    """One episode; ``group`` is the seed of the initial state that it shares with others."""
 
     group: int
     steps: list[Step] = field(default_factory=list)
-    reward: float = 0.0
+    reward: float = 0.0  # of all steps, less the penalties
     invalid: int = 0
+    over: bool = False
+    advantage: float = 0.0
 
 
-# ---- playing ---------------------------------------------------------------------------------------------------------
+def texts_of(model: Any) -> dict[str, Any]:
+    """Return the wording of prompts: the one that a model was trained with, if its folder has a card, or ours."""
+    card = Path(model.name_or_path, "textbench.json")
+    return json.loads(card.read_text())["prompts"] if card.exists() else TEXTS
 
 
-def prompt_of(rules: str, observation: str, actions: Sequence[str], tokenizer: Any) -> list[int]:
-    """The rules, what is seen, and how to answer, as the model's chat template has it. Nothing else is remembered."""
-    text = "\n\n".join([rules, observation, FORM.format(actions=", ".join(actions))])
-    message = [{"role": "user", "content": text}]
+def prompt_of(rules: str, observation: str, info: dict[str, Any], left: int, texts: Any, tokenizer: Any) -> list[int]:
+    """Write the rules, what is seen, and how to answer by the model's chat template. Nothing else is remembered."""
+    for today, then in texts.get("reworded", {}).items():
+        rules = rules.replace(today, then)
+    parts = [rules, observation, texts.get("clock"), texts["response"]["think"]]
+    text = "\n\n".join(part for part in parts if part).replace("$steps_left", str(left))
+    message = [{"role": "user", "content": text.replace("$actions", ", ".join(info["legal_actions"]))}]
     written = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
-    ids: list[int] = tokenizer(written, add_special_tokens=False)["input_ids"]
-    return ids
+    return tokenizer(written, add_special_tokens=False)["input_ids"]
+
+
+def complete(text: str) -> bool:
+    """Return whether an answer has come to the end of its action; an open thought has no action in it."""
+    before, end, _ = text.rpartition("</action>")
+    return bool(end) and "<think>" not in before.rpartition("</think>")[2]
 
 
 @torch.no_grad()
-def answer(model: Any, tokenizer: Any, prompts: Sequence[list[int]], s: Settings) -> list[list[int]]:
-    """One sampled answer to every prompt, up to the end of its action. The answers grow side by side."""
+def answer(
+    model: Any, tokenizer: Any, prompts: Sequence[list[int]], s: Settings, seeds: Sequence[Any] = ()
+) -> list[list[int]]:
+    """Sample one answer to every prompt, up to the end of its action. The answers grow side by side.
+
+    A next token is the first at which the cumulative distribution exceeds a uniform number of the answer's own seed.
+    """
+    numbers = [np.random.default_rng(seed).random(s.max_response_tokens) for seed in seeds or range(len(prompts))]
     width = max(map(len, prompts))
     ids = torch.tensor([[0] * (width - len(prompt)) + prompt for prompt in prompts])
     mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
     positions, cache = (mask.cumsum(-1) - 1).clamp(min=0), None
     answers: list[list[int]] = [[] for _ in prompts]
     going = set(range(len(prompts)))
-    while going and len(answers[next(iter(going))]) < s.max_response_tokens:
+    for uniform in torch.tensor(np.stack(numbers)).split(1, dim=1):
         out = model(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
-        tokens = torch.multinomial((out.logits[:, -1].float() / s.temperature).softmax(-1), 1)
+        cumulative = (out.logits[:, -1] / s.temperature).softmax(-1).cumsum(-1, dtype=torch.float64)
+        tokens = torch.searchsorted(cumulative, uniform * cumulative[:, -1:], right=True)
         for row in list(going):
             answers[row].append(int(tokens[row]))
-            if answers[row][-1] == tokenizer.eos_token_id or END in tokenizer.decode(answers[row][-8:]):
+            if answers[row][-1] == tokenizer.eos_token_id or complete(tokenizer.decode(answers[row])):
                 going.remove(row)
+        if not going:
+            break
         ids, cache, positions = tokens, out.past_key_values, positions[:, -1:] + 1
         mask = torch.cat([mask, torch.ones_like(tokens)], 1)
     return answers
 
 
-def play(model: Any, tokenizer: Any, seeds: Sequence[int], s: Settings) -> list[Episode]:
-    """An episode from every seed; equal seeds begin in the same state and make a group."""
-    numbers = {seed: number for number, seed in enumerate(dict.fromkeys(seeds))}
-    envs = [textgames.SCENARIOS[s.scenario].make(invalid_action="default") for _ in seeds]
-    seen = [env.reset(seed=seed) for env, seed in zip(envs, seeds, strict=True)]  # observations and infos
-    episodes = [Episode(numbers[seed]) for seed in seeds]
-    playing = list(range(len(seeds)))
-    while playing:
-        prompts = [
-            prompt_of(envs[i].unwrapped.instructions, seen[i][0], seen[i][1]["legal_actions"], tokenizer)
-            for i in playing
-        ]
-        answers = answer(model, tokenizer, prompts, s)
-        still = []
+def play(
+    model: Any, tokenizer: Any, seeds: Sequence[int], s: Settings, own: Sequence[tuple[int, ...]] = ()
+) -> list[Episode]:
+    """Play an episode from every seed; equal seeds begin in the same state and make a group.
+
+    ``own`` has numbers for each episode. The first one seeds the game's chances, all of them seed its answers.
+    """
+    own = own or [(number,) for number in range(len(seeds))]
+    scenario, texts = textgames.SCENARIOS[s.scenario], texts_of(model)
+    envs = [scenario.make(invalid_action="default", format_penalty=s.format_penalty) for _ in seeds]
+    seen = [env.reset(seed=n[0], options={"layout_seed": seed}) for env, seed, n in zip(envs, seeds, own, strict=True)]
+    episodes, left = [Episode(seed) for seed in seeds], scenario.horizon
+    while playing := [i for i, episode in enumerate(episodes) if not episode.over]:
+        prompts = [prompt_of(envs[i].unwrapped.instructions, *seen[i], left, texts, tokenizer) for i in playing]
+        answers = answer(model, tokenizer, prompts, s, [(*own[i], len(episodes[i].steps), 0) for i in playing])
         for i, prompt, response in zip(playing, prompts, answers, strict=True):
-            text = tokenizer.decode(response, skip_special_tokens=True)
-            observation, reward, terminated, truncated, info = envs[i].step(text)
-            seen[i] = observation, info
-            episodes[i].steps.append(Step(prompt, response))
-            episodes[i].reward += float(reward)
-            episodes[i].invalid += not info["valid"]
-            if not (terminated or truncated):
-                still.append(i)
-        playing = still
+            said = response[:-1] if response[-1] == tokenizer.eos_token_id else response
+            observation, reward, terminated, truncated, info = envs[i].step(tokenizer.decode(said))
+            seen[i], episode = (observation, info), episodes[i]
+            episode.steps.append(Step(prompt, response))
+            episode.reward += float(reward)
+            episode.invalid += not info["valid"]
+            episode.over = terminated or truncated
+        left -= 1
     return episodes
-
-
-# ---- credit ----------------------------------------------------------------------------------------------------------
 
 
 def advantages_of(returns: Sequence[float], groups: Sequence[int], eps: float = 1e-6) -> np.ndarray:
@@ -155,84 +176,59 @@ def draw(advantages: np.ndarray, count: int, rng: np.random.Generator) -> np.nda
     return np.sort(np.argsort(-keys)[: min(count, int(np.count_nonzero(advantages)))])
 
 
-# ---- learning --------------------------------------------------------------------------------------------------------
+def score(model: Any, step: Step, temperature: float) -> tuple[Tensor, Tensor]:
+    """Return the log-probability and the entropy of every token of the response, ``(T,)`` each."""
+    ids, start = torch.tensor([step.prompt + step.response]), len(step.prompt)
+    logits = model(input_ids=ids, use_cache=False).logits[0, start - 1 : -1]  # those at t - 1 predict the token at t
+    logprobs = (logits / temperature).log_softmax(-1)
+    return logprobs.gather(1, ids[0, start:, None])[:, 0], -(logprobs.exp() * logprobs).sum(-1)
 
 
-def score(model: Any, steps: Sequence[Step], temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-probabilities and entropies ``(rows, T)`` of the responses' tokens, and which of these exist."""
-    rows = [step.prompt + step.response for step in steps]
-    width, longest = max(map(len, rows)), max(len(step.response) for step in steps)
-    ids = torch.tensor([row + [0] * (width - len(row)) for row in rows])
-    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-    logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits.float()
-    # the token at place t is predicted by the logits at t - 1
-    first = torch.tensor([len(step.prompt) for step in steps])[:, None]
-    places = (first + torch.arange(longest)).clamp(max=width - 1)
-    exists = torch.arange(longest) < torch.tensor([len(step.response) for step in steps])[:, None]
-    chosen = torch.gather(logits, 1, (places - 1)[..., None].expand(-1, -1, logits.shape[-1]))
-    logprobs = (chosen / temperature).log_softmax(-1)
-    taken = torch.gather(logprobs, 2, torch.gather(ids, 1, places)[..., None])[..., 0]
-    return taken, -(logprobs.exp() * logprobs).sum(-1), exists
-
-
-def gradient(
-    model: Any, steps: Sequence[Step], advantages: Sequence[float], old: Sequence[Tensor], s: Settings
-) -> float:
-    """Add the gradient of the clipped loss, averaged over all response tokens, to the model's; returns the loss.
-
-    ``L = 1/Z * sum_tokens [ -min(rho * A, clip(rho, 1 - eps, 1 + eps) * A) - c_H * H ]``
-    """
-    z, total = sum(len(step.response) for step in steps), 0.0
-    for start in range(0, len(steps), s.micro_batch):
-        part = slice(start, start + s.micro_batch)
-        logprobs, entropies, exists = score(model, steps[part], s.temperature)
-        advantage = torch.tensor(advantages[part], dtype=torch.float32)[:, None].expand_as(logprobs)[exists]
-        ratio = (logprobs[exists] - torch.cat(list(old[part]))).exp()
-        policy = -torch.minimum(ratio * advantage, ratio.clamp(1 - s.clip, 1 + s.clip) * advantage)
-        loss = (policy - s.entropy_coefficient * entropies[exists]).sum() / z
-        torch.autograd.backward(loss)
-        total += loss.item()
-    return total
+def loss_of(logprobs: Tensor, entropies: Tensor, old: Tensor, advantage: float, s: Settings) -> Tensor:
+    """Return the sum over tokens of ``-min(rho * A, clip(rho, 1 - eps, 1 + eps) * A) - c_H * H``."""
+    ratio = (logprobs - old).exp()
+    gain = torch.minimum(ratio * advantage, ratio.clamp(1 - s.clip, 1 + s.clip) * advantage)
+    return -(gain + s.entropy_coefficient * entropies).sum()
 
 
 def update(
-    model: Any, optimizer: torch.optim.Optimizer, drawn: Sequence[tuple[Episode, float]], s: Settings, rng: Any
-) -> None:
-    """The optimiser steps of an iteration, on all steps of the drawn episodes with their advantages."""
-    steps = [step for episode, _ in drawn for step in episode.steps]
-    credit = [advantage for episode, advantage in drawn for _ in episode.steps]
-    old: list[Tensor] = []
-    with torch.no_grad():  # what the probabilities were before the first optimiser step
-        for start in range(0, len(steps), s.micro_batch):
-            logprobs, _, exists = score(model, steps[start : start + s.micro_batch], s.temperature)
-            old += [row[here] for row, here in zip(logprobs, exists, strict=True)]
-    for part in np.array_split(rng.permutation(len(steps)), min(s.minibatches, len(steps))):
+    model: Any, optimizer: torch.optim.Optimizer, episodes: Sequence[Episode], s: Settings, rng: np.random.Generator
+) -> list[tuple[float, float]]:
+    """Take the optimiser steps of an iteration, each on a random part of all moves; return their losses and norms."""
+    steps = [(step, episode.advantage) for episode in episodes for step in episode.steps]
+    with torch.no_grad():  # of the model that has played
+        old = [score(model, step, s.temperature)[0] for step, _ in steps]
+    taken = []
+    for part in np.array_split(rng.permutation(len(steps)), min(s.minibatches, len(steps))) if steps else ():
         optimizer.zero_grad()
-        gradient(model, [steps[i] for i in part], [credit[i] for i in part], [old[i] for i in part], s)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), s.max_grad_norm)
+        tokens, total = sum(len(old[i]) for i in part), 0.0
+        for i in part:
+            step, advantage = steps[i]
+            loss = loss_of(*score(model, step, s.temperature), old[i], advantage, s) / tokens  # a mean over the part
+            torch.autograd.backward(loss)
+            total += loss.item()
+        taken.append((total, float(torch.nn.utils.clip_grad_norm_(model.parameters(), s.max_grad_norm))))
         optimizer.step()
+    return taken
 
 
-def train(model: Any, tokenizer: Any, s: Settings) -> list[float]:
-    """All iterations; returns the mean return of each one's episodes, in which the model still explores."""
-    torch.manual_seed(s.seed)
-    rng = np.random.default_rng(s.seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=s.learning_rate, weight_decay=0.01)
-    history = []
-    for iteration in range(s.iterations):
+def train(model: Any, tokenizer: Any, s: Settings) -> Iterator[tuple[list[Episode], np.ndarray, list[Any]]]:
+    """Yield the episodes of every iteration, the numbers of those drawn, and each optimiser step's loss and norm."""
+    matrices, vectors = ([p for p in model.parameters() if (p.dim() >= 2) is wanted] for wanted in (True, False))
+    groups = [{"params": matrices, "weight_decay": s.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, eps=s.adam_eps)
+    for number in range(s.iterations):  # the numbers of the run and of the iteration seed everything that is random
+        tasks, draws = (np.random.default_rng((s.seed, number, purpose)) for purpose in (0, 1))
+        layouts = tasks.choice(textgames.TRAINING_SEEDS, s.groups, replace=False).repeat(s.group_size).tolist()
+        seeds = tasks.choice(textgames.TRAINING_SEEDS, len(layouts), replace=False).tolist()
+        episodes = play(model.eval(), tokenizer, layouts, s, [(seed, s.seed, number) for seed in seeds])
+        advantages = advantages_of([episode.reward for episode in episodes], layouts)
+        for episode, advantage in zip(episodes, advantages.tolist(), strict=True):
+            episode.advantage = advantage
+        drawn = draw(advantages, s.episodes_drawn, draws)
         for group in optimizer.param_groups:
-            group["lr"] = s.learning_rate * (1 - iteration / s.iterations)
-        seeds = rng.choice(textgames.TRAINING_SEEDS, s.groups, replace=False).repeat(s.group_size)
-        episodes = play(model.eval(), tokenizer, seeds.tolist(), s)
-        returns = [episode.reward - s.format_penalty * episode.invalid for episode in episodes]
-        advantages = advantages_of(returns, [episode.group for episode in episodes])
-        chosen = draw(advantages, s.episodes_drawn, rng)
-        if len(chosen):  # nothing is learnt where all episodes of every group went alike
-            update(model, optimizer, [(episodes[i], float(advantages[i])) for i in chosen], s, rng)
-        history.append(float(np.mean([episode.reward for episode in episodes])))
-        wrong = sum(episode.invalid for episode in episodes) / sum(len(episode.steps) for episode in episodes)
-        print(f"iteration {iteration + 1}: return {history[-1]:.2f}, unreadable {wrong:.0%}", flush=True)
-    return history
+            group["lr"] = s.learning_rate * (1 - number / s.iterations)
+        yield episodes, drawn, update(model, optimizer, [episodes[i] for i in drawn], s, draws)
 
 
 def main() -> None:
@@ -245,7 +241,11 @@ def main() -> None:
     options = parser.parse_args()
     model = AutoModelForCausalLM.from_pretrained(options.model, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(options.model)
-    train(model, tokenizer, Settings(iterations=options.iterations, learning_rate=options.learning_rate))
+    settings = Settings(iterations=options.iterations, learning_rate=options.learning_rate)
+    for number, (episodes, _, _) in enumerate(train(model, tokenizer, settings), 1):
+        mean = np.mean([episode.reward for episode in episodes])
+        wrong = sum(episode.invalid for episode in episodes) / sum(len(episode.steps) for episode in episodes)
+        print(f"iteration {number}: return {mean:.2f}, unreadable {wrong:.0%}", flush=True)
     if options.out:
         model.save_pretrained(options.out)
         tokenizer.save_pretrained(options.out)
