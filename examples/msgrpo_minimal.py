@@ -82,7 +82,7 @@ def texts_of(model: Any) -> dict[str, Any]:
 
 
 def prompt_of(rules: str, observation: str, info: dict[str, Any], left: int, texts: Any, tokenizer: Any) -> list[int]:
-    """Write the rules, what is seen, and how to answer by the model's chat template. Nothing else is remembered."""
+    """Write the rules, the observation and the form of answers by the chat template. Earlier moves aren't shown."""
     for today, then in texts.get("reworded", {}).items():
         rules = rules.replace(today, then)
     parts = [rules, observation, texts.get("clock"), texts["response"]["think"]]

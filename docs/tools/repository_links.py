@@ -1,6 +1,6 @@
 """A Sphinx extension: links of a page to files and folders that aren't pages lead to the repository.
 
-A page links to ``../examples/games`` or ``../LICENSE`` as it would in any Markdown viewer. On the site these are no
+A page links to ``../examples/play.py`` or ``../LICENSE`` as it would in any Markdown viewer. On the site these are no
 pages, so the link goes to the file's place in the repository. A link to a file that doesn't exist is a warning, like
 one to a page that doesn't.
 """

@@ -9,6 +9,7 @@ import pytest
 
 import agents
 import textgames  # noqa: F401 - registers the ids
+from tests.agents.baselines.own_poker import Undealt
 from textgames.environments.solo import TextGameEnv
 
 
@@ -67,10 +68,12 @@ def test_a_player_inside_is_named_as_everywhere() -> None:
 
 @pytest.mark.parametrize(
     ("who", "told"),
-    [("plannerr", "planner"), ({"player_1": "plannerr"}, "planner"), ("planner", "greedy and planner can't play Tell")],
+    [
+        ("plannerr", "planner"),
+        ({"player_1": "plannerr"}, "planner"),
+        ("planner", "greedy and planner can't play Undealt"),
+    ],
 )
 def test_a_player_that_there_is_not_or_that_cannot_play_is_refused_when_the_environment_is_made(who, told) -> None:
-    from examples.games import chat_game
-
     with pytest.raises(ValueError, match=told):
-        TextGameEnv(chat_game.TellMe, max_steps=3, opponents=who)
+        TextGameEnv(Undealt, max_steps=3, opponents=who)

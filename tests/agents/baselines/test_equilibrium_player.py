@@ -9,8 +9,7 @@ from agents import load_agent
 from agents.analysis.exploitability import measure
 from agents.baselines.games.equilibrium import EquilibriumPlayer
 from agents.baselines.search import find_search_player, search_player_of
-from examples.games.chat_game import TellMe
-from examples.games.kuhn_poker import KuhnPoker
+from tests.agents.baselines.own_poker import KuhnPoker, Undealt
 
 
 class Dealt(KuhnPoker):
@@ -47,7 +46,7 @@ def test_equal_games_are_solved_once_and_others_are_not_mixed_up() -> None:
 
 
 def test_why_there_is_no_equilibrium_is_told() -> None:
-    with pytest.raises(ValueError, match=r"greedy and planner can't play TellMe.*has no initial_outcomes"):
-        search_player_of(TellMe())
+    with pytest.raises(ValueError, match=r"greedy and planner can't play Undealt.*has no initial_outcomes"):
+        search_player_of(Undealt())
     with pytest.raises(ValueError, match=r"greedy and planner can't play Shared.*zero-sum"):
         search_player_of(Shared())

@@ -1,4 +1,4 @@
-"""Kuhn poker as a text game: private cards, turns, and exact chances of the deal."""
+"""Kuhn poker as a user would write it; no player and no solver is registered for it."""
 
 from collections.abc import Mapping
 from itertools import permutations
@@ -57,4 +57,7 @@ class KuhnPoker(textgames.TSMG[Hand]):
         )
 
 
-textgames.register("ExampleKuhnPoker-v0", KuhnPoker, max_steps=3, opponents="random")
+class Undealt(KuhnPoker):
+    """The same without the chances of the deal, so that it can't be solved."""
+
+    initial_outcomes = textgames.TSMG.initial_outcomes  # type: ignore[assignment]

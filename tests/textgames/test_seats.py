@@ -1,0 +1,60 @@
+"""One seat of a game of several players as a Gymnasium environment, the others inside it."""
+
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import textgames  # noqa: F401 - registers the ids
+
+
+def test_one_seat_of_tic_tac_toe_is_a_gymnasium_environment() -> None:
+    """Every step is a move of one's own; what the opponent's move loses is in the step before it."""
+    env: Any = gym.make("TextTicTacToe-v0")
+    returns = []
+    for seed in range(50):
+        observation, info = env.reset(seed=seed)
+        assert observation.startswith("You play X.")
+        over, total = False, 0.0
+        while not over:
+            board = observation.partition("Board (")[2]
+            assert board.count("X") == board.count("O")
+            observation, reward, terminated, truncated, info = env.step(info["legal_actions"][0])
+            over, total = terminated or truncated, total + reward
+        assert info["legal_actions"] == ()
+        returns.append(total)
+    assert {-1.0, 1.0} <= set(returns) <= {-1.0, 0.0, 1.0}
+    second: Any = gym.make("TextTicTacToe-v0", seat="player_1")
+    observation, _ = second.reset(seed=0)
+    assert observation.startswith("You play O.")
+    assert observation.partition("Board (")[2].count("X") == 1
+
+
+def test_an_opponent_of_ones_own_plays_inside() -> None:
+    asked = []
+
+    def first_free(turn: Any) -> str:
+        asked.append((turn.player, turn.observation, turn.legal_actions))
+        return f"<action>{turn.legal_actions[0]}</action>"
+
+    env: Any = gym.make("TextTicTacToe-v0", opponents=first_free)
+    env.reset(seed=0)
+    env.step("b2")
+    observation, *_ = env.step("c1")
+    assert "\n3 O O .\n2 . X .\n1 . . X\n" in observation
+    assert [(player, legal[0]) for player, _, legal in asked] == [("player_1", "a3"), ("player_1", "b3")]
+    assert asked[0][1].startswith("You play O.")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"seat": "player_7"}, "seat must be one of player_0, player_1, got 'player_7'"),
+        ({"opponents": 7}, "opponents must give player_1 'random', an agent such as 'planner'"),
+        ({"opponents": {"player_0": "random"}}, "opponents must give player_1"),
+        ({"opponents": None}, 'opponents="random"'),
+    ],
+)
+def test_a_seat_without_its_opponents_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gym.make("TextTicTacToe-v0", **settings)
