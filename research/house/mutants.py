@@ -2,12 +2,12 @@
 
     python -m research.house.mutants [--only NAME ...] [--jobs N] [--out mutants.json]
 
-A mutant of ``mutants.toml`` says what a user would meet (``what``), which text of a ``file`` becomes which (``old``,
-which occurs there once, and ``new``), and which ``tests`` stand for that code. Each one is applied to a copy of the
-last commit, whose tests are run up to the first failure. It is *killed* by a test that fails with it and passes without
-it, *survived* if all tests pass, and *broken* if it tells nothing: a file that doesn't compile or can't be imported,
-tests that fail without it too, or that don't end. A result in ``--out`` isn't made again while the commit and the
-mutant are the same.
+A mutant of ``mutants.toml`` replaces a text of a ``file`` that occurs there once (``old``) by another one (``new``). It
+has the fault that a user would meet (``what``) and the ``tests`` that stand for that code. Each mutant is applied to a
+copy of the last commit, and its tests are run up to the first failure. A mutant is *killed* by a test that fails with
+it and passes without it; it has *survived* if all tests pass; and it is *broken* if its file doesn't compile or can't
+be imported, or if its tests fail without it too or don't end. A result in ``--out`` is used again while the commit and
+the mutant are the same.
 """
 
 import argparse
@@ -29,7 +29,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 LIST = "research/house/mutants.toml"
 SECONDS = 1200.0  # that the tests of one mutant may take
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - .*)?$", re.MULTILINE)
 Result = dict[str, str]  # "outcome", and "by": the test that killed the mutant, or why it is broken
 
 
@@ -55,15 +54,15 @@ class Mutant(NamedTuple):
 
 def read_mutants() -> list[Mutant]:
     """Read the list of mutants."""
-    rows = tomllib.loads((ROOT / LIST).read_text(encoding="utf-8"))
-    return [Mutant(name, **row) for name, row in rows.items()]
+    return [Mutant(name, **row) for name, row in tomllib.loads((ROOT / LIST).read_text(encoding="utf-8")).items()]
 
 
 def run_tests(copy: Path, tests: Sequence[str]) -> tuple[int, str]:
-    """Run tests in a copy up to the first failure; return pytest's exit code and what it printed."""
+    """Run tests in a copy up to the first failure, named ones even if they are slow; return exit code and output."""
     path = os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path, "TEXTBENCH_CACHE_DIR": f"{copy}.cache"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *tests]
+    named = ["-m", ""] if all("::" in test for test in tests) else []
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider", *named, *tests]
     with subprocess.Popen(
         command, cwd=copy, env=environment, text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -91,7 +90,7 @@ def try_mutant(mutant: Mutant, copy: Path) -> Result:
         file.write_text(sound, encoding="utf-8")
     if code == 0:
         return {"outcome": "survived", "by": ""}
-    if code != 1 or (failed := _FAILED.search(printed)) is None:
+    if code != 1 or (failed := re.search(r"(?m)^(?:FAILED|ERROR) (\S+?::.+?)(?: - .*)?$", printed)) is None:
         return {"outcome": "broken", "by": (printed.strip().splitlines() or ["pytest printed nothing"])[-1]}
     if run_tests(copy, [failed[1]])[0] != 0:
         return {"outcome": "broken", "by": f"{failed[1]} doesn't pass without it"}
@@ -141,9 +140,8 @@ def main() -> int:
             mutants[name].applied((ROOT / mutants[name].file).read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
         parser.error(str(error))
-    outcomes = [
-        each["outcome"] for each in try_mutants([mutants[name] for name in args.only], args.jobs, args.out).values()
-    ]
+    results = try_mutants([mutants[name] for name in args.only], args.jobs, args.out)
+    outcomes = [each["outcome"] for each in results.values()]
     print(f"{outcomes.count('killed')} of {len(outcomes)} killed, {outcomes.count('survived')} survived")
     return int("broken" in outcomes)
 

@@ -1,4 +1,4 @@
-"""Every mutant can be made of the code as it is, and the runner tells killed, survived and broken ones apart."""
+"""Every mutant can be made of the code as it is, and the runner distinguishes killed, survived and broken ones."""
 
 import subprocess
 
@@ -40,8 +40,11 @@ def test_the_runner_tells_outcomes_apart_and_goes_on(tmp_path, monkeypatch):
     root, out = tmp_path / "project", tmp_path / "mutants.json"
     root.mkdir()
     (root / "code_of_it.py").write_text("A = 1\nB = 2\n")
+    (root / "pytest.ini").write_text("[pytest]\naddopts = -m 'not slow'\nmarkers = slow\n")
     (root / "test_code.py").write_text(
-        "import code_of_it\n\ndef test_a():\n    assert code_of_it.A == 1\n\ndef test_fails():\n    assert 0\n"
+        "import code_of_it\nimport pytest\n\n"
+        "@pytest.mark.slow\ndef test_a():\n    assert code_of_it.A == 1\n\n"
+        "def test_fails():\n    assert 0\n"
     )
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "all of it"]):
         subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=root, check=True)
