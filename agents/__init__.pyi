@@ -1,4 +1,6 @@
-from .episode import Episode, EpisodeTask, Step
+from .analysis.action_probabilities import action_probabilities, response_logprobs
+from .baselines.search import PlannerPlayer
+from .episode import Episode, EpisodeStart, EpisodeTask, Step
 from .load import BASELINES, load_agent, runs_program
 from .loop.rollout import rollout
 from .loop.session import EpisodeSession
@@ -9,7 +11,7 @@ from .opponent import opponent
 from .policy import LanguageAgentPolicy
 from .prompt import PromptMap
 from .prompt_texts import PromptTexts, wording_of
-from .turn import AsyncPolicy, Message, Policy, Turn, TurnRequest, Usage
+from .turn import AsyncPolicy, Message, Policy, Turn, TurnRequest, Usage, request_in
 from .wrappers import innermost
 
 __all__ = [
@@ -19,10 +21,12 @@ __all__ = [
     "Decoding",
     "Episode",
     "EpisodeSession",
+    "EpisodeStart",
     "EpisodeTask",
     "LanguageAgentPolicy",
     "LanguageModel",
     "Message",
+    "PlannerPlayer",
     "Policy",
     "PromptMap",
     "PromptTexts",
@@ -32,9 +36,12 @@ __all__ = [
     "Turn",
     "TurnRequest",
     "Usage",
+    "action_probabilities",
     "innermost",
     "load_agent",
     "opponent",
+    "request_in",
+    "response_logprobs",
     "rollout",
     "runs_program",
     "wording_of",

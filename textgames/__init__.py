@@ -17,6 +17,7 @@ import lazy_loader  # type: ignore[import-untyped]
 from textgames.ladders import register_ladder
 from textgames.names import did_you_mean
 from textgames.registry import aec_env, game_of, parallel_env, register, registered_ids, settings_of
+from textgames.rounds import rounds_of_play
 from textgames.scenarios import SCENARIOS, SUITES, TRAINING_SEEDS, Scenario, known_scenario, why_unknown
 from textgames.texts.actions import Unreadable, UnreadableReason, parse_action
 from textgames.tsmg import TSMG, GameError, Outcome
@@ -51,6 +52,7 @@ __all__ = [
     "register_vocabulary",
     "register_yardstick",
     "registered_ids",
+    "rounds_of_play",
     "settings_of",
     "twin_of",
     "why_unknown",

@@ -6,8 +6,8 @@ A package adds a name in its ``pyproject.toml``::
     mine = "my_package:MyAgent"
 
 Groups: ``textbench.agents``, ``.wrappers``, ``.providers``, ``.commands``, ``.improvers``, ``.seasons``, ``.tables``,
-and the plug-in points of the trainer: ``.credit``, ``.draw``, ``.surrogate``, ``.filter``. ``textbench-research`` of
-this repository uses them.
+and the plug-in points of the trainer: ``.credit``, ``.draw``, ``.surrogate``, ``.filter``, ``.normalizer``, ``.tasks``
+and ``.presets``. ``textbench-research`` of this repository uses them.
 """
 
 import sys

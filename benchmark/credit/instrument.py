@@ -18,7 +18,7 @@ from agents.common.intervals import Estimate, mean, over_rows
 from agents.msgrpo.credit import METHODS, CreditMethod
 from agents.msgrpo.credit.batch import Batch, Credit, Trajectory, checked_credit
 from agents.msgrpo.draws import DRAWS
-from agents.msgrpo.filters.spread import spreads
+from agents.msgrpo.filters import spreads
 from agents.turn import Policy
 from benchmark.credit.batches import Setting, play, why_not_met, with_needs
 from benchmark.credit.draws import DrawnBatch, DrawResult, compare_draws

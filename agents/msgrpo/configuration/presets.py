@@ -1,41 +1,80 @@
-"""Published methods as settings, by name: the lines of ``presets.toml``."""
+"""Published methods as settings, by name: ``MSGRPOConfig.preset("dr_grpo")``, or ``preset = "dr_grpo"`` in a file.
+
+A preset holds what makes the method; learning rates, group sizes and the like are left to the run. Sources, and what of
+it is our reading, are in docs/credit/methods.md. Installed packages add presets by the group ``textbench.presets`` of
+entry points, each a mapping like :data:`PRESETS`.
+"""
 
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from agents.common.toml import read_toml
 from agents.msgrpo.errors import ConfigError
 from textgames.names import nearest_or_all
+from textgames.plugins import installed, research_advice
 
-_FILE = Path(__file__).with_name("presets.toml")
-_COMMON = "common"
+Presets = Mapping[str, Mapping[str, Any]]
+"""``{preset: its settings as a file has them}``."""
+
+PRESETS: Presets = {
+    "msgrpo": {"episode_sampling": "aaw"},
+    "rloo": {"credit": "rloo"},
+    "dr_grpo": {"credit": "dr_grpo", "loss_normalizer": "constant"},
+    "lite_ppo": {"credit": "lite_ppo"},
+    "rtg": {"credit": "rtg"},
+    "gigpo": {"credit": "gigpo"},
+    "vine": {"credit": "vine"},
+    "ppo_turn": {"credit": "ppo_turn"},
+    "tppo": {"credit": "tppo"},
+    "gspo": {"surrogate": "gspo", "loss_normalizer": "response"},  # it has clip limits of its own
+    "cispo": {"surrogate": "cispo"},
+    # its credit has its reward for length, and its sampler refills groups without a difference
+    "dapo": {"credit": "dapo", "task_sampling": "dynamic", "clip_high": 0.28},
+}
+
+COMMON: Mapping[str, Any] = {
+    "task_sampling": "plain",
+    "group_filter": "off",
+    "credit": "msgrpo",
+    "advantage_baseline": "mean",
+    "advantage_scale": "group_std",
+    "episode_sampling": "off",
+    "surrogate": "ppo",
+    "loss_normalizer": "token",
+    "discount": "auto",
+    "clip_low": "auto",
+    "clip_high": "auto",
+    "kl_coefficient": 0.0,
+}
+"""The settings of every method whose preset says nothing else."""
 
 
-@cache
-def _tables() -> dict[str, dict[str, Any]]:
-    return read_toml(_FILE, "the presets")
+def presets() -> Presets:
+    """Return the presets that ship, and then those that installed packages add under other names."""
+    found = dict(PRESETS)
+    for entry in installed("textbench.presets").values():
+        found |= {name: own for name, own in entry.load().items() if name not in PRESETS}
+    return found
 
 
 def preset_names() -> tuple[str, ...]:
-    """The names of all presets."""
-    return tuple(name for name in _tables() if name != _COMMON)
+    """Return the names of all presets."""
+    return tuple(presets())
 
 
 def preset(name: str) -> dict[str, Any]:
-    """A preset's settings as a file would have them, ``{setting: value}`` with tables for the methods' own settings.
+    """Return a preset's settings as a file would have them, with tables for the methods' own settings.
 
     Raises:
         ConfigError: there is none of that name.
     """
-    if name not in preset_names():
-        raise ConfigError(f"preset = {name!r} is not one; {nearest_or_all(str(name), preset_names())}")
-    return layered(_tables()[_COMMON], _tables()[name])
+    known = presets()
+    if name not in known:
+        raise ConfigError(f"preset = {name!r} is not one; {nearest_or_all(str(name), tuple(known))}{research_advice()}")
+    return layered(COMMON, known[name])
 
 
 def layered(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings over others: what both have is as in ``above``, and tables are laid over each other in the same way."""
+    """Lay settings over others: ``above`` counts more, and tables are laid over each other in the same way."""
     result = dict(below)
     for key, value in above.items():
         under = result.get(key)

@@ -321,12 +321,13 @@ class TrainingSettings:
         if (self.cost or self.around_options) and not self.around:
             name, value = ("cost", self.cost) if self.cost else ("around_options", self.around_options)
             raise ValueError(f"{name} = {value!r} without a player around the model: set around as well")
-        asks_alone = {
-            "credit": self.credit in ("igpo", "hcapo"),
-            "task_sampling": self.task_sampling in ("ghpo", "pcl"),
+        asks_alone: dict[str, bool | int] = {
             "eval_regret_episodes": self.eval_regret_episodes,
             "eval_exploitability": self.eval_exploitability,
         }
+        for named in (METHODS, SAMPLERS) if self.around else ():
+            found = named.find(getattr(self, named.setting))
+            asks_alone[named.setting] = getattr(found, "asks_alone", False)
         for name in (name for name, asks in asks_alone.items() if asks and self.around):
             raise ValueError(
                 f"{name} = {getattr(self, name)!r} asks the model for moves of its own, and around = {self.around!r} "

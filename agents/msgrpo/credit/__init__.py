@@ -16,12 +16,45 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from agents.msgrpo.credit.batch import NEEDS, Batch, Credit, Floats, FreshRollouts, Segment, Start, Trajectory
+from agents.msgrpo.credit.arithmetic import (
+    How,
+    Scale,
+    averaged,
+    same,
+    split_like,
+    standardised,
+    whitened,
+    within_groups,
+    within_labels,
+    within_steps,
+)
+from agents.msgrpo.credit.batch import (
+    NEEDS,
+    Batch,
+    Bools,
+    Credit,
+    Floats,
+    FreshRollouts,
+    Heads,
+    Preferences,
+    Segment,
+    Start,
+    Step,
+    StepCredit,
+    Trajectory,
+    returns_to_go,
+)
+from agents.msgrpo.credit.compared import ByReturn
+from agents.msgrpo.credit.fresh import local_policy, refuse_history, rounds_before, task_of
+from agents.msgrpo.credit.ppo_turn import gae
 from agents.msgrpo.plugins import Registry, Variant
 
 
 class CreditMethod(Protocol):
-    """A method of credit assignment."""
+    """A method of credit assignment.
+
+    One that asks the model for answers outside episodes has ``asks_alone = True``, and refuses players around it.
+    """
 
     needs: ClassVar[frozenset[str]]
 
@@ -37,34 +70,14 @@ METHODS: Registry[CreditMethod] = Registry(
     {
         "msgrpo": "agents.msgrpo.credit.compared:Compared",
         "rloo": Variant("msgrpo", {"baseline": "others", "scale": "none"}),
-        "dapo": "agents.msgrpo.credit.episode.dapo:DAPO",
+        "dapo": "agents.msgrpo.credit.dapo:DAPO",
         "dr_grpo": Variant("msgrpo", {"baseline": "mean", "scale": "none"}),
         "lite_ppo": Variant("msgrpo", {"baseline": "mean", "scale": "returns_std", "eps": 1e-4}),
-        "riskpo": "agents.msgrpo.credit.episode.riskpo:RiskPO",
-        "adora": "agents.msgrpo.credit.episode.adora:ADORA",
-        "rae": "agents.msgrpo.credit.episode.rae:RAE",
         "rtg": Variant("msgrpo", _RETURNS_TO_GO),
-        "gigpo": "agents.msgrpo.credit.step.gigpo:GiGPO",
-        "hgpo": "agents.msgrpo.credit.step.hgpo:HGPO",
-        "g2po": "agents.msgrpo.credit.step.g2po:G2PO",
-        "gagpo": "agents.msgrpo.credit.step.gagpo:GAGPO",
-        "beacon": "agents.msgrpo.credit.step.beacon:BEACON",
-        "salt": "agents.msgrpo.credit.step.salt:SALT",
-        "mt_grpo": "agents.msgrpo.credit.step.mt_grpo:MTGRPO",
-        "marshal": "agents.msgrpo.credit.step.marshal:MARSHAL",
-        "tree_grpo": "agents.msgrpo.credit.step.trees:TreeGRPO",
-        "at2po": "agents.msgrpo.credit.step.trees:AT2PO",
-        "ppo_turn": "agents.msgrpo.credit.critic.ppo_turn:PPOTurn",
-        "hiper": "agents.msgrpo.credit.critic.hiper:HiPER",
-        "istar": "agents.msgrpo.credit.critic.istar:IStar",
-        "ppo_bilevel": "agents.msgrpo.credit.critic.ppo_bilevel:PPOBilevel",
+        "gigpo": "agents.msgrpo.credit.gigpo:GiGPO",
+        "ppo_turn": "agents.msgrpo.credit.ppo_turn:PPOTurn",
         "tppo": Variant("ppo_turn", {"cut_goes_on": True}),
-        "vine": "agents.msgrpo.credit.step.vine:Vine",
-        "choice": "agents.msgrpo.credit.step.choice:Choice",
-        "empg": "agents.msgrpo.credit.step.empg:EMPG",
-        "igpo": "agents.msgrpo.credit.step.igpo:IGPO",
-        "hcapo": "agents.msgrpo.credit.step.hcapo:HCAPO",
-        "direct_apo": Variant("vine", {"baseline": "mean", "rollouts": 16}),
+        "vine": "agents.msgrpo.credit.vine:Vine",
     },
 )
 
@@ -74,12 +87,34 @@ __all__ = [
     "METHODS",
     "NEEDS",
     "Batch",
+    "Bools",
+    "ByReturn",
     "Credit",
     "CreditMethod",
     "Floats",
     "FreshRollouts",
+    "Heads",
+    "How",
+    "Preferences",
+    "Scale",
     "Segment",
     "Start",
+    "Step",
+    "StepCredit",
     "Trajectory",
+    "averaged",
+    "gae",
+    "local_policy",
+    "refuse_history",
     "register",
+    "returns_to_go",
+    "rounds_before",
+    "same",
+    "split_like",
+    "standardised",
+    "task_of",
+    "whitened",
+    "within_groups",
+    "within_labels",
+    "within_steps",
 ]

@@ -16,16 +16,8 @@ SURROGATES: "Registry[Surrogate]" = Registry(
     "surrogate",
     {
         "ppo": "agents.msgrpo.surrogates.tokens:PPO",
-        "gspo": "agents.msgrpo.surrogates.gspo:GSPO",
-        "atpo": "agents.msgrpo.surrogates.gspo:ATPO",
-        "cispo": "agents.msgrpo.surrogates.cispo:CISPO",
-        "sapo": "agents.msgrpo.surrogates.sapo:SAPO",
-        "nft": "agents.msgrpo.surrogates.nft:NFT",
-        "p3o": "agents.msgrpo.surrogates.p3o:P3O",
-        "minpro": "agents.msgrpo.surrogates.minpro:MinPRO",
-        "llds": "agents.msgrpo.surrogates.llds:LLDS",
-        "apo": "agents.msgrpo.surrogates.apo:APO",
-        "direct_apo": "agents.msgrpo.surrogates.direct_apo:DirectAPO",
+        "gspo": "agents.msgrpo.surrogates.tokens:GSPO",
+        "cispo": "agents.msgrpo.surrogates.tokens:CISPO",
     },
 )
 

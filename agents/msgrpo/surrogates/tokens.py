@@ -1,4 +1,4 @@
-"""Surrogate losses: the tokens that one is given, what it has to say of them, and PPO's, which others are made of."""
+"""Surrogate losses: the tokens that one is given, what it has to say of them, and those of PPO, GSPO and CISPO."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
@@ -139,3 +139,66 @@ class PPO(PlainSurrogate):
 
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
         return ppo_clipped(tokens.log_ratio().exp(), tokens.advantages, self.clip_low, self.clip_high)
+
+
+@configured
+class GSPO(PlainSurrogate):
+    """PPO's clip on ``s = exp(mean_k log rho_k)``, the geometric mean of a response's token ratios (arXiv 2507.18071).
+
+    A token's ratio is ``sg(s) pi_k / sg(pi_k)``, so that tokens of one response may have different advantages (the
+    paper's GSPO-token, equal to GSPO where they have one). A sequence is one step's response here: that is our reading
+    for episodes of several steps. The paper averages over each response first: ``loss_normalizer = "response"``.
+    """
+
+    clip_low: float = Field(3e-4, ge=0, le=1)
+    """The response's ratio is clipped below at 1 - clip_low, where that lowers the objective."""
+    clip_high: float = Field(4e-4, ge=0)
+    """The response's ratio is clipped above at 1 + clip_high, where that lowers the objective."""
+
+    shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
+
+    def terms(self, tokens: Tokens) -> Tensor:
+        own_gradient = tokens.logprobs - tokens.logprobs.detach()  # 0, with the token's gradient
+        ratio = (self._log_ratio(tokens) + own_gradient).exp()
+        return ppo_terms(ratio, tokens.advantages, self.clip_low, self.clip_high)
+
+    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        return ppo_clipped(self._log_ratio(tokens).exp(), tokens.advantages, self.clip_low, self.clip_high)
+
+    @torch.no_grad()
+    def _log_ratio(self, tokens: Tokens) -> Tensor:
+        """(n,) ``log s`` of each token's response."""
+        return tokens.spread(tokens.row_sum(tokens.log_ratio()) / tokens.lengths)
+
+
+@configured
+class CISPO(PlainSurrogate):
+    """``-sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi``: every token keeps its gradient (arXiv 2506.13585)."""
+
+    clip_low: float = Field(0.2, ge=0, le=1)
+    """The weight is at least 1 - clip_low."""
+    clip_high: float = Field(0.2, ge=0)
+    """The weight is at most 1 + clip_high."""
+    cap: float | None = Field(None, gt=0)
+    """The largest weight, without a smallest one, as in TRL; it takes the place of clip_low and clip_high."""
+
+    shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
+
+    def terms(self, tokens: Tokens) -> Tensor:
+        return -self.ratios(tokens).clamp(*self._limits) * tokens.advantages * tokens.logprobs
+
+    @torch.no_grad()
+    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        """Which tokens have another weight than their ratio: it is clipped whatever the sign of the advantage."""
+        ratio, (low, high) = self.ratios(tokens), self._limits
+        some = tokens.advantages != 0
+        return (ratio < low) & some, (ratio > high) & some
+
+    @torch.no_grad()
+    def ratios(self, tokens: Tokens) -> Tensor:
+        """(n,) what is clipped to be the tokens' weights."""
+        return tokens.log_ratio().exp()
+
+    @property
+    def _limits(self) -> tuple[float, float]:
+        return (1 - self.clip_low, 1 + self.clip_high) if self.cap is None else (0.0, self.cap)

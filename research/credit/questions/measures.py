@@ -9,7 +9,7 @@ from torch import Tensor
 
 from agents.common.intervals import student
 from agents.msgrpo.credit import Batch, Credit, CreditMethod, Floats
-from agents.msgrpo.filters.spread import spreads
+from agents.msgrpo.filters import spreads
 from benchmark.credit.batches import Setting, play
 from benchmark.credit.exact.answers import behaviour_of
 from benchmark.credit.exact.gradient import exact_gradient

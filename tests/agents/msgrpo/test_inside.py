@@ -16,6 +16,7 @@ from agents.msgrpo.draws import Drawn
 from agents.msgrpo.trajectories import training_rows
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
+from tests.agents.msgrpo.remembering import Moving
 from tests.agents.msgrpo.test_trainer import BANDIT, SHORT, same_numbers
 from tests.tiny_models import word_tokenizer
 
@@ -170,6 +171,10 @@ def test_it_plays_ahead_as_the_model_alone_does(make: Any) -> None:
     assert [each["lag"] for each in history] == [0.0, 1.0, 1.0, 1.0]
 
 
+class Asking(Moving):
+    asks_alone = True
+
+
 @pytest.mark.parametrize(
     ("around", "settings", "message"),
     [
@@ -189,7 +194,7 @@ def test_it_plays_ahead_as_the_model_alone_does(make: Any) -> None:
         ("router(random, random, learner)", {"around_options": {"route_by": "loss"}}, "its only one"),
         ("router(random, random, learner)", {"around_options": {"shares": 1}}, "no agent has an option 'shares'"),
         ("advised(random, learner)", {"cost": 0.1}, "has none but the learner"),
-        ("advised(random, learner)", {"task_sampling": "ghpo"}, "asks the model for moves of its own"),
+        ("advised(random, learner)", {"credit": f"{__name__}:Asking"}, "asks the model for moves of its own"),
         ("advised(random, learner)", {"eval_regret_episodes": 2}, "asks the model for moves of its own"),
         ("", {"cost": 0.1}, "without a player around the model"),
     ],

@@ -17,6 +17,7 @@ from agents.msgrpo.credit.compared import Compared
 from agents.msgrpo.plugins import Registry, configured
 from agents.msgrpo.surrogates.tokens import PPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
+from tests.agents.msgrpo.remembering import COUNTING, MOVING, SAMPLER
 
 
 @configured
@@ -233,20 +234,19 @@ def taken_up(was: MSGRPOConfig, now: MSGRPOConfig, *, told: bool = True) -> dict
     return new.state_dict()
 
 
-RAE, RISKPO = MSGRPOConfig(credit="rae"), MSGRPOConfig(credit="riskpo")
-LADDER = MSGRPOConfig(task_sampling="ladder")
-ON_RAE = MSGRPOConfig(credit="empg", method_settings={"credit": {"empg": {"base": "rae"}}})
-ON_MSGRPO = MSGRPOConfig(credit="empg")
+MOVES, COUNTS = MSGRPOConfig(credit=MOVING), MSGRPOConfig(credit=COUNTING)
 
 
 @pytest.mark.parametrize(
     ("was", "now", "says"),
     [
-        (RAE, MSGRPOConfig(), "credit: Compared begins anew and leaves what RAE has learnt"),
-        (RAE, RISKPO, "credit: RiskPO begins anew and leaves what RAE has learnt"),
-        (RISKPO, RAE, "credit: RAE begins anew and leaves what RiskPO has learnt"),
-        (RAE, ON_MSGRPO, "credit: Compared begins anew and leaves what RAE has learnt"),
-        (LADDER, MSGRPOConfig(), "task_sampling: .* begins anew and leaves what LadderSampling has learnt"),
+        (MOVES, MSGRPOConfig(), "credit: Compared begins anew and leaves what Moving has learnt"),
+        (MOVES, COUNTS, "credit: Counting begins anew and leaves what Moving has learnt"),
+        (
+            MSGRPOConfig(task_sampling=SAMPLER),
+            MSGRPOConfig(),
+            "task_sampling: .* begins anew and leaves what Sampler has learnt",
+        ),
     ],
 )
 def test_another_method_begins_anew_and_says_so(was: MSGRPOConfig, now: MSGRPOConfig, says: str) -> None:
@@ -254,51 +254,32 @@ def test_another_method_begins_anew_and_says_so(was: MSGRPOConfig, now: MSGRPOCo
         assert taken_up(was, now) == Methods.of(now).state_dict()
 
 
-def test_what_another_name_stands_for_is_taken_up_where_it_learns_the_same() -> None:
-    assert taken_up(RAE, ON_RAE) == taken_up(RAE, RAE) != Methods.of(RAE).state_dict()
-
-
 def test_checkpoints_that_do_not_say_whose_state_it_is_are_taken_up_where_it_fits() -> None:
-    assert taken_up(RAE, RAE, told=False) == taken_up(RAE, RAE)
-    assert taken_up(RAE, MSGRPOConfig(), told=False) == {}
-    for now in (RISKPO, ON_MSGRPO):
-        with pytest.raises(ConfigError, match=r"credit: .* can't use what the checkpoint's method had learnt"):
-            taken_up(RAE, now, told=False)
+    assert taken_up(MOVES, MOVES, told=False) == taken_up(MOVES, MOVES) != Methods.of(MOVES).state_dict()
+    assert taken_up(MOVES, MSGRPOConfig(), told=False) == {}
+    with pytest.raises(ConfigError, match=r"credit: .* can't use what the checkpoint's method had learnt"):
+        taken_up(MOVES, COUNTS, told=False)
 
 
-DISCOUNTING = ("msgrpo", "rtg", "gigpo", "hgpo", "g2po", "gagpo", "hcapo", "beacon", "ppo_turn", "ppo_bilevel", "hiper")
+@pytest.mark.parametrize(("credit", "own"), [("msgrpo", 1.0), ("rtg", 1.0), ("gigpo", 0.95), ("ppo_turn", 1.0)])
+def test_the_run_s_discount_takes_the_place_of_the_paper_s(credit: str, own: float) -> None:
+    table = {"credit": {credit: {"discount": 0.25}}}
+    for told, discount in (
+        (MSGRPOConfig(credit=credit), own),
+        (MSGRPOConfig(credit=credit, discount=0.5), 0.5),
+        (MSGRPOConfig(credit=credit, discount=0.5, method_settings=table), 0.25),
+    ):
+        assert Methods.of(told).credit.discount == discount  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("credit", DISCOUNTING)
-def test_the_run_s_discount_reaches_every_method_that_discounts_and_its_own_table_counts_more(credit: str) -> None:
-    told = Methods.of(MSGRPOConfig(credit=credit, discount=0.5)).credit
-    assert told.discount == 0.5  # type: ignore[attr-defined]
-    own = {"credit": {credit: {"discount": 0.25}}}
-    assert Methods.of(MSGRPOConfig(credit=credit, discount=0.5, method_settings=own)).credit.discount == 0.25  # type: ignore[attr-defined]
-
-
-def test_methods_have_their_papers_discounts_and_limits_unless_the_run_says_others() -> None:
-    discounts = {name: Methods.of(MSGRPOConfig(credit=name)).credit.discount for name in DISCOUNTING}  # type: ignore[attr-defined]
-    ones = {name for name, discount in discounts.items() if discount == 1}
-    assert ones == {"msgrpo", "rtg", "ppo_turn"}
-    assert {name: discounts[name] for name in ("gigpo", "hcapo", "beacon")} == {
-        "gigpo": 0.95,
-        "hcapo": 0.95,
-        "beacon": 0.99,
-    }
-    limits = {}
-    for name in ("ppo", "cispo", "minpro", "gspo", "atpo"):
-        surrogate: Any = Methods.of(MSGRPOConfig(surrogate=name)).surrogate
-        limits[name] = (surrogate.clip_low, surrogate.clip_high)
-    assert limits == {
-        **dict.fromkeys(("ppo", "cispo", "minpro"), (0.2, 0.2)), "gspo": (3e-4, 4e-4), "atpo": (3e-3, 4e-3),
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("surrogate", ["ppo", "cispo", "minpro", "gspo", "atpo", "apo"])
-def test_the_run_s_clip_limits_reach_every_surrogate_that_clips(surrogate: str) -> None:
-    told: Any = Methods.of(MSGRPOConfig(surrogate=surrogate, clip_low=0.125, clip_high=0.5)).surrogate
-    assert (told.clip_low, told.clip_high) == (0.125, 0.5)
+@pytest.mark.parametrize(("surrogate", "own"), [("ppo", (0.2, 0.2)), ("cispo", (0.2, 0.2)), ("gspo", (3e-4, 4e-4))])
+def test_the_run_s_clip_limits_take_the_place_of_a_surrogate_s_own(surrogate: str, own: tuple[float, float]) -> None:
+    for told, limits in (
+        (MSGRPOConfig(surrogate=surrogate), own),
+        (MSGRPOConfig(surrogate=surrogate, clip_low=0.125, clip_high=0.5), (0.125, 0.5)),
+    ):
+        made: Any = Methods.of(told).surrogate
+        assert (made.clip_low, made.clip_high) == limits
 
 
 @pytest.mark.parametrize(
@@ -309,8 +290,6 @@ def test_the_run_s_clip_limits_reach_every_surrogate_that_clips(surrogate: str) 
             {"method_settings": {"credit": {"ppo_turn": {"gamma": 0.9}}}},
             "gamma is not a setting; it is called discount",
         ),
-        ({"method_settings": {"credit": {"beacon": {"decay": 0.9}}}}, "decay is not a setting; it is called discount"),
-        ({"method_settings": {"credit": {"ppo_bilevel": {"gamma": 0.9}}}}, "it is called token_discount"),
         ({"discount": 2.0}, "discount = 2.0 can't be used; accepted: a number above 0 and at most 1, or auto"),
     ],
 )

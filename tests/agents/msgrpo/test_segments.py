@@ -4,6 +4,7 @@ import re
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -173,13 +174,13 @@ def test_the_tags_are_those_of_the_prompt() -> None:
 
 
 def test_a_method_that_needs_parts_gets_prompts_that_have_them_or_is_refused() -> None:
-    hiper = METHODS.make("hiper")
+    hiper = SimpleNamespace(needs={"segments"}, parts=("switch", "subgoal", "action"))
     assert needed_segmenter(METHODS.make("msgrpo"), PromptMap(), words()) is None
     assert needed_segmenter(hiper, PromptMap.from_file(SUBGOALS), words()) is not None
     with pytest.raises(
         ConfigError,
-        match="HiPER needs responses with <switch>, <subgoal>, <action>, but the prompts ask for <think>, <plan>, "
-        "<action> and not for <switch>, <subgoal>: set prompt_file to prompts that do, such as subgoals",
+        match="SimpleNamespace needs responses with <switch>, <subgoal>, <action>, but the prompts ask for <think>, "
+        "<plan>, <action> and not for <switch>, <subgoal>: set prompt_file to prompts that do, such as subgoals",
     ):
         needed_segmenter(hiper, PromptMap(), words())
 
@@ -195,6 +196,6 @@ def test_a_part_may_begin_in_the_prefix_of_the_response() -> None:
 
 
 def test_parts_are_looked_for_behind_the_prefix_of_the_prompts() -> None:
-    find = needed_segmenter(METHODS.make("choice"), PromptMap.from_file("prefixed", "direct"), words())
+    find = needed_segmenter(SimpleNamespace(needs={"segments"}), PromptMap.from_file("prefixed", "direct"), words())
     assert find is not None
     assert find(ids(words(), "up</action>")) == (Segment("action", 0, 2, "up"),)

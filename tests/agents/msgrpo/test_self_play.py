@@ -20,6 +20,7 @@ from agents.loop.rollout import rollout
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advantages
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.draws import Drawn
+from agents.msgrpo.filters import Kept, spreads
 from agents.msgrpo.run.evaluating.evaluation import evaluate, evaluation_tasks
 from agents.msgrpo.trajectories import prompts_of_random_play, training_rows, training_tasks, trajectories_of
 from agents.prompt import PromptMap, as_text
@@ -225,11 +226,21 @@ def test_the_draw_takes_the_same_share_of_the_parts_as_of_the_episodes(make_trai
     assert first * 16 + second * (metrics["episodes"] - 16) == pytest.approx(metrics["return"] * metrics["episodes"])
 
 
+class Widest:
+    """Keeps the group whose returns differ most."""
+
+    def keep(self, batch: Batch) -> Kept:
+        return Kept.of_groups(batch, [list(batch.groups)[int(spreads(batch).argmax())]])
+
+
+WIDEST = f"{__name__}:Widest"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["TestCorridor-v0", "TestBidding-v0"])
 def test_a_group_filter_changes_whose_episodes_are_drawn_and_not_how_many(make_trainer: Any, game: str) -> None:
     drawn, kept = {}, {}
-    for name in ("off", "nonzero", "starpo_s"):
+    for name in ("off", "nonzero", WIDEST):
         for rule in ("aaw", "aaw_replacement", "uniform"):
             config = replace(SHORT, groups=8, episodes_drawn=8, group_filter=name, episode_sampling=rule)
             trainer = make_trainer(config, game)
@@ -239,10 +250,10 @@ def test_a_group_filter_changes_whose_episodes_are_drawn_and_not_how_many(make_t
             drawn[name, rule] = trainer.iterate()["episodes_drawn"]
     trajectories = len(batch)
     m = config.draws_of(trajectories)
-    assert 0 < kept["starpo_s"] < trajectories
+    assert 0 < kept[WIDEST] < trajectories
     assert {drawn[name, "aaw_replacement"] for name in kept} == {m}
     assert drawn["nonzero", "aaw"] == drawn["off", "aaw"] > 0
-    assert drawn["starpo_s", "uniform"] == min(m, kept["starpo_s"])
+    assert drawn[WIDEST, "uniform"] == min(m, kept[WIDEST])
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from agents.episode import Episode, EpisodeTask
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, Trajectory
 from agents.msgrpo.errors import UnusableModelError
-from agents.msgrpo.filters.spread import spreads
+from agents.msgrpo.filters import spreads
 from agents.msgrpo.run.health.advice import against_collapse, another_start
 from agents.msgrpo.trajectories import paid_by_the_game, too_long, trajectories_of
 from agents.policy import LanguageAgentPolicy

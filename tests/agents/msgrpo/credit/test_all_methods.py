@@ -1,12 +1,9 @@
 """What is true of every registered method, so that a new one is looked at without anybody thinking of it."""
 
-import io
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from agents.msgrpo.credit import METHODS, Batch, Credit
 from agents.msgrpo.credit.batch import mean_size
@@ -14,13 +11,14 @@ from tests.agents.msgrpo.hand_made import batch, trajectory
 
 SIMPLE = [name for name in METHODS.names if not METHODS.find(name).needs]
 """They need nothing but states and rewards, so a batch written down by hand is enough."""
+
+
 CENTRED = [name for name in SIMPLE if name not in ("rae", "riskpo", "marshal")]
 """They compare within groups; the others compare with what was played before, or with a seat's other groups."""
+
+
 UNORDERED = [name for name in SIMPLE if name != "rae"]
 """The running mean of a seat depends on the order in which episodes are looked at."""
-
-LEARNING = [name for name in SIMPLE if hasattr(METHODS.find(name), "state_dict")]
-"""They keep something from one iteration to the next."""
 
 
 def ragged(order: Sequence[int] = range(9)) -> Batch:
@@ -70,21 +68,3 @@ def test_an_episode_alone_in_its_group_has_exactly_nothing(name: str) -> None:
     credit = assigned(name, given)
     assert np.asarray(credit.advantages[0]).tolist() == [0.0]
     assert credit.draw_weight[1] > 0
-
-
-@pytest.mark.parametrize("name", LEARNING)
-def test_what_a_method_has_learnt_goes_into_checkpoints(name: str) -> None:
-    """Saved after one batch, loaded by another object, it says of the next batch what the first object says."""
-    assert {"rae", "riskpo"} <= set(LEARNING)
-    method: Any = METHODS.make(name)
-    rng = np.random.default_rng(0)
-    method.assign(ragged(), rng)
-    file = io.BytesIO()
-    torch.save(method.state_dict(), file)
-    file.seek(0)
-    other: Any = METHODS.make(name)
-    fresh = other.state_dict()
-    other.load_state_dict(torch.load(file, weights_only=True))
-    assert other.state_dict() != fresh
-    for one, two in zip(method.assign(ragged(), rng).advantages, other.assign(ragged(), rng).advantages, strict=True):
-        assert one.tolist() == two.tolist()

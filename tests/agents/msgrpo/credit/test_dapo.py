@@ -5,7 +5,7 @@ import pytest
 
 from agents.msgrpo.credit import METHODS, Credit
 from agents.msgrpo.credit.batch import Batch
-from agents.msgrpo.credit.episode.dapo import DAPO
+from agents.msgrpo.credit.dapo import DAPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
 
 CUT = np.array([False, True])

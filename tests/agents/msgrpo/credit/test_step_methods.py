@@ -1,89 +1,15 @@
-"""Methods that tell steps apart: figures worked out by hand, and plain loops over random batches."""
+"""GiGPO and returns-to-go: figures worked out by hand, and plain loops over random batches."""
 
 import math
 import statistics
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
-from agents.episode import EpisodeTask
-from agents.msgrpo.credit import METHODS, Batch
+from agents.msgrpo.credit import Batch
+from tests.agents.msgrpo.credit.plain import Plain, Table, advantages, check, random_batch, z
 from tests.agents.msgrpo.hand_made import batch, trajectory
-
-RNG = np.random.default_rng(0)
-Table = list[list[float]]  # a number for every step of every episode
-
-
-def advantages(name: str, given: Batch, **settings: Any) -> Table:
-    credit = METHODS.make(name, settings).assign(given, RNG)
-    for each, played in zip(credit.advantages, given.trajectories, strict=True):
-        assert np.shape(each) == (len(played),)
-    return [np.asarray(each).tolist() for each in credit.advantages]
-
-
-def flat(table: Table) -> list[float]:
-    return [value for episode in table for value in episode]
-
-
-def check(found: Table, expected: Table, **tolerance: float) -> None:
-    assert [len(each) for each in found] == [len(each) for each in expected]
-    np.testing.assert_allclose(flat(found), flat(expected), **({"rtol": 1e-9, "atol": 1e-12} | tolerance))
-
-
-def random_batch(seed: int) -> Batch:
-    """Fourteen episodes of one to five steps in four interleaved groups (one of a single episode), three states."""
-    rng = np.random.default_rng(seed)
-    labels = rng.permutation([*("aaaa"), *("bbbbb"), *("cccc"), "d"])
-    played = []
-    for label in labels.tolist():
-        steps = int(rng.integers(1, 6))
-        played.append(
-            trajectory(
-                rng.choice([-0.5, 0.0, 0.25, 1.0], size=steps).tolist(),
-                rng.integers(3, size=steps).tolist(),
-                group=label,
-                actions=tuple(rng.choice(["left", "right"], size=steps).tolist()),
-                valid=rng.random(steps) < 0.8,
-                terminated=bool(rng.random() < 0.7),
-                horizon=6,
-            )
-        )
-    return batch(*played)
-
-
-# --- the formulas once more, one number at a time --------------------------------------------------------------------
-
-
-def to_go(rewards: list[float], discount: float) -> list[float]:
-    return [sum(discount ** (u - t) * rewards[u] for u in range(t, len(rewards))) for t in range(len(rewards))]
-
-
-def z(value: float, values: list[float], std: Callable[[list[float]], float] = statistics.stdev) -> float:
-    if len(values) < 2 or max(values) == min(values):
-        return 0.0
-    return (value - statistics.fmean(values)) / (std(values) + 1e-6)
-
-
-class Plain:
-    """A batch as lists, and who is in the same group."""
-
-    def __init__(self, given: Batch, discount: float) -> None:
-        self.played = given.trajectories
-        self.rewards = [t.rewards.tolist() for t in self.played]
-        self.to_go = [to_go(r, discount) for r in self.rewards]
-        self.returns = [sum(r) for r in self.rewards]
-        self.n = len(self.played)
-
-    def group(self, i: int) -> list[int]:
-        return [j for j in range(self.n) if self.played[j].group == self.played[i].group]
-
-    def steps(self, i: int) -> list[tuple[int, int]]:
-        return [(j, u) for j in self.group(i) for u in range(len(self.rewards[j]))]
-
-    def table(self, formula: Callable[[int, int], float]) -> Table:
-        return [[formula(i, t) for t in range(len(self.rewards[i]))] for i in range(self.n)]
 
 
 def plain_rtg(given: Batch) -> Table:
@@ -115,84 +41,6 @@ def plain_gigpo(given: Batch, std: bool, steps_left: bool) -> Table:
     return plain.table(formula)
 
 
-def plain_hgpo(given: Batch, longest: int, alpha: float, base: bool) -> Table:
-    plain = Plain(given, 0.95)
-
-    def formula(i: int, t: int) -> float:
-        parts = [(0, z(plain.returns[i], [plain.returns[j] for j, _ in plain.steps(i)]))] if base else []
-        for k in range(1, longest + 2):
-            if t + 1 < k:
-                continue
-            mine = plain.played[i].states[t + 1 - k : t + 1]
-            like = [
-                plain.to_go[j][u]
-                for j, u in plain.steps(i)
-                if u + 1 >= k and plain.played[j].states[u + 1 - k : u + 1] == mine
-            ]
-            parts.append((k, z(plain.to_go[i][t], like, statistics.pstdev)))
-        weights = [((k + 1) ** alpha, value) for k, value in parts if value != 0]
-        total = sum(w for w, _ in weights)
-        return sum(w * value for w, value in weights) / total if weights else 0.0
-
-    return plain.table(formula)
-
-
-def plain_g2po(given: Batch, std: bool) -> Table:
-    plain = Plain(given, 0.95)
-    played = plain.played
-
-    def value(i: int, t: int) -> float:
-        if t == len(plain.rewards[i]):
-            return 0.0
-        return statistics.fmean(
-            plain.to_go[j][u] for j, u in plain.steps(i) if played[j].states[u] == played[i].states[t]
-        )
-
-    def target(i: int, t: int) -> float:
-        return plain.rewards[i][t] + 0.95 * value(i, t + 1)
-
-    def compare(mine: float, all_of_them: list[float]) -> float:
-        return z(mine, all_of_them) if std else mine - statistics.fmean(all_of_them)
-
-    def formula(i: int, t: int) -> float:
-        same = [(j, u) for j, u in plain.steps(i) if played[j].states[u] == played[i].states[t]]
-        return (
-            compare(plain.returns[i], [plain.returns[j] for j in plain.group(i)])
-            + compare(target(i, t), [target(j, u) for j, u in same])
-            + compare(target(i, t) - value(i, t), [target(j, u) - value(j, u) for j, u in plain.steps(i)])
-        )
-
-    return plain.table(formula)
-
-
-def plain_salt(given: Batch) -> Table:
-    plain = Plain(given, 1.0)
-
-    def edge(i: int, t: int) -> tuple[Any, ...]:
-        played, last = plain.played[i], t + 1 == len(plain.rewards[i])
-        action = played.actions[t] if played.valid[t] else "invalid"
-        after = ("end", played.terminated, plain.rewards[i][t]) if last else (played.states[t + 1],)
-        return (played.states[t], action, *after)
-
-    def formula(i: int, t: int) -> float:
-        through = {j for j, u in plain.steps(i) if edge(j, u) == edge(i, t)}
-        whole = [plain.returns[j] for j in plain.group(i)]
-        return statistics.fmean(z(plain.returns[j], whole) for j in through)
-
-    return plain.table(formula)
-
-
-def plain_mt_grpo(given: Batch, weight: float) -> Table:
-    plain = Plain(given, 1.0)
-
-    def formula(i: int, t: int) -> float:
-        turn = [plain.rewards[j][t] for j in plain.group(i) if t < len(plain.rewards[j])]
-        whole = [plain.returns[j] for j in plain.group(i)]
-        return z(plain.returns[i], whole) + weight * z(plain.rewards[i][t], turn)
-
-    return plain.table(formula)
-
-
 PLAIN: dict[str, tuple[str, dict[str, Any], Callable[[Batch], Table]]] = {
     "rtg": ("rtg", {}, plain_rtg),
     "gigpo": ("gigpo", {"step_weight": 0.5}, lambda b: plain_gigpo(b, std=False, steps_left=False)),
@@ -202,12 +50,6 @@ PLAIN: dict[str, tuple[str, dict[str, Any], Callable[[Batch], Table]]] = {
         {"step_weight": 0.5, "same": "state_and_steps_left"},
         lambda b: plain_gigpo(b, std=False, steps_left=True),
     ),
-    "hgpo": ("hgpo", {}, lambda b: plain_hgpo(b, 2, 1.0, base=False)),
-    "hgpo with base": ("hgpo", {"history": 1, "alpha": 2.0, "base": True}, lambda b: plain_hgpo(b, 1, 2.0, base=True)),
-    "g2po": ("g2po", {}, lambda b: plain_g2po(b, std=False)),
-    "g2po divided": ("g2po", {"scale": "group_std"}, lambda b: plain_g2po(b, std=True)),
-    "salt": ("salt", {}, plain_salt),
-    "mt_grpo": ("mt_grpo", {"turn_weight": 0.5}, lambda b: plain_mt_grpo(b, 0.5)),
 }
 
 
@@ -217,9 +59,6 @@ def test_equals_the_plain_formula(case: str, seed: int) -> None:
     name, settings, reference = PLAIN[case]
     given = random_batch(seed)
     check(advantages(name, given, **settings), reference(given), rtol=1e-7, atol=1e-9)
-
-
-# --- by hand ----------------------------------------------------------------------------------------------------------
 
 
 def test_rtg_by_hand() -> None:
@@ -272,163 +111,3 @@ def test_gigpo_is_the_sum_of_two_comparisons(same: str, scale: str) -> None:
 def test_gigpo_does_not_compare_across_groups() -> None:
     given = batch(trajectory([1], "A", group=0), trajectory([5], "A", group=1))
     assert advantages("gigpo", given) == [[0], [0]]
-
-
-def test_hgpo_by_hand() -> None:
-    """Discount 1, K = 1. X: A B paid 1; Y: C B paid 3; W: A B paid 5.
-
-    k = 1, at B: 1, 3, 5 with a mean of 3 and a population std of sqrt(8/3). k = 2: (A, B) holds 1 and 5, with a mean of
-    3 and a std of 2; (C, B) is alone. The weights are 2 and 3. At A, returns-to-go are 1 and 5 as well, for k = 1 only.
-    """
-    given = batch(trajectory([0, 1], "AB"), trajectory([0, 3], "CB"), trajectory([0, 5], "AB"))
-    found = advantages("hgpo", given, history=1, discount=1.0)
-    mixed = (2 * 2 / math.sqrt(8 / 3) + 3 * 1) / 5
-    check(found, [[-1, -mixed], [0, 0], [1, mixed]], rtol=1e-5, atol=1e-9)
-    undivided = advantages("hgpo", given, history=1, discount=1.0, scale="none")
-    check(undivided, [[-2, -2], [0, 0], [2, 2]])
-
-
-@pytest.mark.parametrize("unit", [1.0, 0.06, 0.1])
-def test_hgpo_takes_rounding_for_nothing(unit: float) -> None:
-    """At B the first episode has the mean of the six: k = 1 says nothing of it, in whatever unit rewards are paid."""
-    paid = zip([3, 1, 4, 4, 2, 4], ["AB", "AB", *["CB"] * 4], strict=True)
-    found = advantages("hgpo", batch(*[trajectory([0, unit * each], own) for each, own in paid]), discount=1.0)
-    assert found[0][1] == pytest.approx(1.0, abs=1e-4)
-
-
-def test_g2po_by_hand() -> None:
-    """Discount 1. One episode goes A, B and is paid 0, 4; the other stays in A and is paid 0, 2.
-
-    G: 4, 4 | 2, 2. V(A) = (4 + 2 + 2) / 3 = 8/3, V(B) = 4. Targets: 0 + V(B) = 4, and 4 | 0 + V(A) = 8/3, and 2.
-    c1: at A the mean target is (4 + 8/3 + 2) / 3 = 26/9; B was visited once. Gains: 4/3, 0 | 0, -2/3, whose mean is
-    1/6. E is 1 and -1.
-    """
-    given = batch(trajectory([0, 4], "AB"), trajectory([0, 2], "AA"))
-    expected = [
-        [1 + (4 - 26 / 9) + (4 / 3 - 1 / 6), 1 + 0 - 1 / 6],
-        [-1 + (8 / 3 - 26 / 9) - 1 / 6, -1 + (2 - 26 / 9) + (-2 / 3 - 1 / 6)],
-    ]
-    check(advantages("g2po", given, discount=1.0), expected)
-
-
-def test_salt_by_hand() -> None:
-    """Returns 1, 2, 3 are z = -1, 0, 1. The first two share the edge A-B, and the first counts once for two passes."""
-    given = batch(
-        trajectory([0, 0, 0, 1], "ABAB"),  # A-B, B-A, A-B, end
-        trajectory([0, 2], "AB"),  # A-B, end with another pay
-        trajectory([0, 3], "AC"),
-    )
-    check(advantages("salt", given), [[-0.5, -1, -0.5, -1], [-0.5, 0], [1, 1]], rtol=1e-5)
-
-
-def test_salt_tells_an_invalid_response_from_the_action_taken_for_it() -> None:
-    right = trajectory([0, 1], "AB")
-    penalised = trajectory([0, 0], "AB", valid=np.array([False, True]))
-    (first, _), (second, _) = advantages("salt", batch(right, penalised))
-    assert first > 0 > second
-
-
-def test_salt_without_shared_steps_is_msgrpo() -> None:
-    given = batch(trajectory([1, 2]), trajectory([1]), trajectory([1, 0, 4]))
-    assert advantages("salt", given) == advantages("msgrpo", given)
-
-
-def test_mt_grpo_by_hand() -> None:
-    """Returns 0, 1, 2 are z = -1, 0, 1. At t = 0 rewards 0, 1, 2 are so, too; at t = 1 there are 0 and 0."""
-    given = batch(trajectory([0, 0]), trajectory([1, 0]), trajectory([2]))
-    check(advantages("mt_grpo", given), [[-2, -1], [0, 0], [2]], rtol=1e-5, atol=1e-9)
-
-
-def marshal_batch() -> Batch:
-    task = EpisodeTask.of("tic-tac-toe", 0)
-    return batch(
-        trajectory([0, 2], player="player_0", task=task, group=0),
-        trajectory([4], player="player_0", task=task, group=1),
-        trajectory([-1, 1], player="player_1", task=task, group=2),
-    )
-
-
-def test_marshal_by_hand() -> None:
-    """The seats' mean rewards are 2 and 0; without them -2, 0 | 2 | -1, 1, whose std is sqrt(10 / 4).
-
-    So divided, and summed up from behind: -2, 0 | 2 | 0, 1 in units of that. The seats' means are 0 and 1/2, and
-    -2, 0 | 2 | -1/2, 1/2 have the sum 0 and the squares 8.5, a std of sqrt(8.5 / 4).
-    """
-    std = math.sqrt(8.5 / 4)
-    expected = [[-2 / std, 0], [2 / std], [-0.5 / std, 0.5 / std]]
-    check(advantages("marshal", marshal_batch()), expected, rtol=1e-5, atol=1e-9)
-
-
-def test_marshal_by_distinct_values() -> None:
-    """One seat with rewards -1, 0 | 0, 1 | 0 and no whitening to think of: mean 0, std sqrt(1/2).
-
-    Summed up: -1, 0 | 1, 1 | 0 in units of that; over steps their mean is 1/5, over the distinct -1, 0, 1 it is 0.
-    """
-    given = batch(trajectory([-1, 0]), trajectory([0, 1]), trajectory([0]))
-    plain, distinct = advantages("marshal", given), advantages("marshal", given, means="distinct")
-    # whitening centres over all steps in the end, so with one seat both give the same
-    check(plain, distinct, rtol=1e-5, atol=1e-9)
-    two = batch(*given.trajectories, trajectory([3, 3], player="player_1"))
-    std = math.sqrt(1 / 3)  # of -1, 0, 0, 1, 0 and 0, 0 over n - 1 = 6
-    values = np.array([-1, 0, 1, 1, 0, 0, 0]) / std
-    expected = (values - values.mean()) / values.std(ddof=1)
-    found = flat(advantages("marshal", two, means="distinct"))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert found != pytest.approx(flat(advantages("marshal", two)), rel=1e-3)
-
-
-# --- GAGPO and BEACON ------------------------------------------------------------------------------------------------
-
-
-def test_gagpo_by_hand() -> None:
-    """G is 0.5, 1 and 0, 0, so V(A) = 0.25 and V(B) = 0.5; deltas are 0, 0.5 and 0, -0.5."""
-    given = batch(trajectory([0.0, 1.0], "AB"), trajectory([0.0, 0.0], "AB"))
-    estimated = [0.5 * 0.5 * 0.5, 0.5, -0.5 * 0.5 * 0.5, -0.5]
-    spread = math.sqrt((2 * 0.125**2 + 2 * 0.5**2) / 3) + 1e-6
-    found = advantages("gagpo", given, lam=0.5, discount=0.5)
-    np.testing.assert_allclose(flat(found), np.array(estimated) / spread)
-
-
-def test_gagpo_without_lambda_is_the_gain_of_one_step_and_with_all_of_it_the_return_less_the_mean() -> None:
-    given = random_batch(5)
-    plain = Plain(given, 0.9)
-    places = [(i, t) for i in range(plain.n) for t in range(len(plain.rewards[i]))]
-
-    def value(i: int, t: int) -> float:
-        if t == len(plain.rewards[i]):
-            return 0.0
-        same = [
-            plain.to_go[j][u]
-            for j, u in places
-            if j in plain.group(i) and plain.played[j].states[u] == plain.played[i].states[t]
-        ]
-        return statistics.fmean(same)
-
-    for lam in (0.0, 1.0):
-        raw = {
-            (i, t): plain.to_go[i][t] - value(i, t)
-            if lam
-            else plain.rewards[i][t] + 0.9 * value(i, t + 1) - value(i, t)
-            for i, t in places
-        }
-        expected = [
-            [z(raw[i, t], [raw[j, u] for j, u in places if j in plain.group(i)]) for t in range(len(plain.rewards[i]))]
-            for i in range(plain.n)
-        ]
-        check(advantages("gagpo", given, lam=lam, discount=0.9), expected, atol=1e-8)
-
-
-def test_beacon_by_hand() -> None:
-    """Milestones at the second and the fourth step: what comes after the first is another segment."""
-    given = batch(trajectory([0.0, 1.0, 0.0, 0.5]), trajectory([0.0, 0.0]))
-    found = advantages("beacon", given, discount=0.5)
-    check(found, [[0.75 + step for step in (0.125, 0.625, -0.125, 0.125)], [-0.75 - 0.375] * 2])
-    check(advantages("beacon", given, step_weight=0.0), advantages("dr_grpo", given))
-
-
-def test_beacons_later_failure_takes_nothing_from_an_earlier_milestone() -> None:
-    """Both reach the first milestone alike, then one fails: their first steps differ by the episodes' parts alone."""
-    given = batch(trajectory([0.0, 1.0, 0.0, 1.0]), trajectory([0.0, 1.0, 0.0, -1.0]))
-    steps = np.subtract(advantages("beacon", given), advantages("dr_grpo", given))
-    np.testing.assert_allclose(steps[0, :2], steps[1, :2])
-    assert steps[0, 2] > 0 > steps[1, 2]

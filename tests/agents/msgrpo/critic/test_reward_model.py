@@ -1,26 +1,24 @@
-"""The reward model by itself and in a training: its loss and gradient against plain ones, and what it learns."""
+"""The reward model by itself: its loss and gradient against plain ones, and what it learns."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.credit import Trajectory
 from agents.msgrpo.credit.batch import Preferences
 from agents.msgrpo.critic.reward_model import RewardModel, preference_loss
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring.scorer import TokenScorer
 from tests.agents.msgrpo.critic.test_critic import V, episodes
-from tests.agents.msgrpo.critic.test_training_with_a_critic import SHORT
-from tests.agents.msgrpo.test_trainer import untimed
 from tests.tiny_models import tiny_gpt2
 
 CONFIG = MSGRPOConfig(learning_rate=1.5e-3, critic_max_grad_norm=0.0)
+
+
 BETTER = Preferences([(0, 1), (0, 2), (2, 1)], 0.5)
 
 
@@ -105,30 +103,3 @@ def test_the_derivatives_of_the_loss_are_its_slopes() -> None:
         down[place] -= 1e-6
         slope = (preference_loss(up, BETTER)[0] - preference_loss(down, BETTER)[0]) / 2e-6
         assert pulls[place] == pytest.approx(slope, abs=1e-8)
-
-
-@pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
-    config = replace(SHORT, credit="istar", iterations=3, lora_rank=lora)
-    whole = make_trainer(config)
-    history = whole.train()
-    assert history[0]["reward_log_ratio"] == 0  # it is the policy
-    assert all(h["reward_log_ratio"] > 0 for h in history[1:])
-    assert any(h["preferences"] > 0 and h["critic_loss"] > 0 for h in history)
-    part = make_trainer(replace(config, iterations=1, out=str(tmp_path / "part")))
-    part.train()
-    resumed = make_trainer(replace(config, out=str(tmp_path / "part")))
-    resumed.resume(tmp_path / "part")
-    assert [untimed(one) for one in resumed.train()] == [untimed(one) for one in history]
-    with pytest.raises(ConfigError, match=r"credit = 'ppo_turn' .* with the heads {'reward': 'response'}"):
-        make_trainer(replace(config, credit="ppo_turn")).resume(tmp_path / "part")
-
-
-def test_it_is_the_only_model_beside_the_policy(make_trainer: Any) -> None:
-    with pytest.raises(ConfigError, match="credit = 'istar' learns a reward model, and task_sampling = 'pcl'"):
-        make_trainer(replace(SHORT, credit="istar", task_sampling="pcl"))
-
-
-def test_where_no_episode_is_better_and_no_reward_is_known_nothing_is_learnt(make_trainer: Any) -> None:
-    first = make_trainer(replace(SHORT, credit="istar", format_penalty=0.0)).iterate()
-    assert (first["return"], first["skipped"], first["preferences"]) == (0.0, True, 0.0)

@@ -75,38 +75,6 @@ def test_two_processes_equal_one(kind: str, tmp_path: Path, tokenizer: Any, make
     assert (saved / "model.safetensors").is_file()
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        pytest.param({"surrogate": "nft"}, id="numbers-per-row", marks=pytest.mark.slow),
-        pytest.param(
-            {"surrogate": "p3o", "minibatches": 1, "update_passes": 2, "episode_sampling": "off",
-             "loss_normalizer": "episode", "method_settings": {"surrogate": {"p3o": {"off_policy": True}}}},
-            id="looks-at-every-step", marks=pytest.mark.nightly,
-        ),
-        pytest.param(
-            {"surrogate": "llds", "loss_normalizer": "response",
-             "method_settings": {"surrogate": {"llds": {"base": "gspo"}}}},
-            id="adds-a-term", marks=pytest.mark.nightly,
-        ),
-    ],
-)  # fmt: skip
-def test_surrogates_that_know_more_of_rows_are_the_same_in_two_processes(
-    changes: dict[str, Any], tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str
-) -> None:
-    model = str(tmp_path / "model")
-    make_llama(len(tokenizer)).save_pretrained(model)
-    tokenizer.save_pretrained(model)
-    one, weights_one = run(tmp_path / "one", model, prompt_file, 1, "ddp", **changes)
-    two, weights_two = run(tmp_path / "two", model, prompt_file, 2, "ddp", **changes)
-    assert any(h["grad_norm"] > 0 for h in one)
-    for a, b in zip(one, two, strict=True):
-        for name in ("loss", "grad_norm", "ratio", "clip_fraction"):
-            assert a[name] == pytest.approx(b[name], rel=2e-3, abs=2e-5), name
-    for name in weights_one:
-        torch.testing.assert_close(weights_two[name], weights_one[name], atol=2e-5, rtol=1e-3)
-
-
 @pytest.mark.slow
 def test_torchrun_on_a_cpu_starts_one_run_that_both_processes_work_on(tmp_path: Path) -> None:
     from safetensors.torch import load_file

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,9 @@ import torch
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
-from agents.msgrpo.learner.update import Learner, UpdateStats
-from agents.msgrpo.learner.update import _Known as Known
+from agents.msgrpo.learner.update import Learner
 from agents.msgrpo.normalizers import NORMALIZERS
 from agents.msgrpo.rows import TrainingRow
-from agents.msgrpo.surrogates import SURROGATES
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
 from tests.agents.msgrpo.surrogates import formulas
@@ -25,22 +23,14 @@ from tests.agents.msgrpo.surrogates.ragged import Row
 
 BASE = MSGRPOConfig(minibatches=1, learning_rate=1e-3, entropy_coefficient=0.0, max_grad_norm=0.0)
 
-WAYS: dict[str, tuple[dict[str, Any], formulas.Formula | None]] = {
+MORE: dict[str, Callable[[Sequence[Row], Sequence[int]], float]] = {}
+"""The terms that surrogates add to the loss, of rows and the episode of each."""
+
+WAYS: dict[str, tuple[dict[str, Any], formulas.Formula]] = {
     "ppo": ({}, formulas.ppo()),
     "gspo": ({"clip_low": 0.05, "clip_high": 0.05}, formulas.gspo(0.05, 0.05)),
-    "atpo": ({}, formulas.gspo(3e-3, 4e-3)),
     "cispo": ({}, formulas.cispo()),
-    "sapo": ({}, formulas.sapo()),
-    "nft": ({}, formulas.nft),
-    "p3o": ({"off_policy": True}, formulas.p3o),
-    "minpro": ({}, formulas.minpro()),
-    "apo": ({"kl_coefficient": 0.5}, formulas.apo(0.2, 0.2, 0.5)),
-    "llds": ({"weight": 0.5}, None),
 }
-
-
-def test_every_surrogate_is_here() -> None:
-    assert set(WAYS) >= set(SURROGATES.names) - {"direct_apo"}  # which has a test of its own beside its critic
 
 
 def played(rows: Sequence[TrainingRow]) -> Batch:
@@ -102,15 +92,15 @@ def plain(
     data = {key: values.tolist() for key, values in said.items()}
     weights = row_weights(rows, config.loss_normalizer, config)
     loss, slopes = 0.0, []
-    formula = WAYS[name][1] or formulas.ppo()
+    formula = WAYS[name][1]
     for i, (row, weight) in enumerate(zip(tokens, weights, strict=True)):
         one, slope = formula([row], {key: [values[i]] for key, values in data.items()})
         loss += weight * one
         slopes.append([weight * each for each in slope[0]])
-    if name == "llds":
+    if name in MORE:
         episodes = [row.draw for row in rows]
-        loss += 0.5 * formulas.llds_term(tokens, episodes)
-        more = formulas.by_differences(lambda other: 0.5 * formulas.llds_term(other, episodes), tokens)
+        loss += MORE[name](tokens, episodes)
+        more = formulas.by_differences(lambda other: MORE[name](other, episodes), tokens)
         slopes = [[a + b for a, b in zip(x, y, strict=True)] for x, y in zip(slopes, more, strict=True)]
     total = sum(
         (logp * torch.tensor(slope, dtype=torch.float64)).sum() for logp, slope in zip(logprobs, slopes, strict=True)
@@ -179,21 +169,3 @@ def test_constant_takes_the_runs_longest_response_unless_told() -> None:
     assert Methods.of(run).normalizer.weigh(rows, [0, 1, 2]).denominator == 120
     own = replace(run, method_settings={"normalizer": {"constant": {"max_response_tokens": 10}}})
     assert Methods.of(own).normalizer.weigh(rows, [0, 1, 2]).denominator == 30
-
-
-def test_the_term_of_llds_on_parts_of_the_rows_estimates_the_whole(make_llama: Any) -> None:
-    """Two optimiser steps on a half of the rows each, at a rate of nothing: the mean of their losses is the whole's."""
-    rows = ragged_rows(6)
-    rows = rows[: len(rows) // 2 * 2]
-    config = configured("llds", loss_normalizer="step", learning_rate=1e-12)
-    learner = make_learner(make_llama, config)
-    whole = gradients(learner, rows, batch=played(rows))[0]
-    alone = gradients(make_learner(make_llama, replace(config, surrogate="ppo")), rows)[0]
-    assert whole > alone + 0.01
-    for group in learner.optimizer.param_groups:
-        group["lr"] = 0.0
-    old = [torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
-    known, stats = Known(rows, old, None, learner.surrogate.row_data(rows, played(rows), None), None), UpdateStats()
-    for part in (range(0, len(rows), 2), range(1, len(rows), 2)):
-        learner._step(known, part, stats)
-    assert np.mean(stats.losses) == pytest.approx(whole, rel=1e-8)

@@ -14,12 +14,14 @@ import pytest
 
 from agents import load_agent
 from agents.common.locking import FolderLock
+from agents.episode import EpisodeTask
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.health.checks import check_out
 from agents.msgrpo.run.reporting.progress import RunLog
 from agents.msgrpo.run.saving.checkpoint import CONFIG, STATE, load_state, run_folder
+from agents.msgrpo.tasks import Plain
 from agents.tiny import Recipe
 from agents.tiny.imitation import demonstrate
 
@@ -338,13 +340,20 @@ def test_every_recipe_loads_and_names_its_games() -> None:
         assert all((config.model, config.scenarios, config.out)), path
 
 
+class Refusing(Plain):
+    """A sampler that can be used with no game."""
+
+    def check(self, task: EpisodeTask) -> None:
+        raise ConfigError(f"not on {task.scenario}")
+
+
 def test_a_method_that_a_game_has_not_what_it_needs_for_is_refused_before_a_base_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = MSGRPOConfig(
-        model="tiny-quick", scenarios=("kuhn-poker",), task_sampling="tree", out=str(tmp_path / "out")
+        model="tiny-quick", scenarios=("kuhn-poker",), task_sampling=f"{__name__}:Refusing", out=str(tmp_path / "out")
     )
     (tmp_path / "mine.toml").write_text(config.to_toml())
     assert main(["--config", str(tmp_path / "mine.toml")]) == 2
-    assert "task_sampling = 'tree' can't be used on kuhn-poker" in capsys.readouterr().err
+    assert "not on kuhn-poker" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -24,6 +24,7 @@ from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import CheckpointError, TrainingDivergedError
 from agents.msgrpo.run.saving.checkpoint import STATE, SUMS, load_state
+from tests.agents.msgrpo.remembering import MOVING
 
 SHORT = MSGRPOConfig(
     groups=4, group_size=8, iterations=5, minibatches=2, response_mode="direct", max_response_tokens=2, temperature=1.0,
@@ -155,11 +156,11 @@ def break_at(trainer: MSGRPOTrainer, iteration: int, error: Exception, *, step: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("step", "credit"),  # riskpo remembers, from one iteration to the next
+    ("step", "credit"),  # MOVING remembers, from one iteration to the next
     [
         pytest.param(None, "msgrpo", id="in a rollout, msgrpo", marks=pytest.mark.slow),
-        pytest.param(1, "riskpo", id="between two steps of an update, riskpo"),
-        pytest.param(None, "riskpo", id="in a rollout, riskpo", marks=pytest.mark.slow),
+        pytest.param(1, MOVING, id="between two steps of an update, moving"),
+        pytest.param(None, MOVING, id="in a rollout, moving", marks=pytest.mark.slow),
         pytest.param(1, "msgrpo", id="between two steps of an update, msgrpo", marks=pytest.mark.slow),
     ],
 )

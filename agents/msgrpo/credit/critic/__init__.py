@@ -1,1 +1,0 @@
-"""Methods that need a critic's values."""

@@ -1,1 +1,0 @@
-"""Methods that give all steps of an episode the same advantage."""

@@ -1,1 +1,0 @@
-"""Methods that tell the steps of an episode apart, without a critic."""

@@ -1,0 +1,154 @@
+"""Draw rules: which episodes the update sees, and how much each of them counts.
+
+A rule is one class with ``draw(batch, credit, m, rng) -> Drawn`` and a name; ``register_draw("name")`` adds one from
+outside and ``episode_sampling = "name"`` uses it. Its settings stand in ``[draw.name]``.
+
+The default is absolute-advantage-weighted (AAW): an episode is drawn with probability ``d_i / sum_j d_j`` (arXiv
+2508.10839, section 4), and the weight ``d_i`` is ``|A_i|`` if all steps of an episode have one advantage. For methods
+that tell steps apart it is the mean of ``|A_it|`` over the steps; that is our reading, as the paper knows only the
+first kind. The paper leaves open whether draws are with replacement; without is the default here, and the others are
+options.
+"""
+
+from typing import Literal, NamedTuple, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, total_of
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.plugins import Registry, Variant, configured
+
+Ints = npt.NDArray[np.int64]
+
+
+class Drawn(NamedTuple):
+    """The episodes of an update.
+
+    Attributes:
+        indices: (M,) in ascending order, repeated where an episode was drawn more than once. Empty when there is
+            nothing to learn from; the update is then skipped.
+        scale: (M,) what the advantages of each draw are multiplied by.
+    """
+
+    indices: Ints
+    scale: Floats
+
+    @classmethod
+    def plain(cls, indices: Ints) -> "Drawn":
+        """Draws whose advantages are kept as they are."""
+        return cls(indices, np.ones(len(indices)))
+
+    def scaled(self, factors: Floats) -> "Drawn":
+        """The same draws with each episode's advantages also multiplied by its factor, from (N,) factors."""
+        return Drawn(self.indices, self.scale * factors[self.indices])
+
+
+class DrawRule(Protocol):
+    """A rule of drawing episodes."""
+
+    def draw(self, batch: Batch, credit: Credit, m: int, rng: np.random.Generator) -> Drawn:
+        """Draw ``m`` episodes of a batch of N; a rule may draw fewer, or all."""
+
+
+Mode = Literal["aaw", "aaw_replacement", "unbiased", "largest", "balanced", "uniform", "uniform_nonzero", "off"]
+MODES: tuple[str, ...] = get_args(Mode)
+
+
+@configured
+class ByAdvantage:
+    """Episodes drawn by the size of their advantages, or evenly.
+
+    In the mode ``unbiased`` advantages are multiplied by ``mean_j d_j / d_i``, and are kept as they are in the others.
+    The mean over the draws is then an unbiased estimate of the mean over all N episodes:
+    ``E = sum_i d_i / sum_j d_j * (sum_j d_j / N) / d_i * A_i f_i = 1/N sum_i A_i f_i``.
+    """
+
+    mode: Mode = "aaw"
+    """Weighted without replacement (aaw), weighted with replacement (aaw_replacement and unbiased), those that weigh
+    most (largest), half of them among those that did better and half among those that did worse (balanced), evenly
+    without replacement among all (uniform) or among those that have an advantage (uniform_nonzero), or all of them
+    (off). uniform_nonzero tells apart what aaw gains by leaving out episodes without signal from what its weights gain;
+    largest has the weights without the luck, balanced the leaving out without the weights."""
+
+    def draw(self, batch: Batch, credit: Credit, m: int, rng: np.random.Generator) -> Drawn:
+        signs = [-1.0 if total_of(each) < 0 else 1.0 for each in credit.advantages]
+        drawn = sample_episodes(credit.draw_weight * signs, m, rng, self.mode)
+        if self.mode == "unbiased" and len(drawn):
+            return Drawn(drawn, credit.draw_weight.mean() / credit.draw_weight[drawn])
+        return Drawn.plain(drawn)
+
+
+def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator, mode: str = "aaw") -> Ints:
+    """Draw the episodes of an update.
+
+    Args:
+        advantages: (N,) one per episode.
+        m: how many to draw.
+        rng: the draw's randomness.
+        mode: ``"aaw"``: weighted by ``|A|``, without replacement: the ``m`` largest of ``log|A_i| + Gumbel noise``,
+            which is the same as drawing one after the other from those that are left;
+            ``"aaw_replacement"`` and ``"unbiased"``: ``m`` independent weighted draws;
+            ``"largest"``: the ``m`` largest ``|A|``, equal ones by chance; ``"balanced"``: half of them above 0 and
+            half below, evenly, more of one kind where there are too few of the other;
+            ``"uniform"``: ``m`` of all, equally likely, without replacement; ``"uniform_nonzero"``: of those whose
+            advantage isn't 0; ``"off"``: all.
+
+    Returns:
+        Episode indices in ascending order, repeated where drawn more than once. Empty when all advantages are zero:
+        there is nothing to learn and the update is to be skipped. Without replacement an episode of zero advantage is
+        never drawn, so there may be fewer than ``m``.
+
+    Raises:
+        ValueError: NaN or infinite advantages, ``m < 1``, an unknown mode.
+    """
+    signed = np.asarray(advantages, dtype=np.float64)
+    values = np.abs(signed)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError(f"advantages must be finite and one per episode, got {np.asarray(advantages)!r}")
+    if not isinstance(m, int | np.integer) or m < 1:
+        raise ValueError(f"m = {m!r} episodes can't be drawn; accepted: a whole number from 1")
+    if mode not in MODES:
+        raise ConfigError(f"mode = {mode!r} can't be used; accepted: {', '.join(MODES)}")
+    total = values.sum()
+    if total == 0:
+        return np.empty(0, dtype=np.int64)
+    if mode == "off":
+        return np.arange(len(values))
+    if mode == "uniform":
+        drawn = rng.choice(len(values), size=min(m, len(values)), replace=False)
+    elif mode == "uniform_nonzero":
+        some = np.flatnonzero(values)
+        drawn = rng.choice(some, size=min(m, len(some)), replace=False)
+    elif mode == "balanced":
+        above, below = rng.permutation(np.flatnonzero(signed > 0)), rng.permutation(np.flatnonzero(signed < 0))
+        ups = min(len(above), max(m - len(below), (m + int(rng.integers(2))) // 2))
+        drawn = np.concatenate([above[:ups], below[: m - ups]])
+    elif mode == "largest":
+        shuffled = rng.permutation(len(values))
+        drawn = shuffled[np.argsort(-values[shuffled], kind="stable")][: min(m, int(np.count_nonzero(values)))]
+    elif mode == "aaw":
+        with np.errstate(divide="ignore"):
+            keys = np.log(values) + rng.gumbel(size=len(values))
+        drawn = np.argsort(-keys)[: min(m, int(np.count_nonzero(values)))]
+    else:
+        drawn = rng.choice(len(values), size=m, replace=True, p=values / total)
+    return np.sort(drawn).astype(np.int64)
+
+
+DRAWS: Registry[DrawRule] = Registry(
+    "draw",
+    {
+        "aaw": "agents.msgrpo.draws:ByAdvantage",
+        **{mode: Variant("aaw", {"mode": mode}) for mode in MODES if mode != "aaw"},
+    },
+    setting="episode_sampling",
+)
+
+register_draw = DRAWS.register
+
+
+def effective_sample_size(weights: Floats) -> float:
+    """``(sum w)^2 / sum w^2`` of draw weights (N,): how many equally weighted episodes they are worth; 0 for none."""
+    squares = float(np.square(weights).sum())
+    return float(weights.sum()) ** 2 / squares if squares else 0.0

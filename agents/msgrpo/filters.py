@@ -1,0 +1,79 @@
+"""Group filters: which groups are learnt from at all. They run before credit is assigned and before the draw.
+
+A filter is one class with ``keep(batch) -> Kept`` and a name; ``register_filter("name")`` adds one from outside and
+``group_filter = "name"`` uses it. Its settings stand in ``[filter.name]``.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from agents.msgrpo.credit.arithmetic import same
+from agents.msgrpo.credit.batch import Batch, Floats
+from agents.msgrpo.plugins import Registry
+
+
+class Kept(NamedTuple):
+    """What a filter leaves of a batch.
+
+    Attributes:
+        indices: the trajectories that stay, in ascending order; whole groups.
+        scale: what the advantages of each of them are multiplied by, (len(indices),).
+    """
+
+    indices: Sequence[int]
+    scale: Floats
+
+    @classmethod
+    def of_groups(cls, batch: Batch, labels: Sequence[Hashable], scale: float = 1.0) -> "Kept":
+        """Keep the groups with these labels."""
+        indices = sorted(index for label in labels for index in batch.groups[label])
+        return cls(indices, np.full(len(indices), scale))
+
+
+class GroupFilter(Protocol):
+    """A rule of which groups are learnt from."""
+
+    def keep(self, batch: Batch) -> Kept:
+        """The trajectories that stay. None at all: the update is skipped."""
+
+
+class KeepAll:
+    """Filters nothing: all groups are learnt from."""
+
+    def keep(self, batch: Batch) -> Kept:
+        return Kept(range(len(batch)), np.ones(len(batch)))
+
+
+class Nonzero:
+    """Keep the groups whose returns differ: DAPO's filter without its refill (arXiv 2503.14476).
+
+    AAW would not draw their episodes either; draws that don't look at advantages would.
+    """
+
+    def keep(self, batch: Batch) -> Kept:
+        labels = list(batch.groups)
+        return Kept.of_groups(batch, [labels[g] for g in np.flatnonzero(spreads(batch)).tolist()])
+
+
+def spreads(batch: Batch, values: Floats | None = None) -> Floats:
+    """Return (G,) ``std_g``, the sample standard deviation of every group's returns, in the order of ``batch.groups``.
+
+    It is exactly 0 if all returns are equal. ``values`` (N,) stand in for the returns.
+    """
+    returns = batch.returns() if values is None else values
+    found = []
+    for indices in batch.groups.values():
+        own = returns[indices]
+        found.append(0.0 if same(own, own[0]).all() else float(own.std(ddof=1)))
+    return np.array(found, dtype=np.float64)
+
+
+FILTERS: Registry[GroupFilter] = Registry(
+    "filter",
+    {"off": "agents.msgrpo.filters:KeepAll", "nonzero": "agents.msgrpo.filters:Nonzero"},
+    setting="group_filter",
+)
+
+register_filter = FILTERS.register

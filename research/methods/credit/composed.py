@@ -1,0 +1,57 @@
+"""What methods have in common that change another method's advantages. ``base`` names it; they pass on its needs."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from agents.msgrpo import configured, learner_of
+from agents.msgrpo.credit import METHODS, CreditMethod
+
+
+@configured
+class Composed:
+    """A method that takes another one's credit and changes it."""
+
+    base: str = "msgrpo"
+    """The method whose advantages are taken; its own settings stand in its own table, [credit.NAME]."""
+
+    adds: ClassVar[frozenset[str]] = frozenset()
+    """What this method needs besides what its base method does."""
+
+    def __post_init__(self) -> None:
+        if issubclass(METHODS.find(self.base), type(self)):
+            raise ValueError(f"base = {self.base!r} can't be used: accepted is another method of credit")
+        self._method: CreditMethod = METHODS.make(self.base)
+
+    def compose(self, make: Callable[[str], CreditMethod]) -> None:
+        """Take the base method with the run's settings: ``make(name)`` makes methods of credit."""
+        self._method = make(self.base)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the base method needs, and what this one adds."""
+        return frozenset(self._method.needs) | self.adds
+
+    @property
+    def heads(self) -> Mapping[str, Any]:
+        """The critic's values that the base method asks for."""
+        heads: Mapping[str, Any] = getattr(self._method, "heads", {"state": "step"})
+        return heads
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the base method's reward model, as a multiple of the policy's."""
+        return float(getattr(self._method, "rate", 1.0))
+
+    @property
+    def learnt_by(self) -> str:
+        """The name of the class that learns what goes into checkpoints, which is the base method's."""
+        return learner_of(self._method)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the base method has learnt."""
+        tell = getattr(self._method, "state_dict", None)
+        return {} if tell is None else tell()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if state:
+            self._method.load_state_dict(state)  # type: ignore[attr-defined]  # what told it takes it up

@@ -1,0 +1,181 @@
+"""HiPER's hierarchical advantages: one critic for subgoals, one for actions, one for the choice to switch.
+
+Each response says whether it keeps the player's subgoal or switches to a new one (arXiv 2602.16165, and its public
+code). An option begins at the first step and wherever a response says SWITCH, and lasts until the next one begins. With
+d its number of steps, and s' the state in which the next one begins (V_high = 0 where none does):
+
+* actions: GAE inside the option on V_low, with ``V_high(s')`` behind its last step;
+* subgoals: ``delta_k = sum_j gamma^j r_j + gamma^d V_high(s') - V_high(s)``, ``A_k = delta_k + gamma^d lam_options
+  A_{k+1}``;
+* switches: the discounted rewards from a step to its option's end and ``gamma^(steps) V_high(s')``, minus V_term.
+
+Each of the three is standardised over the batch's steps that have such tokens (population standard deviation). Tokens
+of the ``switch`` part get the third, those of ``subgoal`` the second where an option begins and 0 elsewhere.
+
+Our reading:
+
+* All other tokens get the advantage of the action, so that a response without an action tag is credited as well.
+* V_high and V_term are read at the end of the prompt; V_low where the subgoal (or else the switch) has been written, as
+  in the public code. What follows of an option's value through the prompt is the subgoal, which the prompt shows
+  (``memory`` in ``agents/prompts/subgoals.toml``).
+* The penalty for KEEP is charged at each step at which no option begins.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from agents.msgrpo import Shared, configured
+from agents.msgrpo.credit import Batch, Bools, Credit, Floats, Heads, Segment, Trajectory, gae, standardised
+
+
+class Levels(NamedTuple):
+    """Numbers of a trajectory's steps for its three levels, (T,) each; those of subgoals are NaN within options."""
+
+    low: Floats
+    high: Floats
+    term: Floats
+
+
+@configured
+class HiPER:
+    """Advantages of actions, subgoals and switches, each from a value of its own."""
+
+    discount: float = Field(0.95, gt=0, le=1)
+    """Discount per step."""
+    lam: float = Field(0.95, ge=0, le=1)
+    """GAE's lambda between the steps of an option."""
+    lam_options: float = Field(0.95, ge=0, le=1)
+    """GAE's lambda between options."""
+    keep_penalty: float = Field(0.0, ge=0)
+    """Subtracted from the reward of each step that keeps its subgoal; the authors mention about 0.3."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"values", "segments"})
+    shared: ClassVar[Shared] = {"discount": "discount"}
+    renamed: ClassVar[Shared] = {"gamma": "discount"}
+    heads: ClassVar[Heads] = {"low": "token", "high": "step", "term": "step"}
+    parts: ClassVar[tuple[str, ...]] = ("switch", "subgoal", "action")
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        starts = [begins_option(each) for each in batch.trajectories]
+        values = [_values(each) for each in batch.trajectories]
+        made = [self._levels(*each) for each in zip(batch.trajectories, starts, values, strict=True)]
+        advantages, targets = [own for own, _ in made], [aims for _, aims in made]
+        scaled = _standardised_levels(batch.trajectories, advantages)
+        credit = Credit.of(
+            [_per_token(each, level) for each, level in zip(batch.trajectories, scaled, strict=True)],
+            value_targets={
+                "low": [_at_actions(each, aims.low) for each, aims in zip(batch.trajectories, targets, strict=True)],
+                "high": [aims.high for aims in targets],
+                "term": [aims.term for aims in targets],
+            },
+        )
+        steps = sum(map(len, starts))
+        switched = float(sum(each[1:].sum() for each in starts)) / max(1, steps - len(starts))
+        return credit._replace(metrics={"switch_rate": switched})
+
+    def _levels(self, trajectory: Trajectory, starts: Bools, values: Levels) -> tuple[Levels, Levels]:
+        """Advantages and targets of a trajectory's three levels."""
+        rewards = trajectory.rewards - self.keep_penalty * ~starts
+        borders = [*np.flatnonzero(starts).tolist(), len(rewards)]
+        low, term = np.empty(len(rewards)), np.empty(len(rewards))
+        high = np.full(len(rewards), np.nan)
+        following = 0.0  # the advantage of the next option
+        for first, end in reversed(list(pairwise(borders))):
+            after = float(values.high[end]) if end < len(rewards) else 0.0
+            paid, steps = rewards[first:end], end - first
+            low[first:end] = gae(paid, values.low[first:end], after, self.discount, self.lam)
+            to_go = gae(paid, np.zeros(steps), after, self.discount, 1.0)  # without values it is the discounted sum
+            term[first:end] = to_go
+            # to_go[0] holds the rewards of the option and what comes after it, discounted by gamma^d
+            following = float(to_go[0] - values.high[first]) + self.discount**steps * self.lam_options * following
+            high[first] = following
+        advantages = Levels(low, high, term - values.term)
+        return advantages, Levels(low + values.low, high + values.high, term)
+
+
+def begins_option(trajectory: Trajectory) -> Bools:
+    """(T,) whether a step begins an option: the first one, and those whose response says SWITCH."""
+    said = [_part(parts, "switch") for parts in _segments(trajectory)]
+    starts = np.array([part is not None and part.text.strip().casefold() == "switch" for part in said], dtype=np.bool_)
+    starts[:1] = True
+    return starts
+
+
+def _segments(trajectory: Trajectory) -> tuple[tuple[Segment, ...], ...]:
+    if trajectory.segments is None:
+        raise ValueError('the trajectory has no segments; a method that uses them says needs = {"segments"}')
+    return trajectory.segments
+
+
+def _part(parts: Sequence[Segment], name: str) -> Segment | None:
+    return next((part for part in parts if part.name == name), None)
+
+
+def _action_place(parts: Sequence[Segment], tokens: int) -> int:
+    """The token before which V_low is read: the one behind the subgoal, or else behind the switch, or the first."""
+    for name in ("subgoal", "switch"):
+        part = _part(parts, name)
+        if part is not None and part.stop < tokens:
+            return part.stop
+    return 0
+
+
+def _places(trajectory: Trajectory) -> list[int]:
+    """The place of V_low in each response."""
+    pairs = zip(_segments(trajectory), trajectory.response_ids, strict=True)
+    return [_action_place(parts, len(response)) for parts, response in pairs]
+
+
+def _values(trajectory: Trajectory) -> Levels:
+    told = trajectory.head_values
+    low = [tokens[place] for tokens, place in zip(told["low"], _places(trajectory), strict=True)]
+    return Levels(np.array(low), np.asarray(told["high"]), np.asarray(told["term"]))
+
+
+def _at_actions(trajectory: Trajectory, targets: Floats) -> list[Floats]:
+    """T arrays (K_t,) with a step's target at the place of V_low, and NaN elsewhere."""
+    result = []
+    for response, place, target in zip(trajectory.response_ids, _places(trajectory), targets.tolist(), strict=True):
+        tokens = np.full(len(response), np.nan)
+        tokens[place] = target
+        result.append(tokens)
+    return result
+
+
+def _levels_of_tokens(trajectory: Trajectory, t: int) -> list[str]:
+    """For each token of a response, the level whose advantage it gets."""
+    levels = ["low"] * len(trajectory.response_ids[t])
+    for part in _segments(trajectory)[t]:
+        if part.name in ("switch", "subgoal"):
+            levels[part.start : part.stop] = ["term" if part.name == "switch" else "high"] * (part.stop - part.start)
+    return levels
+
+
+def _standardised_levels(trajectories: Sequence[Trajectory], advantages: Sequence[Levels]) -> list[Levels]:
+    """Each level's advantages standardised over the steps whose tokens get them; the others as NaN."""
+    result = [Levels(*(np.full(len(each), np.nan) for _ in Levels._fields)) for each in trajectories]
+    for level in Levels._fields:
+        places = [
+            (i, t)
+            for i, each in enumerate(trajectories)
+            for t in range(len(each))
+            if level in _levels_of_tokens(each, t) and not np.isnan(getattr(advantages[i], level)[t])
+        ]
+        chosen = np.array([getattr(advantages[i], level)[t] for i, t in places])
+        if len(chosen):
+            for (i, t), value in zip(places, standardised(chosen, eps=1e-8, ddof=0), strict=True):
+                getattr(result[i], level)[t] = value
+    return result
+
+
+def _per_token(trajectory: Trajectory, levels: Levels) -> list[Floats]:
+    """T arrays (K_t,); 0 for subgoals within an option."""
+    result = []
+    for t in range(len(trajectory)):
+        own = {level: float(getattr(levels, level)[t]) for level in Levels._fields}
+        result.append(np.nan_to_num(np.array([own[level] for level in _levels_of_tokens(trajectory, t)])))
+    return result

@@ -1,0 +1,89 @@
+"""IGPO: the planner's actions and their probabilities in every state, gains by hand, and who is refused."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.baselines.random import RandomPlayer
+from agents.episode import EpisodeTask
+from agents.msgrpo import ConfigError
+from agents.msgrpo.credit import METHODS, Batch
+from agents.turn import TurnRequest
+from research.methods.credit.igpo import IGPO
+from tests.agents.msgrpo.exact import Known
+from tests.agents.msgrpo.hand_made import trajectory
+from tests.agents.msgrpo.played import iteration_of
+
+RNG = np.random.default_rng(0)
+LAKE = {"desc": ["SFF", "FHF", "FFG"], "max_steps": 6}
+
+
+class Leaning(RandomPlayer):
+    """Random, and says of itself that it goes right with a probability that depends on how many rounds are left."""
+
+    def action_probabilities(self, request: TurnRequest) -> dict[str, float]:
+        assert request.steps_left is not None
+        right = request.steps_left / 10
+        return {a: right if a == "right" else (1 - right) / 3 for a in request.legal_actions}
+
+
+def test_by_hand() -> None:
+    """Both ways around the hole take four steps: right and down are best at the start, then one of them alone.
+
+    With six rounds left an action that goes nowhere would get there as well, but it dawdles. P is 0.6 + 0.4 / 3 at the
+    start, and 0.5 after a step right, with five left, where only right is best.
+    """
+    task = EpisodeTask.of("frozen-lake", 0, **LAKE)
+    (any_one,) = iteration_of("frozen-lake").play([task])
+    first = any_one.states[0]
+    cells = {cell: first._replace(position=cell) for cell in range(9)}
+    one = trajectory([0.0, 0.0, 0.0, 1.0], [cells[cell] for cell in (0, 1, 2, 5)], horizon=6, task=task)
+    other = trajectory([0.0, -0.5], [cells[0], cells[0]], horizon=6, task=task)
+    sure_one = [0.6 + 0.4 / 3, 0.5, (1 - 0.4) / 3, (1 - 0.3) / 3]
+    sure_other = [0.6 + 0.4 / 3, 0.5 + 0.5 / 3]
+    batch = Batch([one, other], iteration_of("frozen-lake", Leaning()))
+    told, asked = IGPO().sureness(batch)
+    np.testing.assert_allclose(told[0], sure_one)
+    np.testing.assert_allclose(told[1], sure_other)
+    assert asked == 5  # the start is one state in both
+    ahead_one = [1.0 + sure_one[3] - sure_one[t] for t in range(3)] + [1.0]  # gains telescope
+    ahead_other = [-0.5 + sure_other[1] - sure_other[0], -0.5]
+    credit = IGPO().assign(batch, RNG)
+    np.testing.assert_allclose(credit.advantages[0][:2], np.subtract(ahead_one[:2], ahead_other))
+    np.testing.assert_allclose(credit.advantages[0][2:], ahead_one[2:])  # nobody else is alive
+    np.testing.assert_allclose(credit.advantages[1], np.subtract(ahead_other, ahead_one[:2]))
+    assert credit.metrics["planner_probability"] == pytest.approx(np.mean(sure_one + sure_other))
+
+
+def test_probabilities_are_sampled_where_a_policy_does_not_know_them() -> None:
+    """A player that answers at random is right about as often as there are best actions among four."""
+    policy = Known()
+    iteration = iteration_of("frozen-lake", policy, groups=2, group_size=4)
+    batch = Batch(iteration.play(iteration.tasks()), iteration)
+    before = len(policy.seeds)
+    told, asked = IGPO(samples=40).sureness(batch)
+    assert len(policy.seeds) - before == 40 * asked
+    assert len(set(policy.seeds[before:])) == 40 * asked  # noise of its own for every response
+    assert not set(policy.seeds[before:]) & set(policy.seeds[:before])
+    exact, _ = IGPO().sureness(Batch(batch.trajectories, iteration_of("frozen-lake", RandomPlayer())))
+    off = np.concatenate(told) - np.concatenate(exact)
+    assert abs(off.mean()) < 4.5 * math.sqrt(0.25 / (40 * asked))
+    assert np.abs(off).max() < 0.45
+
+
+def test_every_seat_is_asked_for_itself() -> None:
+    iteration = iteration_of("tic-tac-toe", RandomPlayer(), groups=2, group_size=2)
+    credit = IGPO().assign(Batch(iteration.play(iteration.tasks()), iteration), RNG)
+    assert np.isfinite(np.concatenate(list(credit.advantages))).all()
+    assert 0 < credit.metrics["planner_probability"] < 1
+
+
+def test_who_is_refused() -> None:
+    iteration = iteration_of("TestButtons-v0", RandomPlayer(), groups=1, group_size=2)
+    with pytest.raises(ConfigError, match="TestButtons-v0 has no yardstick: choose another method or game"):
+        IGPO().assign(Batch(iteration.play(iteration.tasks()), iteration), RNG)
+    made: Any = METHODS.make("igpo")
+    with pytest.raises(ValueError, match="this batch has no rollouts"):
+        made.assign(Batch(iteration.played), RNG)

@@ -1,0 +1,93 @@
+"""iStar on numbers written down by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agents.msgrpo import ConfigError
+from agents.msgrpo.credit import METHODS, Trajectory
+from agents.msgrpo.credit.batch import Preferences
+from tests.agents.msgrpo.critic.test_training_with_a_critic import SHORT, two_processes_equal_one
+from tests.agents.msgrpo.hand_made import batch, trajectory
+from tests.agents.msgrpo.test_trainer import untimed
+
+
+def episode(rewards: list[float], ratios: list[float], group: str = "a") -> Trajectory:
+    return trajectory(rewards, group=group, log_ratios=np.array(ratios))
+
+
+GIVEN = batch(
+    episode([0.0, 1.0], [0.2, 0.4]), episode([0.0], [-0.8]), episode([0.0, 0.0], [0.0, 0.2]), episode([1.0], [0.1], "b")
+)
+
+
+def assigned(**settings: Any) -> Any:
+    return METHODS.make("istar", settings).assign(GIVEN, np.random.default_rng(0))
+
+
+def test_returns_and_rewards_less_those_of_the_others() -> None:
+    credit = assigned(step_weight=0.5)
+    ratios = np.array([0.2, 0.4, -0.8, 0.0, 0.2]) / 0.8  # of group a; the largest of the batch is 0.8
+    others = (ratios - ratios.mean()) * 5 / 4
+    whole = np.array([1.0, 1.0, -0.5, -0.5, -0.5])
+    np.testing.assert_allclose(np.concatenate(credit.advantages[:3]), whole + 0.5 * others)
+    np.testing.assert_allclose(credit.advantages[3], [1.0 + 0.5 * 0.1 / 0.8])  # alone: nothing is taken off
+    assert credit.preferences == Preferences([(0, 1), (0, 2)], 0.05)
+    assert credit.metrics["preferences"] == 2
+    assert credit.metrics["reward_log_ratio"] == pytest.approx(0.8)
+
+
+def test_without_the_steps_it_is_leave_one_out() -> None:
+    for mine, plain in zip(
+        assigned(step_weight=0.0).advantages,
+        METHODS.make("rloo").assign(GIVEN, np.random.default_rng(0)).advantages,
+        strict=True,
+    ):
+        np.testing.assert_allclose(mine, plain)
+
+
+def test_before_the_reward_model_has_learnt_equal_episodes_have_exactly_nothing() -> None:
+    credit = METHODS.make("istar").assign(batch(episode([1.0], [0.0]), episode([1.0], [0.0])), np.random.default_rng(0))
+    assert not np.concatenate(credit.advantages).any()
+    assert credit.preferences is not None
+    assert not credit.preferences.pairs
+
+
+def test_needs_what_a_reward_model_says() -> None:
+    with pytest.raises(ValueError, match="the trajectory has no log_ratios"):
+        METHODS.make("istar").assign(batch(trajectory([1.0])), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("lora", [0, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_run_with_one_can_be_resumed_bit_for_bit(make_trainer: Any, tmp_path: Path, lora: int) -> None:
+    config = replace(SHORT, credit="istar", iterations=3, lora_rank=lora)
+    whole = make_trainer(config)
+    history = whole.train()
+    assert history[0]["reward_log_ratio"] == 0  # it is the policy
+    assert all(h["reward_log_ratio"] > 0 for h in history[1:])
+    assert any(h["preferences"] > 0 and h["critic_loss"] > 0 for h in history)
+    part = make_trainer(replace(config, iterations=1, out=str(tmp_path / "part")))
+    part.train()
+    resumed = make_trainer(replace(config, out=str(tmp_path / "part")))
+    resumed.resume(tmp_path / "part")
+    assert [untimed(one) for one in resumed.train()] == [untimed(one) for one in history]
+    with pytest.raises(ConfigError, match=r"credit = 'ppo_turn' .* with the heads {'reward': 'response'}"):
+        make_trainer(replace(config, credit="ppo_turn")).resume(tmp_path / "part")
+
+
+def test_it_is_the_only_model_beside_the_policy(make_trainer: Any) -> None:
+    with pytest.raises(ConfigError, match="credit = 'istar' learns a reward model, and task_sampling = 'pcl'"):
+        make_trainer(replace(SHORT, credit="istar", task_sampling="pcl"))
+
+
+def test_where_no_episode_is_better_and_no_reward_is_known_nothing_is_learnt(make_trainer: Any) -> None:
+    first = make_trainer(replace(SHORT, credit="istar", format_penalty=0.0)).iterate()
+    assert (first["return"], first["skipped"], first["preferences"]) == (0.0, True, 0.0)
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one(tmp_path: Path, tokenizer: Any, make_llama: Any, prompt_file: str) -> None:
+    two_processes_equal_one(tmp_path, tokenizer, make_llama, prompt_file, "istar", "reward_log_ratio")

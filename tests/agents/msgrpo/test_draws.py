@@ -1,0 +1,141 @@
+"""Draw rules on hand-made credit: what is drawn how often, and which gradient the draws estimate."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from agents.msgrpo.credit import Credit
+from agents.msgrpo.draws import DRAWS, effective_sample_size
+from tests.agents.msgrpo.hand_made import batch, trajectory
+
+# advantages per step of five episodes of one to three steps; their draw weights are the means of |A|: 2, 2, 0.5, 0, 1
+ADVANTAGES = [np.array([2.0, -2.0]), np.array([0.0, -5.0, 1.0]), np.array([0.5]), np.zeros(2), np.array([-1.0, 1.0])]
+
+
+EPISODES = batch(*(trajectory([0.0] * len(each)) for each in ADVANTAGES))
+
+
+CREDIT = Credit.of(ADVANTAGES)
+
+
+SCORES = [
+    np.array([0.3, -1.1]),
+    np.array([0.7, 0.2, -0.4]),
+    np.array([2.0]),
+    np.array([1.0, 1.0]),
+    np.array([0.6, 0.1]),
+]
+"""The score gradient of every step, one number each: any function of the steps."""
+
+
+def drawn_gradient(indices: np.ndarray, scale: np.ndarray) -> float:
+    """The mean over draws of ``sum_t A_it f_it``: what the loss leads to with loss_normalizer = "episode"."""
+    each = [c * float((ADVANTAGES[i] * SCORES[i]).sum()) for i, c in zip(indices.tolist(), scale.tolist(), strict=True)]
+    return sum(each) / len(each)
+
+
+WHOLE = sum(float((a * f).sum()) for a, f in zip(ADVANTAGES, SCORES, strict=True)) / 5
+
+
+def test_the_draw_weight_of_step_level_credit_is_the_mean_of_its_sizes() -> None:
+    assert CREDIT.draw_weight.tolist() == [2.0, 2.0, 0.5, 0.0, 1.0]
+
+
+@pytest.mark.slow
+def test_aaw_draws_step_level_credit_by_it() -> None:
+    """One draw of five: the frequencies are 2, 2, 0.5, 0 and 1 of 5.5, although the sum of episode 0's is 0."""
+    rng, counts, n = np.random.default_rng(0), np.zeros(5), 8_000
+    for _ in range(n):
+        counts[DRAWS.make("aaw").draw(EPISODES, CREDIT, 1, rng).indices] += 1
+    exact = CREDIT.draw_weight / 5.5
+    assert (np.abs(counts / n - exact) < 4.5 * np.sqrt(exact * (1 - exact) / n) + 1e-9).all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_unbiased_draws_estimate_the_gradient_of_all_episodes_exactly(m: int) -> None:
+    """The expectation over all sequences of m independent draws, with the scale that the rule gives each."""
+    rule, probability = DRAWS.make("unbiased"), CREDIT.draw_weight / 5.5
+    scale_of: dict[int, float] = {}
+    rng = np.random.default_rng(1)
+    while len(scale_of) < 4:  # what the rule says itself; episode 3 is never drawn
+        drawn = rule.draw(EPISODES, CREDIT, m, rng)
+        assert len(drawn.indices) == m
+        scale_of.update(zip(drawn.indices.tolist(), drawn.scale.tolist(), strict=True))
+    assert 3 not in scale_of
+    expected = 0.0
+    for sequence in itertools.product(scale_of, repeat=m):
+        chance = float(np.prod(probability[list(sequence)]))
+        scale = np.array([scale_of[i] for i in sequence])
+        expected += chance * drawn_gradient(np.array(sequence), scale)
+    assert expected == pytest.approx(WHOLE, rel=1e-12)
+
+
+def test_without_the_scale_the_same_draws_are_biased() -> None:
+    probability = CREDIT.draw_weight / 5.5
+    plain = sum(probability[i] * drawn_gradient(np.array([i]), np.ones(1)) for i in (0, 1, 2, 4))
+    assert abs(plain - WHOLE) > 0.1
+
+
+def test_drawn_frequencies_of_the_unbiased_rule() -> None:
+    rng = np.random.default_rng(2)
+    estimates = [drawn_gradient(*DRAWS.make("unbiased").draw(EPISODES, CREDIT, 2, rng)) for _ in range(4_000)]
+    assert np.mean(estimates) == pytest.approx(WHOLE, abs=4.5 * float(np.std(estimates)) / np.sqrt(4_000))
+
+
+def test_uniform_nonzero_leaves_out_what_teaches_nothing_and_weighs_nothing() -> None:
+    rng, counts, n = np.random.default_rng(3), np.zeros(5), 5_000
+    for _ in range(n):
+        counts[DRAWS.make("uniform_nonzero").draw(EPISODES, CREDIT, 2, rng).indices] += 1
+    assert counts[3] == 0
+    assert (np.abs(counts[[0, 1, 2, 4]] / n - 0.5) < 4.5 * np.sqrt(0.25 / n)).all()
+    assert DRAWS.make("uniform_nonzero").draw(EPISODES, CREDIT, 9, rng).indices.tolist() == [0, 1, 2, 4]
+
+
+def test_the_largest_are_drawn_and_equal_ones_by_chance() -> None:
+    """Weights 2, 2, 0.5, 0 and 1."""
+    rng = np.random.default_rng(4)
+    draws = [DRAWS.make("largest").draw(EPISODES, CREDIT, m, rng).indices.tolist() for m in (2, 3, 9)]
+    assert draws == [[0, 1], [0, 1, 4], [0, 1, 2, 4]]
+    ones = {DRAWS.make("largest").draw(EPISODES, CREDIT, 1, rng).indices[0] for _ in range(40)}
+    assert ones == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("m", "above", "below"),
+    [(4, {2}, {2}), (3, {1, 2}, {1, 2}), (7, {4}, {3}), (9, {5}, {3}), (1, {0, 1}, {0, 1})],
+)
+def test_balanced_draws_take_half_of_either_sign(m: int, above: set[int], below: set[int]) -> None:
+    """Five above 0, of any size, three below, and one without an advantage, which is never drawn."""
+    signed = [3.0, 0.1, 0.1, 0.1, 0.1, -0.2, -9.0, -0.2, 0.0]
+    episodes = batch(*(trajectory([0.0]) for _ in signed))
+    credit, rng, counts = Credit.per_episode(episodes, np.array(signed)), np.random.default_rng(6), np.zeros(9)
+    for _ in range(200):
+        drawn = DRAWS.make("balanced").draw(episodes, credit, m, rng).indices
+        assert len(set(drawn.tolist())) == len(drawn)
+        assert (drawn < 5).sum() in above
+        assert ((drawn >= 5) & (drawn < 8)).sum() in below
+        counts += np.bincount(drawn, minlength=9)
+    assert counts[8] == 0
+    if m == 4:  # evenly, whatever the size
+        assert np.ptp(counts[:5]) < 60
+
+
+@pytest.mark.parametrize("name", DRAWS.names)
+def test_without_any_advantage_nothing_is_drawn(name: str) -> None:
+    nothing = Credit.of([np.zeros_like(each) for each in ADVANTAGES])
+    assert len(DRAWS.make(name).draw(EPISODES, nothing, 2, np.random.default_rng(0)).indices) == 0
+
+
+@pytest.mark.parametrize("name", DRAWS.names)
+def test_draws_are_in_order_and_repeatable(name: str) -> None:
+    one, two = (DRAWS.make(name).draw(EPISODES, CREDIT, 3, np.random.default_rng(7)) for _ in range(2))
+    assert one.indices.tolist() == two.indices.tolist() == sorted(one.indices.tolist())
+    assert one.scale.shape == one.indices.shape
+
+
+def test_effective_sample_size() -> None:
+    assert effective_sample_size(np.array([2.0, 2.0, 2.0])) == pytest.approx(3)
+    assert effective_sample_size(np.array([5.0, 0.0])) == pytest.approx(1)
+    assert effective_sample_size(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
+    assert effective_sample_size(np.zeros(4)) == 0
