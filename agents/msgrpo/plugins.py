@@ -21,6 +21,7 @@ A method that is only a choice of another one's settings is a :class:`Variant`, 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import is_dataclass
+from importlib.metadata import EntryPoint
 from pkgutil import resolve_name
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
 
@@ -89,10 +90,7 @@ class Registry(Generic[T]):
         """Return what a name was registered with; an installed package's name counts after a registered one."""
         if name in self._registered or (entry := installed(self.group).get(name)) is None:
             return self._registered.get(name)
-        try:
-            added = entry.load()
-        except (ImportError, AttributeError) as error:
-            raise ConfigError(f"{self.setting} = {name!r} ({entry.value}) can't be imported: {error}") from error
+        added = loaded(entry, self.setting)
         if not isinstance(added, type | Variant):
             raise ConfigError(f"{self.setting} = {name!r} ({entry.value}) is to be a class or a Variant, got {added!r}")
         return cast("type[T] | Variant", added)
@@ -202,6 +200,18 @@ class Registry(Generic[T]):
             return properties
         own = taken_by(cls)
         return {} if own.others else {setting: {} for setting in own.named}
+
+
+def loaded(entry: EntryPoint, setting: str) -> Any:
+    """Load what an installed package adds under a name of a setting.
+
+    Raises:
+        ConfigError: it can't be imported.
+    """
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{setting} = {entry.name!r} ({entry.value}) can't be imported: {error}") from error
 
 
 OWN: Literal["auto"] = "auto"

@@ -9,6 +9,13 @@ from typing import Any
 from agents.msgrpo import Variant
 
 DIRECT_APO = Variant("vine", {"baseline": "mean", "rollouts": 16})
+"""The step-level method of arXiv 2412.18279 over the samples of a state, which are visits and the sampler's branches.
+
+Our reading: the paper trains a critic on Monte-Carlo values, 16 completions a state, before the policy; here ``V`` is
+itself the mean of so many fresh episodes, unbiased and with no critic in between. As in the paper, all of it is offline
+if a run has one iteration with many ``update_passes``; with more iterations the advantages are those of the policy as
+it then is. Its loss is ``surrogate = "direct_apo"``.
+"""
 ENTROPY_TREE = Variant("tree", {"choose": "entropy", "rounds": 2})
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.plugins import loaded
 from textgames.names import nearest_or_all
 from textgames.plugins import installed, research_advice
 
@@ -52,7 +53,7 @@ def presets() -> Presets:
     """Return the presets that ship, and then those that installed packages add under other names."""
     found = dict(PRESETS)
     for entry in installed("textbench.presets").values():
-        found |= {name: own for name, own in entry.load().items() if name not in PRESETS}
+        found |= {name: own for name, own in loaded(entry, "preset").items() if name not in PRESETS}
     return found
 
 

@@ -12,12 +12,8 @@ With ``expected`` (our extension) what may come of a step takes the place of wha
 V(s_o)) - V(s_it)`` over the outcomes o of the executed action, less the format penalty of an invalid response. It
 removes the luck of the transition, and asks for the values of all states that may follow.
 
-``baseline = "mean"`` makes it the step-level method of arXiv 2412.18279, ``direct_apo``: ``Adv_m = Q_m - mean_m Q``
-with ``Q_m = r_m + V(s'_m)`` over the samples of the policy in a state, which are the visits of the episodes and the
-branches of ``task_sampling = "branch"``. Our reading: the paper trains a critic on Monte-Carlo values, 16 completions a
-state, before the policy; here ``V`` is itself the mean of so many fresh episodes, unbiased and with no critic in
-between. As in the paper, all of it is offline where a run has one iteration with many ``update_passes``; with more
-iterations the advantages are those of the policy as it then is. Its own loss is ``surrogate = "direct_apo"``.
+``baseline = "mean"`` compares the actions sampled in a state with each other: ``Q_m - mean_m Q`` with ``Q_m = r_m +
+V(s'_m)`` over the visits of a state, which needs no rollouts from the state itself.
 """
 
 from collections import Counter

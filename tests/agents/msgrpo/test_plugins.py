@@ -14,7 +14,7 @@ from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import METHODS, Batch, Credit, register
 from agents.msgrpo.credit.batch import checked_credit
 from agents.msgrpo.credit.compared import Compared
-from agents.msgrpo.plugins import Registry, configured
+from agents.msgrpo.plugins import Registry, Variant, configured
 from agents.msgrpo.surrogates.tokens import PPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.remembering import COUNTING, MOVING, SAMPLER
@@ -183,6 +183,35 @@ def test_names_are_checked_when_a_config_is_made(settings: Any, words: list[str]
         MSGRPOConfig(**settings)
     for word in words:
         assert word in str(error.value)
+
+
+SIZED: dict[str, Any] = {"sized": {"credit": "halved", "group_size": 4}}
+HALVED = Variant("msgrpo", {"eps": 0.5})
+
+
+def test_installed_packages_add_methods_variants_and_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "my_methods-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: my-methods\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(
+        f"[textbench.credit]\nremembering = {__name__}:Remembering\nhalved = {__name__}:HALVED\n"
+        f"gone = {__name__}:Gone\nthree = {__name__}:SIZED\n"
+        f"[textbench.presets]\nmine = {__name__}:SIZED\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert isinstance(Methods.of(MSGRPOConfig(credit="remembering")).credit, Remembering)
+    assert Methods.of(MSGRPOConfig.preset("sized", discount=1.0)).credit == Compared(eps=0.5, discount=1.0)
+    with pytest.raises(ConfigError, match=r"credit = 'gone' \(.*:Gone\) can't be imported"):
+        METHODS.find("gone")
+    with pytest.raises(ConfigError, match=r"credit = 'three' .* is to be a class or a Variant"):
+        METHODS.find("three")
+
+
+def test_what_is_not_installed_is_told_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("textgames.plugins._installed", lambda group, path: {})
+    for settings in ({"credit": "hgpo"}, {"surrogate": "sapo"}, {"preset": "hgpo"}):
+        with pytest.raises(ConfigError, match="; more come with textbench-research: pip install -e research"):
+            MSGRPOConfig.from_mapping(settings)
 
 
 def test_what_a_method_needs_is_one_of_the_words() -> None:
