@@ -173,7 +173,10 @@ class GSPO(PlainSurrogate):
 
 @configured
 class CISPO(PlainSurrogate):
-    """``-sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi``: every token keeps its gradient (arXiv 2506.13585)."""
+    """``-sg(clip(rho, 1 - clip_low, 1 + clip_high)) A log pi``, so that every token keeps its gradient.
+
+    arXiv 2506.13585.
+    """
 
     clip_low: float = Field(0.2, ge=0, le=1)
     """The weight is at least 1 - clip_low."""

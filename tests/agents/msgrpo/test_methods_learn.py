@@ -50,7 +50,7 @@ Observed: 2.2 or more over four seeds each, and 1.9 or more over two with respon
 learn to answer in the right form. Noise in place of credit fell by 0.1.
 """
 ELSEWHERE = {("credit", "hiper"), ("tasks", "ladder")}
-"""They need prompts with subgoals (``credit/critic/test_hiper_learns.py``), and measured levels."""
+"""They need prompts with subgoals (``research/methods/tests/test_hiper_learns.py``), and measured levels."""
 METHODS = [(point, name) for point in POINTS for name in POINTS[point].names if (point, name) not in ELSEWHERE]
 
 
