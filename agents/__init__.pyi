@@ -1,23 +1,25 @@
 from .analysis.action_probabilities import action_probabilities, response_logprobs
-from .baselines.search import PlannerPlayer
+from .baselines.search import PlannerPlayer, SearchPlayer, SearchPlayers, find_search_player, search_player_of
 from .episode import Episode, EpisodeStart, EpisodeTask, Step
-from .load import BASELINES, load_agent, runs_program
+from .load import Baseline, check_spec, holds_programs, load_agent, options_taken, runs_program, type_of
 from .loop.rollout import rollout
 from .loop.session import EpisodeSession
 from .models.base import AsyncLanguageModel, Decoding, LanguageModel
 from .models.cache import ResponseCache
 from .models.scripted import ScriptedModel
 from .opponent import opponent
-from .policy import LanguageAgentPolicy
+from .policy import LanguageAgentPolicy, as_requests, lists_actions
 from .prompt import PromptMap
-from .prompt_texts import PromptTexts, wording_of
-from .turn import AsyncPolicy, Message, Policy, Turn, TurnRequest, Usage, request_in
-from .wrappers import innermost
+from .prompt_texts import PromptTexts, prompt_path, wording_of
+from .turn import AsyncPolicy, Message, Policy, Prompt, Turn, TurnRequest, Usage, prefix_of, request_in
+from .wrappers import Around, Deciding, Question, Wrapper, action_named, innermost, models_inside, questions, wrapped_in
 
 __all__ = [
-    "BASELINES",
+    "Around",
     "AsyncLanguageModel",
     "AsyncPolicy",
+    "Baseline",
+    "Deciding",
     "Decoding",
     "Episode",
     "EpisodeSession",
@@ -28,21 +30,40 @@ __all__ = [
     "Message",
     "PlannerPlayer",
     "Policy",
+    "Prompt",
     "PromptMap",
     "PromptTexts",
+    "Question",
     "ResponseCache",
     "ScriptedModel",
+    "SearchPlayer",
+    "SearchPlayers",
     "Step",
     "Turn",
     "TurnRequest",
     "Usage",
+    "Wrapper",
+    "action_named",
     "action_probabilities",
+    "as_requests",
+    "check_spec",
+    "find_search_player",
+    "holds_programs",
     "innermost",
+    "lists_actions",
     "load_agent",
+    "models_inside",
     "opponent",
+    "options_taken",
+    "prefix_of",
+    "prompt_path",
+    "questions",
     "request_in",
     "response_logprobs",
     "rollout",
     "runs_program",
+    "search_player_of",
+    "type_of",
     "wording_of",
+    "wrapped_in",
 ]

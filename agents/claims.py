@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from agents.common.approvals import Claim
-from agents.load import BASELINES, registered_agents
+from agents.load import baselines, holds_programs, registered_agents
 from agents.models.local.loading.adapters import SETTINGS
 from agents.models.provider import Provider, fetched_by, find_model
-from agents.programs.sandbox import holds
 from agents.prompt_texts import packaged_prompts
 from agents.wrappers import innermost
 
@@ -46,7 +45,7 @@ def claims_of_player(spec: str, spent: str = "", folder: Path | None = None) -> 
                 yield Claim("--allow", one, f"the paid model {one}{spent}")
             yield from claim_of_fetching(one)
         kind, _, file = one.partition(":")
-        if file and kind in BASELINES and not is_own_file(file, folder):  # of which the error may show a line
+        if file and kind in baselines() and not is_own_file(file, folder):  # of which the error may show a line
             yield Claim("--allow", one, f"the program {file}")
 
 
@@ -65,9 +64,9 @@ def names_code(spec: str) -> bool:
 
 
 def _is_code(spec: str) -> bool:
-    if (baseline := BASELINES.get(spec.partition(":")[0])) is not None and baseline.takes:
-        return not holds()
-    if spec in BASELINES or spec in registered_agents():
+    if (baseline := baselines().get(spec.partition(":")[0])) is not None and baseline.takes:
+        return not holds_programs(spec)
+    if spec in baselines() or spec in registered_agents():
         return False
     try:
         return ":" in spec and find_model(spec) is None

@@ -10,7 +10,7 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -25,14 +25,25 @@ from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from agents.turn import Policy
-from agents.wrappers import WRAPPERS, Wrapped, check_form, form_of, innermost, own_options, wrapped_in, wrapper
+from agents.wrappers import (
+    Wrapped,
+    Wrapper,
+    check_form,
+    form_of,
+    innermost,
+    own_options,
+    wrapped_in,
+    wrapper,
+    wrappers,
+)
 from textgames.importing import from_here
 from textgames.names import did_you_mean
-from textgames.plugins import installed
+from textgames.plugins import installed, loaded, research_advice
 from textgames.settings import taken_by
 
 ENTRY_POINT_GROUP = "textbench.agents"
-"""Packages add agents under this group: ``[project.entry-points."textbench.agents"]``, ``mine = "my_package:Mine"``."""
+"""Packages add agents under this group: ``[project.entry-points."textbench.agents"]``, ``mine = "my_package:Mine"``. An
+agent is a policy, a class or function that makes one, or a :class:`Baseline`."""
 
 
 class Baseline(NamedTuple):
@@ -42,8 +53,11 @@ class Baseline(NamedTuple):
         path: ``"module:Class"``; it is only imported to play.
         description: what it does, in one line.
         options: the parameters of the class that are given by name.
-        takes: what follows the name and a colon, which is the class's first argument; empty where nothing does.
-        missing: says what has to be there before it can play; ``None`` where it can.
+        takes: what follows the name and a colon, which is the class's first argument; empty if nothing does.
+        missing: says what has to be there before it can play; ``None`` if it can.
+        holds: of a player that runs a program of a file: says whether that program is held in a sandbox here, so that
+            anybody's may be run. It takes an option ``key``, by which the program's randomness follows from the
+            episode's seed without telling it. ``None`` for a player that runs none.
     """
 
     path: str
@@ -51,39 +65,30 @@ class Baseline(NamedTuple):
     options: tuple[str, ...] = ()
     takes: str = ""
     missing: Callable[[], str | None] = lambda: None
+    holds: Callable[[], bool] | None = None
 
     def spec(self, name: str) -> str:
-        """What ``--agent`` takes, as lists show it: ``planner``, ``program:FILE``."""
+        """Return what ``--agent`` takes, as lists show it: ``planner``, ``mine:FILE``."""
         return f"{name}:{self.takes}" if self.takes else name
 
 
-def _sandbox_missing() -> str | None:
-    from agents.programs import sandbox  # an import that most commands don't need
-
-    return sandbox.missing()
-
-
-BASELINES = {
+_BASELINES = {
     "random": Baseline("agents.baselines.random:RandomPlayer", "any legal action, uniformly", ("seed",)),
     "blind": Baseline("agents.baselines.blind:BlindPlayer", "the best that doesn't read: a score of 0", ("seed",)),
     "greedy": Baseline("agents.baselines.search:GreedyPlayer", "one step ahead"),
     "planner": Baseline("agents.baselines.search:PlannerPlayer", "search: exact in solved games, else look-ahead"),
     "human": Baseline("agents.baselines.human:HumanPlayer", "a person at this terminal: textbench play SCENARIO"),
-    "program": Baseline(
-        "agents.programs.players:ProgramPlayer",
-        "act(observation, legal_actions) of a file, in a sandbox",
-        ("seconds", "memory_mb", "key"),
-        takes="FILE",
-        missing=_sandbox_missing,
-    ),
-    "rules": Baseline(
-        "agents.programs.players:RulesPlayer",
-        "plans with the rules that a file has, in a sandbox",
-        ("max_states", "seconds", "memory_mb", "key"),
-        takes="FILE",
-        missing=_sandbox_missing,
-    ),
 }
+
+
+def baselines() -> dict[str, Baseline]:
+    """Return ``{name: player}`` of all players without a language model, those of installed packages last."""
+    added: dict[str, object] = loaded(ENTRY_POINT_GROUP, lambda entry, wrong: None)
+    found = dict(_BASELINES)
+    for name, one in added.items():
+        if isinstance(one, Baseline):
+            found.setdefault(name, one)
+    return found
 
 
 def load_agent(spec: str, **options: Any) -> Policy:
@@ -100,9 +105,8 @@ def load_agent(spec: str, **options: Any) -> Policy:
             - ``PROVIDER:MODEL``, such as ``hf:PATH_OR_REPO``, ``gguf:PATH``, ``openai:MODEL`` or ``vllm:PATH_OR_REPO``:
               a language model of a registered provider (:mod:`agents.models.provider`);
             - ``module:attr`` or ``path/to/file.py:attr``: your own policy, or a class or function that makes one;
-            - ``program:FILE`` and ``rules:FILE``: a program in a sandbox (:mod:`agents.programs.players`);
             - a name that an installed package has registered under ``textbench.agents``;
-            - ``search(SPEC)``, ``router(SPEC, SPEC)``: others of these inside a wrapper (:mod:`agents.wrappers`).
+            - ``NAME(SPEC, ...)``: others of these inside a wrapper of an installed package (:mod:`agents.wrappers`).
         **options: those that don't concern the agent are ignored, and so are those that are ``None``.
 
             - of every language model: see :func:`language_agent`;
@@ -242,11 +246,23 @@ def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
 
 
 def runs_program(spec: str) -> bool:
-    """Return whether an agent runs a program in a sandbox, so that it takes a ``key``."""
+    """Return whether an agent runs a program of a file, so that it takes a ``key``."""
+    return any(part.holds is not None for part in _parts(spec))
+
+
+def holds_programs(spec: str) -> bool:
+    """Return whether every program that an agent runs is held in a sandbox here, so that anybody's may be run."""
+    return all(part.holds() for part in _parts(spec) if part.holds is not None)
+
+
+def _parts(spec: str) -> Iterator[Baseline | Wrapper]:
+    """Yield the wrappers and the baselines that a spec is made of."""
     if (wrapped := wrapped_in(spec)) is not None:
-        return "key" in own_options(wrapped.name) or any(map(runs_program, wrapped.inside))
-    baseline = BASELINES.get(spec.partition(":")[0])
-    return baseline is not None and "key" in baseline.options
+        yield wrappers()[wrapped.name]
+        for one in wrapped.inside:
+            yield from _parts(one)
+    elif (baseline := baselines().get(spec.partition(":")[0])) is not None:
+        yield baseline
 
 
 def type_of(taker: Callable[..., Any], name: str) -> Any:
@@ -264,8 +280,8 @@ def known_options() -> tuple[str, ...]:
     """Every option that some agent takes."""
     names = list(taken_by(language_agent, arguments=1).named)
     names += [name for provider in providers().values() for name in provider.options]
-    names += [name for baseline in BASELINES.values() for name in baseline.options]
-    names += [name for one in WRAPPERS for name in own_options(one)]
+    names += [name for baseline in baselines().values() for name in baseline.options]
+    names += [name for one in wrappers() for name in own_options(one)]
     return tuple(dict.fromkeys(names))
 
 
@@ -277,14 +293,14 @@ def _refuse_unknown(options: Mapping[str, Any], own: Sequence[str] = ()) -> None
 
 
 def registered_agents() -> dict[str, EntryPoint]:
-    """The agents that installed packages add, by name."""
-    return installed(ENTRY_POINT_GROUP)
+    """Return the agents that installed packages add besides :func:`baselines`, by name."""
+    return {name: entry for name, entry in installed(ENTRY_POINT_GROUP).items() if name not in baselines()}
 
 
 def _player(spec: str) -> tuple[Any, tuple[str, ...]]:
     """What a spec names, and the arguments that it is made with."""
     module, separator, attribute = spec.partition(":")
-    baseline = BASELINES.get(module)
+    baseline = baselines().get(module)
     if baseline is not None and bool(baseline.takes) == bool(separator):
         if separator and not attribute:
             raise ValueError(f"{spec!r} names no file; write {baseline.spec(module)}")
@@ -306,7 +322,7 @@ def check_spec(spec: str) -> None:
         ValueError: no such agent; the message names what may have been meant.
     """
     check_form(spec)
-    alone = [name for name, one in BASELINES.items() if not one.takes]
+    alone = [name for name, one in baselines().items() if not one.takes]
     for one in innermost(spec):
         if ":" not in one and find_model(one) is None and one not in (*alone, *registered_agents()):
             raise ValueError(_unknown(one))
@@ -314,20 +330,22 @@ def check_spec(spec: str) -> None:
 
 def _unknown(spec: str) -> str:
     known = providers()
-    baselines = [one.spec(name) for name, one in BASELINES.items()]
-    names = [*baselines, *(name for provider in known.values() for name in provider.models), *registered_agents()]
+    names = [one.spec(name) for name, one in baselines().items()]
+    names += [*(name for provider in known.values() for name in provider.models), *registered_agents()]
     forms = [f"{name}:{provider.example}" for name, provider in known.items() if provider.takes]
+    head, bracket, inside = spec.partition("(")
+    if bracket and not wrappers():
+        return f"unknown agent {spec!r}: no player around others is installed{research_advice()}"
     several = [part.strip() for part in re.split(r"[,\s]+", spec) if part.strip()]
     if len(several) > 1:
         return f"unknown agent {spec!r}: repeat --agent for each, as in --agent {' --agent '.join(several)}"
     near = did_you_mean(spec, names) or _as_a_folder(spec) or _as_a_model(spec)
-    head, bracket, inside = spec.partition("(")
     if bracket:  # of a player around others: a misspelt name, or a bracket that isn't closed
-        near = did_you_mean(head, WRAPPERS) if inside.endswith(")") else " (its bracket isn't closed)"
+        near = did_you_mean(head, wrappers()) if inside.endswith(")") else " (its bracket isn't closed)"
     if near:
         return f"unknown agent {spec!r}{near}; textbench list has all of them"
-    others = ", ".join([*forms, "my_module:MyAgent", *map(form_of, WRAPPERS)])
-    return f"unknown agent {spec!r}{near}; there are {', '.join(names)}, and {others}"
+    others = ", ".join([*forms, "my_module:MyAgent", *map(form_of, wrappers())])
+    return f"unknown agent {spec!r}; there are {', '.join(names)}, and {others}{research_advice()}"
 
 
 _LIKE_A_MODEL = re.compile(r"[\w./~-]*(\d|/|gpt|claude|gemini|llama|mistral|qwen)[\w./~-]*", re.IGNORECASE)
@@ -336,9 +354,7 @@ _LIKE_A_MODEL = re.compile(r"[\w./~-]*(\d|/|gpt|claude|gemini|llama|mistral|qwen
 def _as_a_folder(spec: str) -> str:
     """What is wrong with a path: an agent's folder that is no agent's, or isn't there."""
     if os.path.isdir(spec):  # a Path raises for a name that is too long for a file
-        return (
-            f" (a folder without agent.toml, which textbench improve writes; did you mean hf:{spec}, the model in it?)"
-        )
+        return f" (a folder without agent.toml, which may be unfinished; did you mean hf:{spec}, the model in it?)"
     if spec.startswith(("/", "./", "../")):
         return " (there is no such folder)"
     return ""
@@ -361,7 +377,7 @@ def _import_attribute(module: str, attribute: str, spec: str) -> Any:
     for part in attribute.split("."):
         if not hasattr(found, part):
             near = did_you_mean(part, tuple(name for name in vars(found) if not name.startswith("_")))
-            if module in BASELINES:
+            if module in baselines():
                 near = f"; the player {module} that ships stands alone: write {module}"
             raise ValueError(f"{spec!r}: {module} has no {part!r}{near}")
         found = getattr(found, part)

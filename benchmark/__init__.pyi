@@ -1,6 +1,7 @@
-from .errors import BenchmarkError, StorageError, UsageError
+from .errors import BenchmarkError, StorageError, UsageError, unknown_name
 from .evaluation import evaluate
 from .results import Comparison, Leaderboard, Results, read_results
+from .runs.replay import replay
 
 __all__ = [
     "BenchmarkError",
@@ -11,4 +12,6 @@ __all__ = [
     "UsageError",
     "evaluate",
     "read_results",
+    "replay",
+    "unknown_name",
 ]

@@ -47,8 +47,8 @@ EXPERIMENTS = {
     ),
     "improvers": Experiment(
         "the comparison of improvers",
-        "research.improvers.settings:Comparison",
-        "research.improvers.command:compare_improvers",
+        "research.improve.study.settings:Comparison",
+        "research.improve.study.command:compare_improvers",
         ("seeds", "games"),
     ),
     "pretrained": Experiment(

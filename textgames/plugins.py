@@ -11,6 +11,7 @@ and ``.presets``. ``textbench-research`` of this repository uses them.
 """
 
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -31,19 +32,26 @@ def _installed(group: str, path: tuple[str, ...]) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
-def loaded(group: str) -> dict[str, Any]:
+def loaded(group: str, broken: Callable[[EntryPoint, str], Any] | None = None) -> dict[str, Any]:
     """Import and return ``{name: object}`` of a group.
 
+    Args:
+        group: whose objects are loaded.
+        broken: ``broken(entry point, what is wrong)`` takes the place of an object that can't be imported.
+
     Raises:
-        ImportError: an object can't be imported; the message names it and its package.
+        ImportError: an object can't be imported and nothing takes its place; the message names it and its package.
     """
     found = {}
     for name, entry in installed(group).items():
         try:
             found[name] = entry.load()
         except (ImportError, AttributeError) as error:
-            package = entry.dist.name if entry.dist else "an installed package"
-            raise ImportError(f"{package} adds {name!r} ({entry.value}), which can't be imported: {error}") from error
+            if broken is None:
+                package = entry.dist.name if entry.dist else "an installed package"
+                told = f"{package} adds {name!r} ({entry.value}), which can't be imported: {error}"
+                raise ImportError(told) from error
+            found[name] = broken(entry, f"can't be imported: {error}")
     return found
 
 

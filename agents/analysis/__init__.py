@@ -4,3 +4,7 @@ Begin at :mod:`agents.analysis.action_probabilities`, the distribution over acti
 ``inspection`` (what a policy wants at every step of an episode, and what each action is worth), ``regret`` (the value
 lost per decision) and ``exploitability`` (what it loses to the opponent that knows it best).
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

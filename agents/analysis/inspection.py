@@ -13,7 +13,7 @@ The values are those of the game's registered search player (:mod:`agents.baseli
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import textgames
 from agents.analysis.action_probabilities import DEFAULT_SAMPLES, Source, sample_actions, score_actions
@@ -22,6 +22,7 @@ from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.rollout import rollout
 from agents.policy import as_requests
 from agents.turn import Policy, Turn, TurnRequest
+from textgames.scenarios import Scenario
 from textgames.texts.actions import OPEN_TAG
 from textgames.tsmg import TSMG
 
@@ -30,6 +31,14 @@ MIXED = 0.01
 """With more than this chance a move of a plan that draws its moves is meant, and no error of its solver."""
 
 _AGAIN = 303  # what the seeds of the samples begin with, so that they meet no decision's
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """A player with more to show than its answers, which ``textbench inspect`` adds to them."""
+
+    def inspected(self, scenario: Scenario) -> Mapping[str, Mapping[str, Any]]:
+        """Return plain data by its name; ``told`` in it is for people, and ``faults`` lists what is wrong."""
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,17 @@ import numpy as np
 from agents.baselines.scripted_player import ScriptedPlayer
 from agents.common.intervals import Estimate, student
 from agents.turn import Policy, TurnRequest, request_in
-from agents.wrappers.imagine import asked_after
 from textgames.rounds import rounds_of_play
 from textgames.scenarios import Scenario
 from textgames.tsmg import TSMG
+
+WORLD_QUESTION = "The player answers: {action}\nWhat is shown next?"
+"""What stands below an observation if a world model is asked."""
+
+
+def asked_after(request: TurnRequest, action: str) -> TurnRequest:
+    """Return the request in which a world model is asked what an action leads to."""
+    return replace(request, observation=f"{request.observation}\n\n{WORLD_QUESTION.format(action=action)}")
 
 
 class WorldFidelity(NamedTuple):

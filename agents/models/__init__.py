@@ -1,1 +1,5 @@
 """Language models, one interface: scripted, behind servers, transformers, vLLM. Start at :mod:`agents.models.base`."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

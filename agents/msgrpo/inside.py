@@ -22,8 +22,7 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.trajectories import Game
 from agents.policy import LanguageAgentPolicy, as_requests
 from agents.turn import Policy, Turn, TurnRequest, check_game
-from agents.wrappers import innermost, with_innermost, wrapped_in, wrapper
-from agents.wrappers.around import Around, Decision
+from agents.wrappers import Around, Decision, innermost, with_innermost, wrapped_in, wrapper
 from textgames import game_of
 
 LEARNER = "learner"

@@ -1,5 +1,6 @@
 from .demonstrator import Demonstrator, StyleShares
 from .imitation import Pretrained, pretrain
+from .legal import legal_play
 from .recipe import Recipe
 from .saving import save
 
@@ -8,6 +9,7 @@ __all__ = [
     "Pretrained",
     "Recipe",
     "StyleShares",
+    "legal_play",
     "pretrain",
     "save",
 ]

@@ -25,7 +25,7 @@ from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import CausalAttention, Packing
 from agents.tiny.data import Example, demonstrations, scenario_of, scenarios_of
 from agents.tiny.demonstrator import has_demonstrator
-from agents.tiny.legal_play import legal_play, whole_texts
+from agents.tiny.legal import legal_play, whole_texts
 from agents.tiny.recipe import Recipe
 from agents.tiny.tokenizer import build_tokenizer, constant_blocks
 

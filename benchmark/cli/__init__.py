@@ -20,15 +20,19 @@ from benchmark.foreign import foreign_agents
 
 if TYPE_CHECKING:
     from benchmark.cli.arguments import add_number, add_output_options
+    from benchmark.cli.before_after import play_both
+    from benchmark.cli.output import Output
     from benchmark.cli.validate import check_entries, exit_code, verdict_rows
 
 __all__ = [
     "Command",
+    "Output",
     "add_number",
     "add_output_options",
     "check_entries",
     "exit_code",
     "main",
+    "play_both",
     "verdict_rows",
 ]
 
@@ -37,6 +41,8 @@ __getattr__, _, _ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "arguments": ["add_number", "add_output_options"],
+        "before_after": ["play_both"],
+        "output": ["Output"],
         "validate": ["check_entries", "exit_code", "verdict_rows"],
     },
 )
@@ -59,7 +65,6 @@ COMMANDS = {
 
 LAB = {
     "warmup": "let a model imitate a player before it is fine-tuned",
-    "improve": "make a player better, by one of several methods and within a budget",
     "credit": "measure methods of credit against the true advantage",
     "inspect": "compare a model's action probabilities with the solver at each step",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",
@@ -145,15 +150,9 @@ def lab_commands() -> dict[str, str]:
 
 def _added() -> dict[str, Command]:
     """Return the commands of installed packages; one that can't be imported fails when it is called."""
-    from textgames.plugins import installed
+    from textgames.plugins import loaded
 
-    found = {}
-    for name, entry in installed(ENTRY_POINT_GROUP).items():
-        try:
-            found[name] = entry.load()
-        except (ImportError, AttributeError) as error:
-            found[name] = Command(entry.module, f"can't be used: {error}")
-    return found
+    return loaded(ENTRY_POINT_GROUP, lambda entry, wrong: Command(entry.module, wrong))
 
 
 def command_module(name: str) -> ModuleType:

@@ -2,7 +2,7 @@
 
 The probabilities are estimated from fresh responses. They are exact for local models that answer without reasoning;
 for the others, the exact probabilities after the reasoning of this episode are shown too. A step's regret is the return
-that the policy loses there in expectation. The rules of rules:FILE are also compared with the game, if it is small.
+that the policy loses there in expectation.
 
 examples:
   textbench inspect                                   tiny on frozen-lake's first episode
@@ -10,7 +10,6 @@ examples:
   textbench inspect hf:./checkpoint --samples 64 --json
   textbench inspect smollm2 --world-model --prompts world --mode direct
                                                       how true is what it says will be shown next
-  textbench inspect rules:examples/programs/frozen_lake_rules.py
 """
 
 from argparse import Namespace
@@ -23,7 +22,6 @@ from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
 
 if TYPE_CHECKING:
     from agents.analysis.inspection import InspectedStep, Inspection
-    from agents.turn import Policy
     from textgames.scenarios import Scenario
 
 
@@ -55,7 +53,7 @@ def run(args: Namespace) -> int:
     """Play the episode, and print what the agent wanted at each step beside what the actions are worth."""
     import json
 
-    from agents.analysis.inspection import inspect_episode
+    from agents.analysis.inspection import Inspectable, inspect_episode
     from benchmark.errors import BenchmarkError, UsageError
     from benchmark.play.agents.players import load_one
     from benchmark.runs.plan import find_scenario
@@ -71,11 +69,12 @@ def run(args: Namespace) -> int:
         raise UsageError(str(error)) from None
     except RuntimeError as error:
         raise BenchmarkError(str(error)) from None
+    more = policy.inspected(scenario) if isinstance(policy, Inspectable) else {}
     if args.json:
-        print(json.dumps(to_json(inspection, args.agent) | _rules(policy, scenario), indent=1))
+        print(json.dumps({**to_json(inspection, args.agent), **more}, indent=1))
     else:
         print_inspection(inspection, args.agent)
-        for told in _rules(policy, scenario).values():
+        for told in more.values():
             print(told["told"], *(f"wrong: {fault}" for fault in told.get("faults", ())[:1]), sep="\n")
     return 0
 
@@ -115,20 +114,6 @@ _OF_A_WORLD = {
     "attainable": "the most that this can be",
     "distance": "distance of the predictions from the true chances",
 }
-
-
-def _rules(policy: "Policy", scenario: "Scenario") -> dict[str, Any]:
-    """How true the rules are that a player plans with; empty for players without any."""
-    from agents.programs.fidelity import fidelity
-    from agents.programs.players import RulesPlayer
-
-    if not isinstance(policy, RulesPlayer):
-        return {}
-    try:
-        found = fidelity(policy, scenario)
-    except ValueError as error:
-        return {"rules": {"told": f"Its rules aren't compared with the game: {error}."}}
-    return {"rules": {"told": str(found), "share": found.share, **found._asdict()}}
 
 
 def to_json(inspection: "Inspection", agent: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 from agents.common.refusals import shown
-from agents.load import BASELINES
+from agents.load import baselines
 from agents.models.provider import providers
 from benchmark.errors import UsageError
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, read_manifest
@@ -31,7 +31,7 @@ def _skeleton(name: str) -> str:
 
 def shipped_names() -> list[str]:
     """Return the names of all players and models that have one of their own in this project."""
-    return [*BASELINES, *(name for provider in providers().values() for name in provider.models)]
+    return [*baselines(), *(name for provider in providers().values() for name in provider.models)]
 
 
 def shipped_problem(name: str, spec: str) -> str | None:

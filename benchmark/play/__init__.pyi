@@ -1,8 +1,17 @@
-from .agents.agent_folder import placed
+from .agents.agent_folder import (
+    AGENT_NAME,
+    approve_agent_folder,
+    from_anywhere,
+    is_agent_folder,
+    placed,
+    with_agent_folders,
+    write_agent_folder,
+)
 from .agents.choice import PlannedRun, plan_run
 from .agents.objects import AgentSpec, AgentTable
-from .agents.options import with_agent_options
-from .agents.players import OWN_PLAYERS, card_of, is_shipped, load_policy
+from .agents.options import secrets_of, typed_option, with_agent_options
+from .agents.players import OWN_PLAYERS, Players, card_of, is_shipped, load_policy, load_table, unloaded
+from .manifest import innermost
 from .options import (
     OF_ONE_AGENT,
     OPTIONS,
@@ -13,9 +22,12 @@ from .options import (
     read_options,
     without_spec,
 )
+from .runner import Stopped
+from .session import open_session
 from .until import BATCH
 
 __all__ = [
+    "AGENT_NAME",
     "BATCH",
     "OF_ONE_AGENT",
     "OPTIONS",
@@ -23,16 +35,29 @@ __all__ = [
     "AgentSpec",
     "AgentTable",
     "PlannedRun",
+    "Players",
     "RunOptions",
+    "Stopped",
     "add_options",
+    "approve_agent_folder",
     "card_of",
     "checked_options",
     "flag_of",
+    "from_anywhere",
+    "innermost",
+    "is_agent_folder",
     "is_shipped",
     "load_policy",
+    "load_table",
+    "open_session",
     "placed",
     "plan_run",
     "read_options",
+    "secrets_of",
+    "typed_option",
+    "unloaded",
+    "with_agent_folders",
     "with_agent_options",
     "without_spec",
+    "write_agent_folder",
 ]

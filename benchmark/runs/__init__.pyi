@@ -1,9 +1,10 @@
 from .authorship import RERUN, taken_on_trust
 from .folder import RunFolder, folder_name, write_atomically
 from .manifest import MANIFEST_NAME, MOST_AGENTS, MOST_SCENARIOS, MOST_SEEDS, CardShape, strict_json
-from .plan import Plan, find_scenarios, num_players
-from .provenance import code_version, now
-from .record import STRICT
+from .plan import Plan, find_scenario, find_scenarios, num_players
+from .provenance import code_version, data_digest, file_digest, now
+from .record import STRICT, Record, answers_of, paid_tokens
+from .replay import Replay, ReplayedStep, ending, replay_if_unchanged, requests_of
 
 __all__ = [
     "MANIFEST_NAME",
@@ -14,12 +15,23 @@ __all__ = [
     "STRICT",
     "CardShape",
     "Plan",
+    "Record",
+    "Replay",
+    "ReplayedStep",
     "RunFolder",
+    "answers_of",
     "code_version",
+    "data_digest",
+    "ending",
+    "file_digest",
+    "find_scenario",
     "find_scenarios",
     "folder_name",
     "now",
     "num_players",
+    "paid_tokens",
+    "replay_if_unchanged",
+    "requests_of",
     "strict_json",
     "taken_on_trust",
     "write_atomically",

@@ -1,24 +1,26 @@
 from .beside.skill import solo_losses
 from .cache import FolderCache, read_cache, write_cache
 from .comparing.comparison import return_range, solo_scenarios
-from .differences import holm, paired_p_value
+from .differences import holm, paired, paired_p_value, student_tests
 from .document import EstimateView
 from .ladders.fit import Fit, Found, Seen
 from .luck.cells import corrected_returns, luck_free
-from .move_losses import Decision
+from .move_losses import ALL, Decision, MoveLosses
 from .overall import game_weights, span_of
 from .references import References
-from .results import Cell, ResultColumns
+from .results import Cell, ResultColumns, read_columns
 from .scores import to_view
 from .statistics import column, mean_estimate, means_of_estimates
 
 __all__ = [
+    "ALL",
     "Cell",
     "Decision",
     "EstimateView",
     "Fit",
     "FolderCache",
     "Found",
+    "MoveLosses",
     "References",
     "ResultColumns",
     "Seen",
@@ -29,12 +31,15 @@ __all__ = [
     "luck_free",
     "mean_estimate",
     "means_of_estimates",
+    "paired",
     "paired_p_value",
     "read_cache",
+    "read_columns",
     "return_range",
     "solo_losses",
     "solo_scenarios",
     "span_of",
+    "student_tests",
     "to_view",
     "write_cache",
 ]

@@ -17,7 +17,7 @@ from agents.analysis.inspection import TIE, best_actions
 from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
 from agents.prompt import PromptMap, as_text
 from agents.turn import Message, Prompt, TurnRequest, without_prefix
-from agents.wrappers import WRAPPERS, told_more
+from agents.wrappers import told_more, wrappers
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import Record
@@ -199,7 +199,7 @@ def _why_unknown_prompts(card: Mapping[str, Any]) -> str | None:
 def _prompt_maps(settings: Mapping[str, Any]) -> Iterator[Any]:
     """Those of an agent's models, of the others inside a wrapper as well."""
     yield from [settings["prompt_map"]] if settings.get("prompt_map") else []
-    for name in WRAPPERS:
+    for name in wrappers():
         own = settings.get(name)
         others = own.get("others") if isinstance(own, Mapping) else None
         for other in others if isinstance(others, list) else ():

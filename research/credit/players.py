@@ -13,7 +13,7 @@ from textgames.environments.rules import layout_generator
 
 def examples_of(study: OnGames, game: str, recipe: Any) -> Any:
     """What a game's base imitates; ``None`` for the recipe's own demonstrations."""
-    from agents.tiny.legal_play import legal_play
+    from agents.tiny.legal import legal_play
 
     if study.games[game].start != "legal-play":
         return None

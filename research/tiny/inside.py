@@ -30,11 +30,12 @@ from agents.tiny import Recipe, pretrain, save
 from agents.tiny.data import Example, demonstrations
 from agents.tiny.demonstrator import Demonstrator, StyleShares
 from agents.turn import TurnRequest
-from agents.wrappers.router import ASKED, PLACES
+from agents.wrappers import wrapper
 from research.jobs.intervals import share_of
 from textgames.scenarios import SCENARIOS
 
 LAKE = SCENARIOS["frozen-lake"]
+ROUTER = wrapper("router")
 RIGHT, ADVISED = 0.7, 0.75
 """How often the advice is right that the fixed player learns from, and in what share of its positions there is any."""
 COST = 0.1
@@ -68,12 +69,12 @@ def choosing(rng: np.random.Generator, recipe: Recipe) -> list[Example]:
     actions = ", ".join(LAKE.game().actions)
     found = [one for one, _ in best_moves(rng, recipe)]
     for at in range(0, len(found), 2):
-        one, chosen = found[at], PLACES[int(rng.integers(2))]
+        one, chosen = found[at], ROUTER.places[int(rng.integers(2))]
         before, after = one.frame
         found[at] = one._replace(
-            observation=f"{one.observation}\n\n{ASKED}",
-            after=one.after.replace(actions, ", ".join(PLACES)),
-            frame=(before, tuple(part.replace(actions, ", ".join(PLACES)) for part in after)),
+            observation=f"{one.observation}\n\n{ROUTER.asked}",
+            after=one.after.replace(actions, ", ".join(ROUTER.places)),
+            frame=(before, tuple(part.replace(actions, ", ".join(ROUTER.places)) for part in after)),
             response=f"<action>{chosen}</action>",
         )
     return found

@@ -7,9 +7,11 @@ import pytest
 
 import agents
 from agents import LanguageAgentPolicy, ResponseCache, load_agent
+from agents.load import runs_program
 from agents.models import embedded
 from agents.models.openai import MissingAPIKeyError
 from agents.turn import Policy, is_served
+from agents.wrappers import questions, wrappers
 
 SERVER = {"base_url": "http://127.0.0.1:9/v1"}
 
@@ -183,6 +185,35 @@ def test_agents_of_installed_packages(user_module, tmp_path, monkeypatch):
         load_agent("broken")
     with pytest.raises(ValueError, match="did you mean 'champion'"):
         load_agent("champoin")
+
+
+def test_players_around_others_and_baselines_of_installed_packages(added_players, tmp_path, monkeypatch):
+    (tmp_path / "moves.txt").write_text("up")
+    around = load_agent(f"many(either(script:{tmp_path / 'moves.txt'}, random))", times=2, key="secret")
+    assert (around.name, around.settings) == ("many(either(script:moves.txt, random))", {"times": 2})
+    assert around.act(["obs"])[0].response == "up"
+    assert questions("many(told(random, tiny))", {"times": 3}) == {"random": 3, "tiny": 3}
+    assert [runs_program(spec) for spec in ("script:x", "many(script:x)", "many(random)")] == [True, True, False]
+    with pytest.raises(ValueError, match=r"'told\(random\)' is not of the form told\(AGENT, AGENT\)"):
+        load_agent("told(random)")
+    folder = tmp_path / "half_made-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: half-made\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[textbench.wrappers]\nhalf = half_made:HALF\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=r"the wrapper half \(half_made:HALF\) can't be imported: No module"):
+        load_agent("half(random)")
+    assert wrappers()["half"].description.startswith("can't be imported")
+
+
+def test_a_player_around_others_that_no_package_has_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("agents.wrappers.loaded", lambda *_: {})
+    monkeypatch.setattr("agents.load.research_advice", lambda: "; more come with textbench-research: pip install it")
+    for spec in ("search(random)", "router(random, openai:m)"):
+        with pytest.raises(ValueError, match="no player around others is installed; more come with textbench-research"):
+            load_agent(spec)
+    with pytest.raises(ValueError, match=r"there are random, .*; more come with textbench-research"):
+        load_agent("no_such_program:x.py")
 
 
 def test_embedded_models_that_are_not_in_this_version(monkeypatch, tmp_path):

@@ -3,8 +3,6 @@
 ``teacher -> demonstrate -> decisions -> imitate -> model``; the command is ``textbench warmup``.
 """
 
-from agents.common.progress import Progress
-from agents.msgrpo.warmup.demonstrations import demonstrate
-from agents.msgrpo.warmup.imitation import Imitation, TaughtDecision, imitate
+import lazy_loader
 
-__all__ = ["Imitation", "Progress", "TaughtDecision", "demonstrate", "imitate"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

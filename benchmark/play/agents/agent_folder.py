@@ -1,9 +1,8 @@
 """An agent as a folder: ``textbench run --agent DIR``, where ``DIR/agent.toml`` says who it is.
 
 Its keys are those of a table ``[agents.NAME]`` of a configuration file: ``spec``, and options of that agent. What they
-name of files is looked for in the folder first, so a folder may be moved with its weights and its prompts. It is
-written by ``textbench improve``, or by hand. A run holds what it says in its own manifest, as if a configuration file
-had said it.
+name of files is looked for in the folder first, so a folder may be moved with its weights and its prompts. A run holds
+what the folder says in its own manifest, as if a configuration file had said it.
 
 A folder may come from anybody. What it names of code, servers, secrets, paid models and downloads is only used if this
 user has named it, too: with ``--allow`` and ``--set``, or in the command that made the folder here.
@@ -18,7 +17,7 @@ from typing import Any, get_args
 from agents.common.approvals import Claim, approve, content_digest, open_claims
 from agents.common.files import replacing
 from agents.common.toml import read_toml, to_toml
-from agents.load import BASELINES, options_taken
+from agents.load import baselines, options_taken
 from agents.models.provider import providers
 from agents.wrappers import innermost, own_options, with_innermost, wrapped_in
 from benchmark.errors import UsageError
@@ -29,7 +28,6 @@ from benchmark.play.options import RunOptions, without_spec
 from benchmark.runs.folder import folder_name
 
 AGENT_NAME = "agent.toml"
-IMPROVEMENT_NAME = "improvement.json"
 
 
 def with_agent_folders(options: RunOptions) -> RunOptions:
@@ -46,8 +44,6 @@ def with_agent_folders(options: RunOptions) -> RunOptions:
     for text, agent in zip(options.agents, agents, strict=True):
         parts = list(dict.fromkeys(innermost(agent.spec)))
         inside = [inner for inner in parts if is_agent_folder(inner)]
-        if begun := [inner for inner in parts if inner not in inside and (Path(inner) / IMPROVEMENT_NAME).is_file()]:
-            raise UsageError(f"{begun[0]} isn't an agent yet: the textbench improve that began it goes on where it was")
         tables = {inner: _opened(Path(inner), agent.name, given.get(agent.name, {}), options.allow) for inner in inside}
         specs = {inner: str(table["spec"]) for inner, table in tables.items()}
         spec = with_innermost(agent.spec, partial(_given, specs))
@@ -180,7 +176,7 @@ def from_anywhere(table: AgentTable) -> AgentTable:
         return str(path.absolute()) if path.exists() else name
 
     def whole_of(provider: str, name: str) -> str:
-        about = providers().get(provider) or BASELINES.get(provider)
+        about = providers().get(provider) or baselines().get(provider)
         return whole(name) if about is not None and about.takes.startswith(("PATH", "FILE")) else name
 
     return placed(Path(), table, whole_of, whole)

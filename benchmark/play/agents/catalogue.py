@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 from agents.baselines.search import find_search_player
-from agents.load import BASELINES, registered_agents
+from agents.load import baselines, registered_agents
 from agents.models.provider import Provider, providers
-from agents.wrappers import WRAPPERS, form_of
+from agents.wrappers import form_of, wrappers
 from benchmark.runs.plan import num_players, scenario_to_json
 from textgames.scenarios import ABOUT_SUITES, SCENARIOS, SUITES, Scenario
 from textgames.yardsticks import find_yardstick
@@ -22,9 +22,9 @@ class AgentKind(NamedTuple):
 def agent_kinds() -> list[AgentKind]:
     """Every kind of agent, those that need nothing first."""
     return [
-        *(AgentKind(one.spec(name), one.description, one.missing()) for name, one in BASELINES.items()),
+        *(AgentKind(one.spec(name), one.description, one.missing()) for name, one in baselines().items()),
         *(kind for name, provider in providers().items() for kind in _kinds_of(name, provider)),
-        *(AgentKind(form_of(name), one.description) for name, one in WRAPPERS.items()),
+        *(AgentKind(form_of(name), one.description) for name, one in wrappers().items()),
         AgentKind("MODULE:ATTRIBUTE", "a policy of your own, importable from here"),
         *(AgentKind(name, f"from {entry.value}") for name, entry in registered_agents().items()),
     ]

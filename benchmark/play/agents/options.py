@@ -8,6 +8,7 @@ may change when a run is resumed. No secret is ever among them: keys and headers
 import json
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,6 @@ from agents.common.redaction import LOOKS_LIKE_A_KEY, SECRET_PARAMETER, VARIABLE
 from agents.common.refusals import accepted_by, shown
 from agents.common.toml import read_setting
 from agents.load import options_taken, runs_program
-from agents.programs.sandbox import new_key
 from agents.prompt_texts import prompt_path
 from agents.protocol import LEGAL_ONLY, STANDARD
 from benchmark.errors import UsageError, unknown_name
@@ -96,7 +96,7 @@ def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOpti
 
 
 def with_keys(options: RunOptions, specs: Mapping[str, str], key_of: Callable[[str], str] | None = None) -> RunOptions:
-    """Give every agent that runs a program the key of its randomness (:mod:`agents.programs.sandbox`).
+    """Give every agent that runs a program the key of its randomness.
 
     It stands among the agent's options, so the manifest keeps it. A run whose folder exists already keeps its keys.
 
@@ -114,7 +114,7 @@ def with_keys(options: RunOptions, specs: Mapping[str, str], key_of: Callable[[s
     if key_of is not None:
         keys = {name: {"key": key_of(name)} for name in takers}
         return replace(options, agent_options=together(options.agent_options, keys))
-    keys = {name: {"key": earlier.get(name, {}).get("key") or new_key()} for name in takers}
+    keys = {name: {"key": earlier.get(name, {}).get("key") or secrets.token_hex(16)} for name in takers}
     return replace(options, agent_options=together(keys, options.agent_options))
 
 

@@ -13,8 +13,7 @@ from agents.models.embedded import EMBEDDED
 from agents.models.provider import providers
 from agents.protocol import LEGAL_ONLY
 from agents.turn import Policy, check_game, is_served
-from agents.wrappers import models_inside, wrapped_in
-from agents.wrappers.around import Around
+from agents.wrappers import Around, models_inside, wrapped_in
 from benchmark.errors import UsageError
 from benchmark.play.agents.agent_folder import with_agent_folders
 from benchmark.play.agents.objects import AgentSpec, AgentTable, code_of, is_object

@@ -6,9 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agents import BASELINES, innermost, runs_program
-from agents.programs.players import read_program
-from agents.programs.sandbox import holds
+from agents import holds_programs, innermost, runs_program
+from agents.common import read_bytes
 from benchmark import UsageError
 from benchmark.entries import MAX_PROBLEMS, Verdict, differing_claims, response_problems
 from benchmark.play import (
@@ -27,8 +26,7 @@ from benchmark.runs import RERUN, Plan, RunFolder, taken_on_trust
 
 def can_be_asked(spec: str) -> bool:
     """Return whether an agent is made of programs and of the project's own scripted players, and so answers alike."""
-    parts = [(one, BASELINES.get(one.partition(":")[0])) for one in innermost(spec)]
-    return runs_program(spec) and all(one in OWN_PLAYERS or (base and base.takes) for one, base in parts)
+    return runs_program(spec) and all(one in OWN_PLAYERS or runs_program(one) for one in innermost(spec))
 
 
 def programs_of(spec: str, own: Mapping[str, Any]) -> dict[str, str]:
@@ -45,9 +43,9 @@ def programs_of(spec: str, own: Mapping[str, Any]) -> dict[str, str]:
 
     def read(name: str) -> str:
         try:
-            found[name] = read_program(name)
+            found[name] = read_bytes(name).decode()
         except (ValueError, OSError) as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(f"the program {name!r} can't be read: {error}") from None
         return name
 
     if can_be_asked(spec):
@@ -71,7 +69,7 @@ def check_programs(registered: Mapping[str, Any], key: str, entry: Path, verdict
         return
     if "programs" not in registered or "options" not in registered:
         verdict.unchecked.append(f"the agent {name!r} was registered without its program, so it can't be asked again")
-    elif not holds():
+    elif not holds_programs(spec):
         verdict.unchecked.append(
             f"the program of {name!r} isn't asked again: a program of others runs in a sandbox that holds it alone, "
             "which needs Linux on x86-64 or 64-bit ARM"

@@ -85,8 +85,8 @@ def test_the_version_is_the_packages(textbench):
             "(did you mean hf:Qwen/Qwen3-0.6B, a model in this process, or op",
         ),
         (("doctor", "--agent", "gpt-5"), "(did you mean openai:gpt-5, a model behind a server?)"),
-        (("run", "--agent", "serch(random)"), "unknown agent 'serch(random)' (did you mean 'search'?)"),
-        (("run", "--agent", "search(random"), "unknown agent 'search(random' (its bracket isn't closed)"),
+        (("run", "--agent", "mny(random)"), "unknown agent 'mny(random)' (did you mean 'many'?)"),
+        (("run", "--agent", "many(random"), "unknown agent 'many(random' (its bracket isn't closed)"),
         (("run", "greedy"), "'greedy' stands where an option is wanted: write --agent greedy or --scenario greedy"),
         (("credit", "tiny", "snake"), "'snake' stands where an option is wanted (see"),
         (("run", "--agent", "random,planner"), "repeat --agent for each, as in --agent random --agent planner"),
@@ -146,7 +146,7 @@ def test_the_version_is_the_packages(textbench):
         (("doctor", "--agent", "plannr"), "unknown agent 'plannr' (did you mean 'planner'?)"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_exit_code_2(textbench, workplace, command, sentence):
+def test_a_mistake_is_one_sentence_and_exit_code_2(textbench, workplace, added_players, command, sentence):
     done = textbench(*command)
     assert done.code == 2
     assert sentence in done.err

@@ -42,7 +42,7 @@ READING = (
 
 
 @pytest.fixture
-def strange(small_run):
+def strange(small_run, added_players):
     """Changes the manifest of a small run whose working folder has a module that leaves a trace when it is imported."""
     Path("evilmod.py").write_text(SENTINEL + GAME)
     Path("evil.py").write_text(SENTINEL + PLAYER)
@@ -248,7 +248,7 @@ PRICES = '[prices."gpt-5-pro"]\ninput = 15.0\noutput = 120.0\n'
 
 
 @pytest.fixture
-def paid(textbench, workplace, monkeypatch):
+def paid(textbench, workplace, added_players, monkeypatch):
     """The server at the address that is asked by default, and a stranger's run of a paid model that names none."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-0123456789")
     with OpenAIServer(models=["gpt-5-pro", "other"]) as server:
@@ -280,7 +280,7 @@ def another_model(manifest):
 
 
 def inside_a_wrapper(manifest):
-    manifest["settings"]["agents"] = ["m=search(openai:gpt-5-pro)"]
+    manifest["settings"]["agents"] = ["m=many(openai:gpt-5-pro)"]
     more_episodes(manifest)
 
 
@@ -390,7 +390,7 @@ def test_an_own_run_that_grew_by_a_command_is_resumed_without_a_question(textben
 
 
 @pytest.mark.parametrize(
-    "spec", ["hf:someones/model", "search(hf:someones/model)", "hf:./theirs/adapter", "smollm2-lake"]
+    "spec", ["hf:someones/model", "many(hf:someones/model)", "hf:./theirs/adapter", "smollm2-lake"]
 )
 def test_resume_fetches_nothing_that_only_the_folder_names(textbench, small_run, strange, monkeypatch, spec):
     adapter = Path("theirs/adapter")
@@ -422,14 +422,14 @@ def test_an_adapter_of_a_hub_has_to_be_allowed(textbench, small_run, strange, op
     assert ("--set m.adapter=someones/adapter" in refused.err) == asks == ("if you trust this folder" in refused.err)
 
 
-@pytest.mark.parametrize("spec", ["program:diary.txt", "rules:diary.txt", "router(random, program:small/linked.py)"])
+@pytest.mark.parametrize("spec", ["script:diary.txt", "either(random, script:small/linked.py)"])
 def test_resume_reads_no_program_that_only_the_folder_names(textbench, small_run, strange, spec):
     """What isn't a program is shown by the error, a line of it."""
     Path("diary.txt").write_text("dear diary\n")
     manifest = strange(settings={"agents": [f"m={spec}", "greedy"]})
     refused = textbench("resume", small_run, "--quiet", "--episodes", 4)
     assert (refused.code, refused.out) == (2, "")
-    assert said_by(refused.err)[-2:] == ["--allow", spec.removeprefix("router(random, ").removesuffix(")")]
+    assert said_by(refused.err)[-2:] == ["--allow", spec.removeprefix("either(random, ").removesuffix(")")]
     assert "dear" not in refused.err
     assert json.loads((small_run / "manifest.json").read_text()) == manifest
 

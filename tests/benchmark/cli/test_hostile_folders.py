@@ -18,7 +18,6 @@ import pytest
 
 from agents.common.arguments import Parser
 from benchmark.cli import COMMANDS, LAB, PASSED_ON, command_module
-from benchmark.improve.keeping import ABOUT
 from tests.benchmark.cli.test_wrong_files import CASES as WITH_WRONG_FILES
 from tests.benchmark.cli.test_wrong_files import LEARN
 
@@ -40,7 +39,7 @@ CASES = (
     *(case for case in WITH_WRONG_FILES if not any("{}/" in word for word in case) and case[0] != "view"),
     ("run", "--agent", "{}", *ONE_EPISODE),
     ("run", "--agent", "hf:{}", *ONE_EPISODE),
-    ("run", "--agent", "search({})", *ONE_EPISODE),
+    ("run", "--agent", "many({})", *ONE_EPISODE),
     ("run", "--season", "{}", "--agent", "random", "--quiet"),
     ("play", "frozen-lake", "--against", "{}"),
     ("submit", "{}", "--agent", "random", "--out", "made"),
@@ -151,7 +150,7 @@ def agent(folder: Path, spec: str, *lines: str) -> None:
 
 def improvement(folder: Path) -> None:
     asked = {"method": "imitate", "options": {}, "agent": {"spec": player(folder)}, "scenarios": [game(folder)]}
-    write(folder, ABOUT, {"improvement": {**asked, "budget": {}, "seed": 0}})
+    write(folder, "improvement.json", {"improvement": {**asked, "budget": {}, "seed": 0}})
 
 
 def game(folder: Path) -> str:
@@ -174,14 +173,14 @@ RUNS = (
 AGENTS = (
     lambda it: agent(it, player(it)),
     lambda it: agent(it, f"{it.name}/plugin.py:Player"),
-    lambda it: agent(it, "search(plugin.py:Player)"),
+    lambda it: agent(it, "many(plugin.py:Player)"),
     lambda it: agent(it, f"hf:{it.name}", "trust_remote_code = true"),
 )
 TRAININGS = (
     lambda it: training(it, f'scenarios = ["{game(it)}"]'),
     lambda it: training(it, *LAKE, f'credit = "{player(it)}"'),
     lambda it: training(it, f'eval_opponent = "{player(it)}"'),
-    lambda it: training(it, *LAKE, f'around = "advised(hf:{it.name}, learner)"', TRUST),
+    lambda it: training(it, *LAKE, f'around = "told(hf:{it.name}, learner)"', TRUST),
     # modules that are called like a provider of models
     lambda it: training(it, 'scenarios = ["hf:Game-v0"]'),
     lambda it: training(it, 'credit = "hf:Player"', *LAKE),
@@ -193,7 +192,7 @@ FOLDERS = [*range(max(map(len, (RUNS, AGENTS, TRAININGS))))]
 
 
 @pytest.fixture
-def place(textbench, workplace, small_run, monkeypatch) -> Iterator[Path]:
+def place(textbench, workplace, added_players, small_run, monkeypatch) -> Iterator[Path]:
     """An empty working directory, on the path of imports; what was imported from it is forgotten."""
     here = workplace / "here"
     here.mkdir()
@@ -243,7 +242,7 @@ def slow_or_not(case: tuple[str, ...]) -> object:
 
 @pytest.mark.parametrize("case", [slow_or_not(case) for case in CASES])
 def test_no_command_imports_what_a_folder_names(textbench, place, case):
-    if case[0] in ("train", "warmup", "improve", "inspect", "exploitability", "credit", "reproduce"):
+    if case[0] in ("train", "warmup", "inspect", "exploitability", "credit", "reproduce"):
         pytest.importorskip("torch")
     with socket.socket() as taken:  # so that what serves ends as soon as it would serve
         taken.bind(("127.0.0.1", 0))

@@ -58,17 +58,6 @@ def test_mistakes_are_one_sentence(arguments: list[str], message: str, capsys: p
     assert "Traceback" not in error
 
 
-@pytest.mark.slow
-def test_rules_are_compared_with_the_game(capsys: pytest.CaptureFixture[str]) -> None:
-    agent = "rules:examples/programs/frozen_lake_rules.py"
-    assert main(["inspect", agent, "--samples", "1"]) == 0
-    assert "in 920 of 920 pairs" in capsys.readouterr().out
-    assert main(["inspect", agent, "--samples", "1", "--scenario", "frozen-lake-slippery", "--json"]) == 0
-    rules = json.loads(capsys.readouterr().out)["rules"]
-    assert rules["share"] == 0  # they know of no slipping
-    assert rules["value"] < rules["optimum"] - 0.05
-
-
 def test_moves_that_nobody_chose_are_not_taken_for_the_agents(textbench):
     done = textbench("inspect", "tiny", "--scenario", "kuhn-poker")
     assert done.code == 0

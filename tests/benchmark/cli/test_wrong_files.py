@@ -44,10 +44,6 @@ CASES = (
     ("warmup", "--scenario", "frozen-lake", "--model", "{}"),
     ("warmup", *LEARN, "--prompts", "{}"),
     ("warmup", *LEARN, "--out", "{}"),
-    ("improve", "imitate", "--scenario", "frozen-lake", "--agent", "{}"),
-    ("improve", "imitate", "--scenario", "frozen-lake", "--agent", "tiny", "--out", "{}"),
-    ("improve", "offline", "--scenario", "frozen-lake", "--agent", "tiny", "--set", "learn_from={}"),
-    ("improve", "library", "--scenario", "frozen-lake", "--agent", "tiny", "--set", "reflect={}"),
     ("reproduce", "--quick", "--out", "{}"),
     ("inspect", "{}"),
     ("exploitability", "{}"),
@@ -84,7 +80,7 @@ def test_every_command_is_here():
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_the_wrong_kind_of_file_is_one_sentence(textbench, workplace, case):
-    if case[0] in ("train", "warmup", "improve", "inspect", "reproduce"):
+    if case[0] in ("train", "warmup", "inspect", "reproduce"):
         pytest.importorskip("torch")
     for number, kind in enumerate(KINDS):
         if kind in FREE_PLACES and (case[-2:] == ("--out", "{}") or case[:2] == ("season", "new")):

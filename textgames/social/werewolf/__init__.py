@@ -1,5 +1,5 @@
 """Werewolf: hidden roles, speeches and votes. ``rules`` is the game without text, ``text`` what players read."""
 
-from textgames.social.werewolf.game import Werewolf
+import lazy_loader
 
-__all__ = ["Werewolf"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

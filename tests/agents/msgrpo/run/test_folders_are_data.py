@@ -14,6 +14,7 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import Registry
 from agents.msgrpo.run.saving.claims import asked_for, claims_of
 
+pytestmark = pytest.mark.usefixtures("added_players")
 SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"
 
 
@@ -50,21 +51,21 @@ def stranger(*lines: str) -> Path:
         ('[credit.msgrpo]\nof = ["msgrpo", "evilmod:X"]', "evilmod:X"),
         ('engine = "vllm"\nengine_urls = ["http://127.0.0.1:9"]', "http://127.0.0.1:9"),
         ('[engine]\nengine = "vllm"\nengine_options = {dtype = "half"}', "engine_options.dtype=half"),
-        ('around = "advised(openai:gpt-5-pro, learner)"', "openai:gpt-5-pro"),
+        ('around = "told(openai:gpt-5-pro, learner)"', "openai:gpt-5-pro"),
         ('eval_opponent = "litellm:anthropic/claude"', "litellm:anthropic/claude"),
         ('eval_opponent = "hf:someones/model"', "someones/model"),
         ('eval_opponent = "hf:./adapter"', "someones/base"),
         ('tokenizer = "someones/tokenizer"', "someones/tokenizer"),
         ('prompt_file = "secret.toml"', "secret.toml"),
-        ('eval_opponent = "program:secret.toml"', "program:secret.toml"),
-        ('around = "advised(rules:secret.toml, learner)"', "rules:secret.toml"),
+        ('eval_opponent = "script:secret.toml"', "script:secret.toml"),
+        ('around = "told(script:secret.toml, learner)"', "script:secret.toml"),
         ('out = "theirs"\ntrackers = ["tensorboard", "wandb"]', "wandb"),
         (
-            '[rollout]\naround = "advised(hf:./evil, learner)"\naround_options = {trust_remote_code = true}',
+            '[rollout]\naround = "told(hf:./evil, learner)"\naround_options = {trust_remote_code = true}',
             "around_options.trust_remote_code=True",
         ),
         (
-            '[rollout]\naround = "advised(tiny, learner)"\naround_options = {adapter = "a/b"}',
+            '[rollout]\naround = "told(tiny, learner)"\naround_options = {adapter = "a/b"}',
             "around_options.adapter=a/b",
         ),
     ],
@@ -105,7 +106,7 @@ def test_what_the_training_was_begun_with_is_known(capsys: pytest.CaptureFixture
     assert "if you trust this folder" in capsys.readouterr().err, "it asks for more than it did"
 
 
-@pytest.mark.parametrize("module", ["hf", "program"])
+@pytest.mark.parametrize("module", ["hf", "script"])
 @pytest.mark.parametrize("line", ['scenarios = ["{}:X-v0"]', 'credit = "{}:X"', 'engine = "{}:X"'])
 def test_a_module_that_is_called_like_a_provider_is_no_model(
     line: str, module: str, capsys: pytest.CaptureFixture[str]
@@ -118,7 +119,7 @@ def test_a_module_that_is_called_like_a_provider_is_no_model(
 
 
 def test_what_a_player_around_is_given_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    around = 'around = "advised(hf:theirs, learner)"\naround_options = {trust_remote_code = true}'
+    around = 'around = "told(hf:theirs, learner)"\naround_options = {trust_remote_code = true}'
     assert main(["--resume", str(stranger("[rollout]", around)), "--quiet"]) == 2
     assert "--allow around_options.trust_remote_code=True" in capsys.readouterr().err
 

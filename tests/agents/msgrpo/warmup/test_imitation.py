@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import torch
 
+from agents.common.progress import Progress
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.errors import DivergenceError
-from agents.msgrpo.warmup import Imitation, Progress, TaughtDecision, imitate, imitation
+from agents.msgrpo.warmup import Imitation, TaughtDecision, imitate, imitation
 from agents.turn import Message
 
 CONFIG = MSGRPOConfig(learning_rate=1e-2, schedule="linear", warmup=2, update_passes=6, minibatches=4)

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.prompt_texts import PromptTexts
 from benchmark import evaluate
 from benchmark.errors import UsageError
-from benchmark.improve.prompts import write_prompts
 from benchmark.play.agents.agent_folder import approve_agent_folder, with_agent_folders, write_agent_folder
 from benchmark.play.options import RunOptions
 from tests.benchmark.helpers import counted
 
+pytestmark = pytest.mark.usefixtures("added_players")
 RUN = ("run", "--scenario", "frozen-lake", "--episodes", 2, "--quiet", "--json")
 
 
@@ -43,19 +42,10 @@ def test_it_plays_under_its_own_name_with_its_options_and_what_is_given_goes_bef
     assert counted("a").count(b"\n") == 3
 
 
-def test_one_that_an_improvement_has_not_finished_is_none_yet(textbench, workplace):
-    (workplace / "begun").mkdir()
-    (workplace / "begun" / "improvement.json").write_text("{}")
-    done = textbench(*RUN, "--agent", "begun", "--out", "a")
-    assert done.code == 2
-    assert "begun isn't an agent yet: the textbench improve that began it goes on" in done.err
-    assert not Path("a").exists()
-
-
 def test_a_program_names_it_as_well(folder):
     results = evaluate({"it": "players/mine"}, scenarios="frozen-lake", episodes=2, quiet=True)
     assert results.agents == ("it",)
-    assert evaluate("search(players/mine)", scenarios="frozen-lake", episodes=1, quiet=True).agents == ("mine",)
+    assert evaluate("many(players/mine)", scenarios="frozen-lake", episodes=1, quiet=True).agents == ("mine",)
 
 
 def test_files_are_those_of_the_folder_wherever_it_is_moved(textbench, workplace):
@@ -73,10 +63,10 @@ def test_files_are_those_of_the_folder_wherever_it_is_moved(textbench, workplace
 @pytest.mark.parametrize(
     ("spec", "other"),
     [
-        ("router(one, two)", "two"),
-        ("advised(tiny, one)", "tiny"),
-        ("search(router(tiny-lake, one))", "tiny-lake"),
-        ("router(two, router(one, one))", "two"),
+        ("either(one, two)", "two"),
+        ("told(tiny, one)", "tiny"),
+        ("many(either(tiny-lake, one))", "tiny-lake"),
+        ("either(two, either(one, one))", "two"),
     ],
 )
 def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbench, workplace, spec, other):
@@ -94,17 +84,17 @@ def test_an_option_of_a_folder_that_would_reach_another_player_is_refused(textbe
     said = with_agent_folders(RunOptions(agents=(f"r={spec}",), sets=("r.temperature=0.5",)))
     assert said.by_agent["r"]["temperature"] == 0.1, "what is said goes before it, as ever"
     write_agent_folder(Path("two"), {"spec": "tiny", "temperature": 0.1})
-    for fine in ("router(one, random)", "router(one, two)", "search(one)"):
+    for fine in ("either(one, random)", "either(one, two)", "many(one)"):
         assert with_agent_folders(RunOptions(agents=(f"r={fine}",))).by_agent == {"r": {"temperature": 0.1}}
 
 
 def test_an_option_of_a_folder_isnt_that_of_the_wrapper_around_it(workplace):
     Path("one").mkdir()
-    table = {"spec": "search(random)", "proposals": 2}
+    table = {"spec": "many(random)", "times": 2}
     write_agent_folder(Path("one"), table)
     approve_agent_folder(Path("one"), table)
-    with pytest.raises(UsageError, match="has proposals = 2, which would hold for search too"):
-        with_agent_folders(RunOptions(agents=("r=search(one)",)))
+    with pytest.raises(UsageError, match="has times = 2, which would hold for many too"):
+        with_agent_folders(RunOptions(agents=("r=many(one)",)))
 
 
 HERE = "http://127.0.0.1:9/v1"
@@ -144,7 +134,7 @@ def test_a_folder_of_anybody_brings_no_code_and_no_server_that_nobody_has_named(
     ("table", "advice"),
     [
         ({"spec": "openai:gpt-5-pro"}, "--allow openai:gpt-5-pro"),
-        ({"spec": "search(openai:gpt-5-pro)"}, "--allow openai:gpt-5-pro"),
+        ({"spec": "many(openai:gpt-5-pro)"}, "--allow openai:gpt-5-pro"),
         ({"spec": "litellm:anthropic/claude"}, "--allow litellm:anthropic/claude"),
         ({"spec": "hf:someones/model", "revision": "main"}, "--allow someones/model"),
         ({"spec": "vllm:someones/model"}, "--allow someones/model"),
@@ -152,11 +142,11 @@ def test_a_folder_of_anybody_brings_no_code_and_no_server_that_nobody_has_named(
         ({"spec": "tiny", "adapter": "someones/adapter"}, "--set x.adapter=someones/adapter"),
         ({"spec": "tiny", "prompts": "../secret.toml"}, "--set x.prompts=../secret.toml"),
         ({"spec": "tiny", "prompts": "linked.toml"}, "--set x.prompts=linked.toml"),
-        ({"spec": "program:../secret.toml"}, "--allow program:x/../secret.toml"),
-        ({"spec": "search(rules:linked.toml)"}, "--allow rules:x/linked.toml"),
-        ({"spec": "program:not-there.py"}, "--allow program:not-there.py"),
+        ({"spec": "script:../secret.toml"}, "--allow script:x/../secret.toml"),
+        ({"spec": "many(script:linked.toml)"}, "--allow script:x/linked.toml"),
+        ({"spec": "script:not-there.py"}, "--allow script:not-there.py"),
         # by which whoever wrote the program would know the seeds
-        ({"spec": "program:own.py", "key": "well-known"}, "--set x.key=well-known"),
+        ({"spec": "script:own.py", "key": "well-known"}, "--set x.key=well-known"),
     ],
 )
 def test_a_folder_spends_nothing_fetches_nothing_and_reads_nothing_outside_of_it(textbench, workplace, table, advice):
@@ -180,8 +170,8 @@ def test_a_folders_own_files_and_prompts_that_ship_need_no_leave(workplace):
         write_agent_folder(Path("x"), {"spec": "tiny", "prompts": prompts, "temperature": 0.1})
         assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=tiny",)
     Path("x/own.py").write_text("def act(observation, legal):\n    return legal[0]\n")
-    write_agent_folder(Path("x"), {"spec": "program:own.py", "seconds": 2.0})
-    assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=program:x/own.py",)
+    write_agent_folder(Path("x"), {"spec": "script:own.py", "seconds": 2.0})
+    assert with_agent_folders(RunOptions(agents=("x",))).agents == ("x=script:x/own.py",)
 
 
 @pytest.mark.parametrize(
@@ -199,13 +189,3 @@ def test_what_is_wrong_with_one_is_one_sentence(textbench, workplace, text, said
     done = textbench(*RUN, "--agent", "x")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert said in done.err
-
-
-@pytest.mark.parametrize("name", ["default", "without-clock", "brief-coordinates", "brief-grid", "prefixed"])
-@pytest.mark.parametrize("mode", ["think", "direct"])
-def test_prompts_that_are_written_are_read_as_they_were(tmp_path, name, mode):
-    texts = PromptTexts.from_file(name)
-    write_prompts(tmp_path / "p.toml", texts)
-    read = PromptTexts.from_file(tmp_path / "p.toml")
-    ours, theirs = texts.read_in(mode), read.read_in(mode)
-    assert {**ours, "open_response": ours["open_response"] or ours["response"]} == theirs

@@ -77,10 +77,10 @@ def test_at_most_has_long_answers_in_the_turns_that_prompts_show(textbench):
     assert memory["prompt_tokens"] - once["prompt_tokens"] < more / 4  # what random play said is short
 
 
-def test_a_forecast_counts_the_questions_of_a_wrapper_and_the_answers_of_a_protocol(textbench):
+def test_a_forecast_counts_the_questions_of_a_wrapper_and_the_answers_of_a_protocol(textbench, added_players):
     until = ("--until", "0.2", "--episodes", "200")
     (plain,) = told(textbench, *until)["matchups"]
-    (asked,) = told(textbench, *until, "--agent", "search(openai:m)")["matchups"]
+    (asked,) = told(textbench, *until, "--agent", "many(openai:m)")["matchups"]
     (tried,) = told(textbench, *until, "--protocol", "retry:5")["matchups"]
     for end in (0, 1):
         assert asked["prompt_tokens"][end] == pytest.approx(8 * plain["prompt_tokens"][end], abs=8)

@@ -6,6 +6,7 @@ from benchmark.errors import UsageError
 from benchmark.play.cost.prices import agent_prices
 from benchmark.play.options import RunOptions
 
+pytestmark = pytest.mark.usefixtures("added_players")
 ONE, OTHER = {"input": 1.0, "output": 1.0}, {"input": 1000.0, "output": 1000.0}
 
 
@@ -24,10 +25,10 @@ def price_of(spec, table, before=None, max_cost=1.0):
     ("spec", "table", "price"),
     [
         ("openai:m", {"m": ONE, "m2": OTHER}, ONE),
-        ("router(openai:m, openai:m2)", {"m": ONE, "m2": ONE}, ONE),
-        ("router(openai:m, openai:m2)", {"m": ONE, "m2": OTHER, "r": OTHER}, OTHER),
-        ("router(planner, openai:m2)", {"m2": OTHER}, OTHER),
-        ("router(planner, search(openai:m2))", {"openai:m2": OTHER}, OTHER),
+        ("either(openai:m, openai:m2)", {"m": ONE, "m2": ONE}, ONE),
+        ("either(openai:m, openai:m2)", {"m": ONE, "m2": OTHER, "r": OTHER}, OTHER),
+        ("either(planner, openai:m2)", {"m2": OTHER}, OTHER),
+        ("either(planner, many(openai:m2))", {"openai:m2": OTHER}, OTHER),
     ],
 )
 def test_a_wrapper_has_the_price_of_all_that_are_paid_inside(workplace, spec, table, price):
@@ -37,7 +38,7 @@ def test_a_wrapper_has_the_price_of_all_that_are_paid_inside(workplace, spec, ta
 
 
 def test_a_wrapper_whose_models_have_several_prices_has_none(workplace):
-    spec, table = "router(openai:m, openai:m2)", {"m": ONE, "m2": OTHER}
+    spec, table = "either(openai:m, openai:m2)", {"m": ONE, "m2": OTHER}
     for before in (None, ONE):
         assert price_of(spec, table, before, max_cost=None) is None
         with pytest.raises(
@@ -45,4 +46,4 @@ def test_a_wrapper_whose_models_have_several_prices_has_none(workplace):
         ):
             price_of(spec, table, before)
     with pytest.raises(UsageError, match=r"price for 'r'; give --prices FILE with \[prices\.\"m2\"\]"):
-        price_of("router(planner, openai:m2)", {})
+        price_of("either(planner, openai:m2)", {})

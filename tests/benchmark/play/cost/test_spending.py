@@ -11,6 +11,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.record import paid_tokens
 from tests.agents.openai_server import OpenAIServer
 
+pytestmark = pytest.mark.usefixtures("added_players")
 LAKE = ("--scenario", "frozen-lake", "--max-concurrency", 1)
 PRICED = ("--prices", "prices.toml", "--quiet", "--json")
 
@@ -30,7 +31,7 @@ def cost_of(done):
     "play",
     [
         ("--agent", "m=openai:m", *LAKE),
-        ("--agent", "m=advised(openai:m, planner)", *LAKE),
+        ("--agent", "m=told(openai:m, planner)", *LAKE),
         ("--agent", "openai:m", "--agent", "a=openai:m", "--scenario", "snake-duel", "--protocol", "retry"),
     ],
 )
@@ -68,7 +69,7 @@ def test_an_episode_that_fails_counts_for_the_limit_on_money(textbench):
 @pytest.mark.parametrize(
     "play",
     [
-        ("--agent", "m=advised(openai:m, planner)", "--scenario", "frozen-lake"),
+        ("--agent", "m=told(openai:m, planner)", "--scenario", "frozen-lake"),
         ("--agent", "greedy", "--agent", "openai:m", "--scenario", "nim"),
         ("--agent", "openai:m", "--agent", "a=openai:m", "--scenario", "snake-duel"),
     ],
@@ -139,7 +140,7 @@ def test_a_merged_run_knows_what_was_spent(textbench):
         assert sum(costs_of("both")) == pytest.approx(server.tokens_served / 1000)
 
 
-@pytest.mark.parametrize("agent", ["m=openai:m", "m=advised(openai:m, planner)"])
+@pytest.mark.parametrize("agent", ["m=openai:m", "m=told(openai:m, planner)"])
 def test_a_limit_on_money_that_nobody_can_keep_is_refused_at_the_first_answer(textbench, agent):
     with OpenAIServer(faults={"no-usage": 1.0}) as server:
         command = ("run", "--agent", agent, "--base-url", server.base_url, *LAKE, *PRICED, "--episodes", 5)

@@ -1,0 +1,6 @@
+from .prepare import autocast_dtype, prepare_model
+
+__all__ = [
+    "autocast_dtype",
+    "prepare_model",
+]

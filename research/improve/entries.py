@@ -1,0 +1,45 @@
+"""What research adds to the players of ``textbench``, by entry points: each is imported only when it plays."""
+
+from agents import Baseline, Wrapper
+
+
+def _missing() -> str | None:
+    from research.improve.programs.sandbox import missing  # an import that most commands don't need
+
+    return missing()
+
+
+def _holds() -> bool:
+    from research.improve.programs.sandbox import holds
+
+    return holds()
+
+
+PROGRAM = Baseline(
+    "research.improve.programs.players:ProgramPlayer",
+    "act(observation, legal_actions) of a file, in a sandbox",
+    ("seconds", "memory_mb", "key"),
+    takes="FILE",
+    missing=_missing,
+    holds=_holds,
+)
+RULES = Baseline(
+    "research.improve.programs.rules:RulesPlayer",
+    "plans with the rules that a file has, in a sandbox",
+    ("max_states", "seconds", "memory_mb", "key"),
+    takes="FILE",
+    missing=_missing,
+    holds=_holds,
+)
+
+SEARCH = Wrapper("research.improve.around.choosing:SearchPolicy", "the best of an agent's proposals by a value")
+ADVISED = Wrapper(
+    "research.improve.around.reading:AdvisedPolicy", "an agent that reads another's advice", 2, tells_more=True
+)
+IMAGINE = Wrapper(
+    "research.improve.around.reading:ImaginePolicy", "an agent that sees what its answer leads to", 2, tells_more=True
+)
+MASKED = Wrapper(
+    "research.improve.programs.players:MaskedPolicy", "an agent kept to what a program allows", holds=_holds
+)
+ROUTER = Wrapper("research.improve.around.choosing:RouterPolicy", "one of two agents for each decision", 2, 1)

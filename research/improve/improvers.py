@@ -1,0 +1,96 @@
+"""Ways to make a player better: ``improve(agent, scenarios, budget) -> agent``, kept like a run.
+
+An improver is a function ``improve(task, **options)`` that returns an agent: its parameters after the task are its
+options. One file an improver, and a line here; other packages add theirs under the group ``textbench.improvers`` of
+entry points, each as an :class:`Improver`. What it may use is :class:`research.improve.task.ImprovementTask`: play on
+training seeds and questions to other models, both recorded and paid from the budget.
+"""
+
+from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+from benchmark import UsageError, unknown_name
+from textgames import loaded
+
+ENTRY_POINT_GROUP = "textbench.improvers"
+
+
+class Improver(NamedTuple):
+    """One way to make a player better.
+
+    Attributes:
+        path: ``"module:function"``; it is only imported to improve.
+        description: what it does, in one line.
+    """
+
+    path: str
+    description: str
+
+
+IMPROVERS = {
+    "imitate": Improver("research.improve.methods.imitate:improve", "imitate a cheap expert, such as planner"),
+    "offline": Improver("research.improve.methods.offline:improve", "learn from play that is there, the best of it"),
+    "gepa": Improver("research.improve.methods.gepa:improve", "let a language model rewrite the prompts (GEPA)"),
+    "library": Improver("research.improve.methods.library:improve", "collect lessons from failures that help"),
+    "preferences": Improver("research.improve.methods.preferences:improve", "prefer its better answers (step DPO)"),
+    "nash": Improver("research.improve.methods.nash:improve", "play itself towards an equilibrium, small games"),
+    "lspo": Improver("research.improve.methods.lspo.improve:improve", "tune what is said in Werewolf (LSPO)"),
+    "world-model": Improver(
+        "research.improve.methods.world_model:improve", "learn what actions lead to, and read it before it answers"
+    ),
+    "program": Improver("research.improve.methods.program:improve", "let a language model write a program that plays"),
+    "code-model": Improver(
+        "research.improve.methods.code_model:improve", "let a language model write the rules that a planner plays by"
+    ),
+}
+
+MAY_BE_NONE = ("rank", "rounds", "shown", "tries")
+"""Options that may be 0; of all other whole numbers 0 would leave nothing to learn from."""
+
+
+def improvers() -> dict[str, Improver]:
+    """Return ``{name: improver}`` of all improvers, those of other packages first."""
+    return loaded(ENTRY_POINT_GROUP, lambda entry, wrong: Improver(entry.value, wrong)) | IMPROVERS
+
+
+def find_improver(name: str) -> Callable[..., dict[str, Any]]:
+    """Import the function of an improver.
+
+    Raises:
+        UsageError: there is none of that name, or it can't be imported; says which there are.
+    """
+    known = improvers()
+    if name not in known:
+        raise unknown_name("improver", name, known)
+    try:
+        function: Callable[..., dict[str, Any]] = resolve_name(known[name].path)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"the improver {name} ({known[name].path}) can't be imported: {error}") from error
+    return function
+
+
+def checked(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of an improver: as they were given, and the defaults of the others.
+
+    Raises:
+        UsageError: one that it doesn't have, or a value that isn't accepted.
+    """
+    from agents import type_of
+    from benchmark.play import typed_option
+    from textgames import taken_by
+
+    function = find_improver(name)
+    known = taken_by(function, arguments=1).named
+    for option in given:
+        if option not in known:
+            raise unknown_name(f"option of {name}", option, known)
+    own = {
+        option: typed_option(f"the option {option} of {name}", value, type_of(function, option))
+        for option, value in given.items()
+    }
+    for option, value in own.items():
+        least = 0 if option in MAY_BE_NONE else 1
+        if isinstance(value, int) and not isinstance(value, bool) and value < least:
+            raise UsageError(f"the option {option} of {name} must be at least {least}, got {value}")
+    return {option: own.get(option, known[option].default) for option in known}

@@ -1,0 +1,197 @@
+"""What the improvers share that train a local model's weights: its settings, and the agent that comes of it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents import PromptMap, options_taken, questions, wrapped_in
+from agents.models import find_model
+from benchmark import BenchmarkError, UsageError
+from benchmark.play import AgentTable
+from research.improve.budget import BudgetSpentError, Spent
+from research.improve.task import ImprovementTask
+from textgames import TRAINING_SEEDS
+
+if TYPE_CHECKING:
+    from agents.msgrpo import MSGRPOConfig
+
+MODEL = "model"
+"""The folder of the weights in the task's."""
+
+COMPARED = 100
+"""How many training seeds an agent plays before and after, from which nothing is learnt."""
+
+
+def mode_of(task: ImprovementTask) -> str:
+    """The response mode that the agent's model plays in.
+
+    Raises:
+        UsageError: it has no model whose weights can be trained here.
+    """
+    from agents.models import model_folder, read_card
+
+    with said_as_usage():
+        card = read_card(model_folder(_local(task)))
+    return str(task.agent.get("mode") or (card.mode if card else PromptMap.mode))
+
+
+def check_weights(task: ImprovementTask) -> None:
+    """Refuse an agent whose weights aren't on this machine before anything takes time; of a server's nobody knows.
+
+    Raises:
+        UsageError: they aren't.
+    """
+    from agents.models import model_folder
+
+    for spec in questions(str(task.agent["spec"]), task.agent):
+        found = find_model(spec)
+        if found is not None and found[0].folder is not None:
+            with said_as_usage():
+                model_folder(spec)
+
+
+def config_of(
+    task: ImprovementTask,
+    decisions: int,
+    *,
+    rank: int,
+    learning_rate: float | None,
+    passes: int,
+    minibatches: int | None = None,
+) -> "MSGRPOConfig":
+    """The settings with which an agent's model learns so many decisions, as ``textbench warmup`` has them.
+
+    ``minibatches`` are the optimiser steps of a pass; as many as fit the decisions when not given.
+
+    Raises:
+        UsageError: the agent has no model whose weights can be trained here, or a setting that can't be used.
+    """
+    from agents.msgrpo.warmup import warmup_config
+
+    spec = _local(task)
+    settings: dict[str, Any] = {
+        "response_mode": mode_of(task),
+        "lora_rank": rank,
+        "update_passes": passes,
+        "seed": task.seed,
+        "out": str(task.out / MODEL),
+        "prompt_file": task.agent.get("prompts") or "",
+        "legal_only": bool(task.agent.get("legal_only")),
+    }
+    with said_as_usage():
+        own = {"learning_rate": learning_rate, "minibatches": minibatches}
+        settings |= {name: value for name, value in own.items() if value is not None}
+        if (longest := task.agent.get("max_tokens")) is not None:
+            settings["max_response_tokens"] = longest
+        return warmup_config(spec.removeprefix("hf:"), task.scenarios, decisions, **settings)
+
+
+def own_play(
+    task: ImprovementTask, agent: AgentTable, episodes: int, attempts: int, *, needed: bool = True
+) -> list[Path]:
+    """Run folders of an agent's play on as many training seeds, ``attempts`` times with other samples.
+
+    They are as many as the budget reaches for.
+
+    Raises:
+        UsageError: it reaches for none, and one is needed.
+    """
+    folders: list[Path] = []
+    try:
+        for attempt in range(1, attempts + 1):
+            play = task.play(agent, task.seeds(episodes), f"own-{attempt}", resample=attempt)
+            task.say(f"attempt {attempt} of {attempts}: mean return {play.mean:.3f} on {episodes} training seeds")
+            folders.append(play.folder)
+    except BudgetSpentError as spent:
+        if needed and not folders:
+            raise UsageError(
+                f"{spent}, before {episodes} episodes were played, which is what it learns from: the same command with "
+                "a larger budget goes on; episodes=N asks for fewer"
+            ) from None
+        task.say(str(spent))
+    return folders
+
+
+def trained(task: ImprovementTask, folder: str) -> AgentTable:
+    """The agent with the weights of a folder, which knows its mode and its prompts."""
+    taken = options_taken(f"hf:{folder}")[0].keys() - {"mode", "prompts", "adapter", "revision"}
+    return {"spec": f"hf:{folder}", **{option: value for option, value in task.agent.items() if option in taken}}
+
+
+def learnt(
+    task: ImprovementTask,
+    before: AgentTable,
+    seconds: float,
+    folder: str = MODEL,
+    *,
+    seeds: Sequence[int] | None = None,
+) -> AgentTable:
+    """What came of an agent after so many seconds of training, which are charged: the better one on fresh seeds.
+
+    That is the agent with the weights of that folder in ``task.out``, or the one that it was ``before``, since what is
+    trained may also be spoilt. They are compared where the budget is spent, too: play and training go on until it is,
+    so that nothing would ever be known, and both are models of this machine, whose play costs no money.
+    """
+    task.meter.charge(Spent(seconds=seconds))
+    with task.meter.without_limits():
+        better = plays_better(task, before, trained(task, str(task.out / folder)), seeds)
+    return trained(task, folder) if better else before
+
+
+def compared_seeds(task: ImprovementTask) -> list[int]:
+    """The training seeds on which an agent plays before and after."""
+    return task.seeds(COMPARED, after=len(TRAINING_SEEDS) - COMPARED)
+
+
+def plays_better(
+    task: ImprovementTask, before: AgentTable, after: AgentTable, seeds: Sequence[int] | None = None
+) -> bool:
+    """Whether an agent is known to do better on seeds that it wasn't trained on; not where the budget is spent before.
+
+    ``seeds`` are others than :func:`compared_seeds`.
+    """
+    try:
+        first, second = task.both(before, after, compared_seeds(task) if seeds is None else seeds)
+    except BudgetSpentError as spent:
+        task.say(f"{spent}, so that nobody knows whether it plays better, and the agent stays as it was")
+        return False
+    if task.is_better(second, first):
+        return True
+    task.say(f"it plays no better, so the agent stays as it was; what was made is in {task.out}")
+    return False
+
+
+@contextmanager
+def said_as_usage() -> Iterator[None]:
+    """Say what the trainer refuses as a command does."""
+    from agents.msgrpo import ConfigError, DivergenceError, UnusableModelError
+
+    try:
+        yield
+    except (ConfigError, UnusableModelError, ModuleNotFoundError, ValueError) as error:
+        raise UsageError(" ".join(str(error).split())) from error
+    except DivergenceError as error:
+        raise BenchmarkError(str(error)) from error
+
+
+def _local(task: ImprovementTask) -> str:
+    """The spec of the agent's model, whose weights are trained.
+
+    Raises:
+        UsageError: there are none here.
+    """
+    spec = str(task.agent["spec"])
+    found = None if wrapped_in(spec) else find_model(spec)
+    if found is None or found[0].folder is None or task.agent.get("adapter"):
+        raise UsageError(
+            f"the weights of {spec!r} can't be trained here: name a model of this machine without an adapter option, "
+            "such as tiny, smollm2 or hf:PATH"
+        )
+    from agents.msgrpo import check_packages
+
+    try:
+        check_packages(spec, adapter=True)
+    except ModuleNotFoundError as error:
+        raise UsageError(str(error)) from error
+    return spec

@@ -1,0 +1,135 @@
+"""What the improvers share that let a language model write programs: the questions, the files, and the comparison.
+
+A program is a file ``programs/DIGEST.py`` of the task's folder, so that equal programs are one and are played once.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from agents.common import replacing
+from benchmark import UsageError, replay
+from benchmark.play import AgentTable
+from benchmark.runs import Record
+from research.improve.programs.players import digest
+from research.improve.programs.sandbox import NoSandboxError, Sandbox
+from research.improve.programs.worker import MODULES
+from research.improve.questions import Questions
+from research.improve.task import ImprovementTask
+from textgames import Scenario, behind_thoughts, known_scenario
+
+PROGRAM = "program.py"
+"""The file of the program that is handed back, in the task's folder."""
+
+PROGRAMS = "programs.json"
+"""The file that tells of every program that was tried."""
+
+_BLOCK = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
+
+
+class Writer:
+    """A language model that is asked for programs.
+
+    Args:
+        task: the improvement.
+        writer: the agent whose model writes, as ``--agent`` takes it; the task's own agent when not given.
+        method: the table of questions in ``programs.toml``.
+
+    Raises:
+        UsageError: the agent has no language model.
+    """
+
+    def __init__(self, task: ImprovementTask, writer: str | None, method: str) -> None:
+        self._task = task
+        self._questions: Questions = task.questions(writer)
+        texts = tomllib.loads(files(__package__).joinpath("programs.toml").read_text(encoding="utf-8"))
+        self._texts: dict[str, str] = texts[method]
+        self._form = Template(texts["form"]).substitute(modules=", ".join(MODULES[1:]))
+
+    def write(self, transcripts: str, **best: str) -> Path | None:
+        """A new program, after ``best`` where there is one; ``None`` where the answer has none.
+
+        Raises:
+            BudgetSpentError: before it is asked.
+            BenchmarkError: the model gave no answer.
+        """
+        scenarios = [scenario_of(name) for name in self._task.scenarios]
+        told = dict.fromkeys(scenario.game().instructions(scenario.game().players[0]) for scenario in scenarios)
+        question = [Template(self._texts["write"]).substitute(instructions="\n\n".join(told), transcripts=transcripts)]
+        question += [Template(self._texts["better"]).substitute(best)] if best else []
+        answer = self._questions.ask("\n".join(part.strip() + "\n" for part in (*question, self._form)))
+        return self._kept(program_in(answer))
+
+    def _kept(self, source: str) -> Path | None:
+        if not source:
+            return None
+        file = self._task.out / "programs" / f"{digest(source)}.py"
+        file.parent.mkdir(exist_ok=True)
+        with replacing(file) as stream:
+            stream.write(source)
+        return file
+
+
+def program_in(answer: str) -> str:
+    """The program in an answer: its longest block, or the answer where that is nothing but a program; else empty.
+
+    What stands in the answer's reasoning doesn't count.
+    """
+    answer = behind_thoughts(answer) or ""
+    blocks: list[str] = [block.strip() for block in _BLOCK.findall(answer)]
+    if blocks:
+        return max(blocks, key=len) + "\n"
+    return answer.strip() + "\n" if re.match(r"\s*(def|import|from|#|\"\"\")", answer) and "def " in answer else ""
+
+
+def scenario_of(name: str) -> Scenario:
+    """The scenario of a name that the command has checked."""
+    found = known_scenario(name)
+    assert found is not None
+    return found
+
+
+def transcript(record: Record, scenario: Scenario, most: int = 12) -> str:
+    """An episode as a writer reads it: what was seen, played and paid; its last rounds where it has more than ``most``.
+
+    An answer that couldn't be read is shown with its end.
+    """
+    played = replay(record, scenario)
+    lines = []
+    for step in played.steps[-most:]:
+        unread = "" if step.valid else f" in place of an answer that can't be read: {step.response[-300:]!r}"
+        lines += [f"Observation:\n{step.observation}\n", f"Legal actions: {', '.join(step.legal_actions)}"]
+        lines += [f"Played: {step.action}{unread}", f"Reward: {step.reward:g}", ""]
+    how = "The rules ended the episode here." if played.end.terminated else "The episode was cut off here."
+    returned = ", ".join(f"{value:g}" for value in played.end.returns.values())
+    return "\n".join([*lines, f"{how} Its return was {returned}."])
+
+
+def keep_programs(task: ImprovementTask, tried: Sequence[Mapping[str, Any]]) -> None:
+    """Write what became of every program that was tried, as JSON with one a line, to be compared by eye."""
+    with replacing(task.out / PROGRAMS) as stream:
+        stream.write("[\n" + ",\n".join(json.dumps(each) for each in tried) + "\n]\n")
+
+
+def handed_back(task: ImprovementTask, player: str, file: Path, options: Mapping[str, Any]) -> AgentTable:
+    """The agent ``player:PROGRAM`` with a program as the folder's own."""
+    with replacing(task.out / PROGRAM) as stream:
+        stream.write(file.read_text(encoding="utf-8"))
+    return {"spec": f"{player}:{PROGRAM}", **options}
+
+
+def check_sandbox(seconds: float) -> None:
+    """Refuse where programs can't be held, or not to so many seconds a decision, before anything is asked.
+
+    Raises:
+        UsageError: says why, and what allows it.
+    """
+    try:
+        Sandbox("", seconds=seconds).close()
+    except (NoSandboxError, ValueError) as error:
+        raise UsageError(str(error)) from None

@@ -1,0 +1,234 @@
+"""Play on training seeds: an agent's episodes in a run folder, which every command reads and a second call finds done.
+
+``agent, seeds -> plan -> Session -> Play``. What is played is in the folder's name, so that equal plays are one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents import Turn, prompt_path
+from benchmark import BenchmarkError
+from benchmark.play import (
+    AgentTable,
+    PlannedRun,
+    RunOptions,
+    Stopped,
+    checked_options,
+    open_session,
+    plan_run,
+    without_spec,
+)
+from benchmark.runs import MANIFEST_NAME, Plan, Record, RunFolder, answers_of, data_digest, file_digest, paid_tokens
+from research.improve.budget import Budget, SpendingMeter, Spent
+from textgames import Scenario
+
+PLAYER, OTHER = "agent", "other"
+"""What the player is called in these folders, and who meets it there."""
+
+
+class Play(NamedTuple):
+    """Episodes of an agent on training seeds.
+
+    Attributes:
+        folder: the run folder.
+        scenarios: by name.
+        records: of every scored episode, in the order of scenarios and seeds.
+        who: whose returns are told.
+    """
+
+    folder: Path
+    scenarios: dict[str, Scenario]
+    records: tuple[Record, ...]
+    who: str = PLAYER
+
+    @property
+    def returns(self) -> dict[tuple[str, int], float]:
+        """``{(scenario, seed): return}``, the mean over its seats where it has several."""
+        found: dict[tuple[str, int], list[float]] = {}
+        for record in self.records:
+            own = [record["returns"][player] for player, agent in record["agents"].items() if agent == self.who]
+            found.setdefault((record["scenario"], record["seed"]), []).extend(own)
+        return {place: float(np.mean(own)) for place, own in found.items()}
+
+    @property
+    def mean(self) -> float:
+        """The mean return over scenarios and seeds."""
+        return float(np.mean([*self.returns.values()]))
+
+
+def means_in_common(plays: Sequence[Play]) -> list[float]:
+    """The mean return of each play over the scenarios and seeds that all have scored; equal where they share none.
+
+    A provider's error leaves an episode unscored, and who missed a hard one would look better for it.
+    """
+    return [float(own.mean()) if len(own) else 0.0 for own in returns_in_common(plays)]
+
+
+def returns_in_common(plays: Sequence[Play]) -> list[NDArray[np.float64]]:
+    """The returns of each play at the scenarios and seeds that all have scored, in one order."""
+    returns = [each.returns for each in plays]
+    shared = sorted(set.intersection(*map(set, returns)))
+    return [np.array([own[place] for place in shared], dtype=np.float64) for own in returns]
+
+
+def play(
+    folder: Path,
+    agent: AgentTable,
+    scenarios: Sequence[str],
+    seeds: Sequence[int],
+    meter: SpendingMeter,
+    say: Callable[[str], None],
+    *,
+    against: AgentTable | None = None,
+    resample: int | None = None,
+    quiet: bool = False,
+) -> Play:
+    """Play an agent's episodes, and charge what they cost.
+
+    Args:
+        folder: the run folder; what is played is added to its name.
+        agent: the player's table.
+        scenarios: their names.
+        seeds: of the episodes, the same in every scenario.
+        meter: is charged.
+        say: is told who can't play what.
+        against: another agent, with whom it shares the seats of a game for several, as :mod:`benchmark.runs.tournament`
+            seats two: each has every seat once on every seed. Without one it has all seats.
+        resample: draws the player's samples anew, as the option of a run.
+        quiet: show no progress.
+
+    Raises:
+        BudgetSpentError: before it, or in it: it stops with the turn that is above what is left.
+        BenchmarkError: the episodes can't be played.
+    """
+    meter.check()
+    seeds = sorted(set(seeds))
+    # texts are known by what they say, wherever they lie
+    agents = {PLAYER: agent} if against is None else {PLAYER: agent, OTHER: against}
+    who = [
+        {name: file_digest(str(prompt_path(value))) if name == "prompts" else value for name, value in one.items()}
+        for one in agents.values()
+    ]
+    told = who[0] if against is None else who
+    folder = folder.with_name(f"{folder.name}-{data_digest([told, scenarios, seeds, resample])[:8]}")
+    planned = _planned(folder, agents, scenarios, seeds, resample, say)
+    if not _is_played(folder):
+        _go_on(folder, planned, meter, quiet)
+    found = RunFolder.open(folder)
+    meter.charge(_cost(found) + meter.unrecorded(folder.name), folder.name)
+    if len(found.index()) < planned.plan.total:
+        meter.check()
+        meter.end(f"the budget was spent in {folder}")
+    records = [*found.records()]
+    scored = [record for record in records if record["error"] is None]
+    if not scored:
+        raise BenchmarkError(
+            f"none of the episodes in {folder} could be played to its end, the last for: {records[-1]['error']}; when "
+            "that is mended the same command plays them again"
+        )
+    scored.sort(key=lambda record: (record["scenario"], record["seed"]))
+    return Play(folder, dict(planned.plan.scenarios), tuple(scored))
+
+
+def _planned(
+    folder: Path,
+    agents: Mapping[str, AgentTable],
+    scenarios: Sequence[str],
+    seeds: Sequence[int],
+    resample: int | None,
+    say: Callable[[str], None],
+) -> PlannedRun:
+    """A run of these episodes; a plan of training seeds is the only thing in it that no option could say."""
+    own = {name: options for name, table in agents.items() if (options := without_spec(table))}
+    values: dict[str, Any] = {
+        "agents": tuple(f"{name}={table['spec']}" for name, table in agents.items()),
+        "agent_options": own or None,
+        "scenarios": tuple(scenarios),
+        "episodes": len(seeds),
+        "resample": resample,
+        "out": str(folder),
+    }
+    values = {name: value for name, value in values.items() if value is not None}
+    planned = plan_run(RunOptions(**checked_options(values, {}), given=frozenset(values)), say)
+    tables = [one for one in planned.plan.seeds if {*one.agents} == agents.keys() or one.agents == (PLAYER,)]
+    chosen = dict.fromkeys(tables, seeds)
+    return planned._replace(plan=Plan(planned.plan.scenarios, chosen))
+
+
+class _Turns:
+    """Counts what a play's turns cost, starts no more than what is left reaches for, and stops it above that."""
+
+    def __init__(self, left: Budget) -> None:
+        self.spent = Spent()
+        self._left, self._lock = left, Lock()  # steps are counted where they are played
+
+    def count(self, turn: Turn) -> None:
+        paid = turn.paid
+        with self._lock:
+            self.spent += Spent(paid.prompt_tokens + paid.completion_tokens, 1)
+        for unit in ("tokens", "calls"):
+            limit = getattr(self._left, unit)
+            if limit is not None and getattr(self.spent, unit) > limit:
+                raise Stopped(f"the budget is spent: its {unit}")
+
+    def may_start(self, in_flight: int, finished: int) -> bool:
+        """Whether what is left reaches for those in flight and another one, going by the mean of those that finished.
+
+        What is in flight when all is spent is paid for and lost: until one has finished, and where little is left, an
+        episode is alone.
+        """
+        if in_flight == 0:
+            return True
+        limits, spent = asdict(self._left), asdict(self.spent)
+        return finished > 0 and all(
+            limit is None or spent[unit] * (finished + in_flight + 1) <= limit * finished
+            for unit, limit in limits.items()
+        )
+
+
+def _go_on(folder: Path, planned: PlannedRun, meter: SpendingMeter, quiet: bool) -> None:
+    recorded = _recorded(folder)
+    left = meter.left(folder.name, recorded)
+    if left.is_spent:
+        return
+    turns = _Turns(left)
+    counted = None if left.tokens is None and left.calls is None else turns
+    with meter.timed(folder.name):
+        session = open_session(planned._replace(options=replace(planned.options, run_timeout=left.seconds)))
+        ending = session.play(quiet=quiet, turns=counted)
+    now = _recorded(folder)
+    if ending.stopped is not None:  # a second call has to find spent what went into unfinished episodes
+        tokens, calls = (getattr(turns.spent + recorded, unit) - getattr(now, unit) for unit in ("tokens", "calls"))
+        meter.keep(folder.name, Spent(max(0, tokens), max(0, calls)))
+    if ending.error is not None:
+        raise ending.error
+    if ending.stopped is not None and not meter.left(folder.name, now).is_spent:
+        raise BenchmarkError(f"{ending.stopped}; {ending.done} of {ending.total} episodes are kept in {folder}")
+
+
+def _recorded(folder: Path) -> Spent:
+    return _cost(RunFolder.open(folder)) if (folder / MANIFEST_NAME).exists() else Spent()
+
+
+def _is_played(folder: Path) -> bool:
+    """Whether every episode has a record; one that a provider broke off isn't played again, but if all were."""
+    if not (folder / MANIFEST_NAME).exists():
+        return False
+    found = RunFolder.open(folder)
+    played = len(found.index()) == Plan.from_manifest(found.manifest).total
+    return played and any(record["error"] is None for record in found.records())
+
+
+def _cost(folder: RunFolder) -> Spent:
+    """The tokens and calls of all of a folder's records, superseded ones included."""
+    cost = Spent()
+    for _, record in folder.numbered_records():
+        tokens = sum(prompt + completion for prompt, completion, _ in paid_tokens(record).values())
+        cost += Spent(tokens, sum(len(answers_of(step)) for step in record["steps"]))
+    return cost

@@ -1,0 +1,179 @@
+"""Players that run a program which a model, or anybody, wrote, in a sandbox.
+
+``program:FILE`` plays what the program answers, and ``masked(AGENT)`` keeps another player to the actions that it
+allows (AutoHarness, Lou et al. 2026, arXiv 2603.03329, writes such programs by a model). A program that fails, or takes
+too long, has answered with nothing that can be read; why stands in the response.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from agents import Around, Deciding, Policy, Question, Turn, TurnRequest, action_named, as_requests
+from research.improve.programs.sandbox import Answer, Call, Sandbox
+
+ALLOWED = "allowed(observation, legal_actions)"
+"""The function of a program that says which actions a masked player may take, as a list of their names."""
+
+
+class ProgramPlayer:
+    """Plays what ``act(observation, legal_actions)`` of a file returns, the name of an action.
+
+    ``legal_actions`` is empty where a game can't list them. A program's names are made anew for each decision.
+
+    Args:
+        file: the program.
+        seconds: of processor time for a decision.
+        memory_mb: megabytes of memory for the program.
+        key: a text by which the program's randomness follows from the episode's seed without telling it
+            (:mod:`research.improve.programs.sandbox`); drawn at random when it isn't given. A run draws one and keeps
+            it in its manifest, and a season decides it.
+
+    Raises:
+        ValueError: there is no such file, or it has no such function, or fails before it could be called.
+        NoSandboxError: programs can't be held on this machine.
+    """
+
+    kind: ClassVar[str] = "program"
+    functions: ClassVar[tuple[str, ...]] = ("act(observation, legal_actions)",)
+    harness: ClassVar[str] = ""
+
+    def __init__(self, file: str, *, seconds: float = 1.0, memory_mb: int = 256, key: str | None = None) -> None:
+        self.file, self.name = file, f"{self.kind}:{Path(file).name}"
+        source = read_program(file)
+        self.settings: dict[str, Any] = {"kind": self.kind, "sha256": digest(source)}
+        self.sandbox = opened(file, source, self.functions, self.harness, seconds, memory_mb, key)
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        """Answer every request with a turn, in order; the program is sent one after the other."""
+        asked = as_requests(requests)
+        answers = self.sandbox.calls([self.question(request) for request in asked])
+        return [turn_of_answer(answer, self.functions[0]) for answer in answers]
+
+    def question(self, request: TurnRequest) -> Call:
+        """What the program is asked for a request."""
+        return Call("act", (request.observation, list(request.legal_actions)), request.seed)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.file!r})"
+
+
+class MaskedPolicy(Around):
+    """Plays what another player answers where a program allows it, else the first action that the program allows.
+
+    Where the program fails, so does the answer, which can't be read then and says why.
+
+    Args:
+        inner: the player that is asked.
+        program: the file with the function ``allowed``.
+        seconds: of processor time for one call of it.
+        memory_mb: megabytes of memory for it.
+        key: by which its randomness follows from the episode's seed, as a program's; drawn when it isn't given.
+
+    Raises:
+        ValueError: there is no such file or function.
+        NoSandboxError: programs can't be held on this machine.
+    """
+
+    def __init__(
+        self,
+        inner: Policy,
+        *,
+        program: str | Path | None = None,
+        seconds: float = 1.0,
+        memory_mb: int = 256,
+        key: str | None = None,
+    ) -> None:
+        if program is None:
+            raise ValueError("masked(AGENT) needs a program that says what is allowed: --set NAME.program=FILE")
+        super().__init__("masked", inner)
+        file = str(program)
+        source = read_program(file)
+        self._digest = digest(source)
+        self._sandbox = opened(file, source, (ALLOWED,), seconds=seconds, memory_mb=memory_mb, key=key)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"sha256": self._digest}
+
+    def decide(self, request: TurnRequest) -> Deciding:
+        """Ask the player, and play what is allowed."""
+        (turn,) = yield [Question(request)]
+        call = Call("allowed", (request.observation, list(request.legal_actions)), request.seed)
+        return _kept(request, turn, self._sandbox.calls([call])[0])
+
+
+def _kept(request: TurnRequest, turn: Turn, answer: Answer) -> Turn:
+    allowed = answer.value
+    if not allowed or not isinstance(allowed, list) or not all(isinstance(name, str) for name in allowed):
+        told = answer if answer.error else Answer(error=f"{ALLOWED} returned {allowed!r:.80}, which names no actions")
+        response = turn_of_answer(told, ALLOWED).response
+    elif action_named(request, turn.response) in {name.strip().casefold() for name in allowed}:  # as games read them
+        return turn
+    else:  # what was said stays in the record
+        response = f"<think>{without_tags(turn.response)}</think><action>{allowed[0]}</action>"
+    return replace(turn, response=response, response_ids=None, logprobs=None, allowed=None)
+
+
+def read_program(file: str) -> str:
+    """A program's text.
+
+    Raises:
+        ValueError: there is no such file, or it isn't text.
+    """
+    path = Path(file)
+    if not path.is_file():
+        raise ValueError(f"there is no file {file!r}")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{file!r} isn't a program: it isn't text") from None
+
+
+def digest(source: str) -> str:
+    """What tells one program from another in manifests: the beginning of its SHA-256."""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def opened(
+    file: str,
+    source: str,
+    functions: Sequence[str],
+    harness: str = "",
+    seconds: float = 1.0,
+    memory_mb: int = 256,
+    key: str | None = None,
+) -> Sandbox:
+    """Open a sandbox with a program that has some functions, given as ``"act(observation, legal_actions)"``.
+
+    Raises:
+        ValueError: it lacks one, or fails.
+    """
+    sandbox = Sandbox(source, harness=harness, seconds=seconds, memory_mb=memory_mb, key=key)
+    if (wrong := wrong_with(sandbox, functions)) is not None:
+        sandbox.close()
+        raise ValueError(f"the program {file!r} {wrong}")
+    return sandbox
+
+
+def wrong_with(sandbox: Sandbox, functions: Sequence[str]) -> str | None:
+    """What is wrong with a program as a whole, as half a sentence; ``None`` where it can be asked."""
+    if sandbox.error is not None:
+        return f"fails: {sandbox.error}"
+    missing = [each for each in functions if each.partition("(")[0] not in sandbox.functions]
+    return f"has no function {' and no '.join(missing)}" if missing else None
+
+
+def turn_of_answer(answer: Answer, function: str) -> Turn:
+    """An answer of a program as a response: its action, or thoughts about why there is none, which can't be read."""
+    if isinstance(answer.value, str):
+        return Turn(f"<action>{answer.value}</action>")
+    told = answer.error or f"{function} returned {answer.value!r:.80}, which is no text"
+    return Turn(f"<think>The program failed: {without_tags(told)}</think>")
+
+
+def without_tags(text: str) -> str:
+    """A text in which no game finds an action, for what is only told."""
+    return text.replace("<", "(").replace(">", ")")

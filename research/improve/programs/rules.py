@@ -1,0 +1,223 @@
+"""Rules of a game as a program, which ``rules:FILE`` plans with, and how true they are: against all of a small game,
+exactly, and by what planning with them is worth in it.
+
+``rules, scenario -> every (state, action) -> share whose chances are right; value of the plan; the optimum``.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents import Policy, TurnRequest, request_in
+from research.improve.programs.players import ProgramPlayer
+from research.improve.programs.sandbox import Call
+from textgames import TSMG, ActionNames, Scenario, check_whole, parse_action
+from textgames.solving import StateSpace, ValueIteration
+
+STARTS = 20
+"""Episodes whose starts are looked at, where a game doesn't have one start alone."""
+
+MAX_STATES = 20_000
+"""The most states of a game that are compared."""
+
+_EQUAL = 1e-6  # chances and rewards that differ by no more are equal
+_SHOWN = 5  # faults that are told
+_PLANNING = Path(__file__).with_name("planning.py")
+
+
+class RulesPlayer(ProgramPlayer):
+    """Plans with a game's rules that a file has: see ``planning.py``.
+
+    It plays what is worth most by these rules in the steps that are left, exactly so where no more than ``max_states``
+    states can be reached; else what is beyond the nearest of them counts as worth 0. If the rules are true it plays
+    as well as can be; how true they are says :func:`fidelity`.
+
+    Args:
+        file: the rules.
+        max_states: how many states are looked at.
+        seconds: of processor time for a decision.
+        memory_mb: megabytes of memory for the program and its plans.
+        key: as a program's.
+    """
+
+    kind = "rules"
+    functions = ("parse(observation)", "actions(state)", "outcomes(state, action)")
+    harness = _PLANNING.read_text(encoding="utf-8")
+
+    def __init__(
+        self,
+        file: str,
+        *,
+        max_states: int = 20_000,
+        seconds: float = 10.0,
+        memory_mb: int = 512,
+        key: str | None = None,
+    ) -> None:
+        check_whole("max_states", max_states, 1, 10**6)
+        super().__init__(file, seconds=seconds, memory_mb=memory_mb, key=key)
+        self.max_states = max_states
+        self.settings |= {"max_states": max_states}
+
+    def question(self, request: TurnRequest) -> Call:
+        legal = list(request.legal_actions)
+        return Call("plan", (request.observation, legal, request.steps_left, self.max_states), request.seed)
+
+    def inspected(self, scenario: Scenario) -> dict[str, Any]:
+        """Compare the rules with the true game, exactly, if that is small; ``textbench inspect`` prints it."""
+        try:
+            found = fidelity(self, scenario)
+        except ValueError as error:
+            return {"rules": {"told": f"Its rules aren't compared with the game: {error}."}}
+        return {"rules": {"told": str(found), "share": found.share, **found._asdict()}}
+
+
+class Fidelity(NamedTuple):
+    """How rules fare against the true game.
+
+    Attributes:
+        right: how many (state, action) pairs have the true distribution over the next state, the reward and the end.
+        pairs: how many there are, in all states that can be reached: those of the game, and those that only the rules
+            have.
+        states: how many states can be reached.
+        faults: some of the pairs that aren't right, for people.
+        value: the expected return of planning by the rules in the true game, mean over the starts.
+        optimum: the same of the best play.
+        starts: how many there are.
+    """
+
+    right: int
+    pairs: int
+    states: int
+    faults: tuple[str, ...]
+    value: float
+    optimum: float
+    starts: int
+
+    def __str__(self) -> str:
+        """What was found, in a sentence for people."""
+        return (
+            f"Its rules have the true chances in {self.right:,} of {self.pairs:,} pairs of a state and an action "
+            f"({self.share:.1%}): all of the {self.states:,} states within reach of the first {self.starts} episodes' "
+            f"starts. Planning by them returns {self.value:.3f} from there, the best play {self.optimum:.3f}."
+        )
+
+    @property
+    def share(self) -> float:
+        """The share of right pairs, 0 to 1."""
+        return self.right / self.pairs
+
+
+def fidelity(player: RulesPlayer, scenario: Scenario, starts: int = STARTS) -> Fidelity:
+    """Measure the rules that a player plans with, from the starts of a scenario's first episodes.
+
+    Rules have states of their own: the observation of a true state is read by their ``parse``. What they say of an
+    action is right where the chances of (what ``parse`` makes of the next observation, reward, end) are the true ones;
+    of a state in which the game is over they need to know nothing. Rules that leave out of their states what doesn't
+    matter can be right, then; they can't if it does matter.
+
+    Raises:
+        ValueError: the game has several players, hides something, doesn't tell its chances, or is too large.
+    """
+    game = scenario.game()
+    if game.hidden_information:
+        raise ValueError(f"{scenario.name} hides something from its player, so rules can't tell what comes of a state")
+    yardstick = ValueIteration(game, max_states=MAX_STATES)  # refuses games of several players and without chances
+    first = first_states(game, scenario, starts)
+    space = StateSpace.of(game, first, scenario.horizon, MAX_STATES, too_many="too many to compare rules with")
+    right, pairs, faults = _compare(player, game, space)
+    (who,) = game.players
+    optimum = np.mean([yardstick.value(state, scenario.horizon, who) for state in first])
+    value = plan_value(player, game, first, scenario.horizon)
+    return Fidelity(right, pairs, len(space.numbers), tuple(faults[:_SHOWN]), value, float(optimum), len(first))
+
+
+def first_states(game: TSMG[Any], scenario: Scenario, starts: int) -> list[Hashable]:
+    """The starts of a scenario's first episodes; only one of them where it is the only one that there is."""
+    if game.has_initial_outcomes and len(certain := game.initial_outcomes()) == 1:
+        return [certain[0][1]]
+    return [game.initial_state(np.random.default_rng(scenario.seed(number))) for number in range(starts)]
+
+
+def _compare(player: RulesPlayer, game: TSMG[Any], space: StateSpace) -> tuple[int, int, list[str]]:
+    """How many pairs are right, of how many, and what is wrong with the others."""
+    (who,) = game.players
+    states = list(space.numbers)
+    texts = [game.observe(state, who) for state in states]
+    told = player.sandbox.calls([Call("predict", (text,)) for text in texts])
+    keys = {
+        state: answer.value[0] if answer.error is None else None for state, answer in zip(states, told, strict=True)
+    }
+    right, pairs, faults = 0, 0, []
+    for state, text, answer in zip(states[: len(space.decisions)], texts, told, strict=False):
+        (decision,) = space.decisions[space.numbers[state]]
+        theirs: Mapping[str, Any] = answer.value[1] if answer.error is None else {}
+        for action in dict.fromkeys((*decision.actions, *theirs)):
+            pairs += 1
+            said = theirs.get(action, answer.error or "actions(state) doesn't have it")
+            if action not in decision.actions:
+                said = "actions(state) has it, and it isn't legal"
+            elif not isinstance(said, str):
+                truth = _truth(game, state, action, keys)
+                if _equal(truth, _distribution(said)):
+                    right += 1
+                    continue
+                said = f"it says {_listed(_distribution(said))}, true is {_listed(truth)}"
+            faults.append(f"{action} where one reads {text!r}: {said}")
+    return right, pairs, faults
+
+
+Distribution = Mapping[tuple[str | None, float], float]
+"""``{(key of the next state, None where the game is over; reward): probability}``"""
+
+
+def _truth(game: TSMG[Any], state: Any, action: str, keys: Mapping[Hashable, str | None]) -> Distribution:
+    (who,) = game.players
+    outcomes = game.outcomes(state, {who: action})
+    # a state that the rules can't read is none of theirs
+    return _distribution(
+        [(chance, None if over else keys[after] or "unread", paid[who]) for chance, after, paid, over in outcomes]
+    )
+
+
+def _distribution(outcomes: Sequence[Sequence[Any]]) -> Distribution:
+    found: Counter[tuple[str | None, float]] = Counter()
+    for chance, after, reward in outcomes:
+        found[after, round(reward, 6)] += chance
+    return {place: chance for place, chance in found.items() if chance > _EQUAL}
+
+
+def _equal(one: Distribution, other: Distribution) -> bool:
+    return one.keys() == other.keys() and all(abs(one[place] - other[place]) <= _EQUAL for place in one)
+
+
+def _listed(chances: Distribution) -> str:
+    return ", ".join(f"{p:.3g} of {after or 'the end'} and {reward:g}" for (after, reward), p in chances.items())
+
+
+def plan_value(player: Policy, game: TSMG[Any], starts: Sequence[Hashable], horizon: int) -> float:
+    """The exact expected return of a player that always answers alike, in a game for one; the mean over the starts.
+
+    An answer that can't be read counts as the environment takes it: as the game's default action.
+    """
+    (who,) = game.players
+    layers: list[dict[Hashable, Sequence[Any]]] = []  # by rounds played: {state: outcomes of what is played there}
+    here = list(dict.fromkeys(starts))
+    for played in range(horizon):
+        requests = [request_in(game, state, who, horizon - played) for state in here]
+        layer: dict[Hashable, Sequence[Any]] = {}
+        for state, request, turn in zip(here, requests, player.act(requests), strict=True):
+            named = parse_action(turn.response, ActionNames(request.legal_actions))
+            action = named if isinstance(named, str) else game.default_action(state, who)
+            layer[state] = game.outcomes(state, {who: action})
+        layers.append(layer)
+        here = list(dict.fromkeys(after for outcomes in layer.values() for _, after, _, over in outcomes if not over))
+    values: dict[Hashable, float] = {}
+    for layer in reversed(layers):
+        values = {
+            state: sum(p * (paid[who] + (0.0 if over else values.get(after, 0.0))) for p, after, paid, over in outcomes)
+            for state, outcomes in layer.items()
+        }
+    return float(np.mean([values[start] for start in starts]))

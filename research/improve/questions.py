@@ -1,0 +1,102 @@
+"""Free questions to a language model, for improvers that let one reflect: every call a line of ``calls.jsonl``.
+
+A second call with the same folder finds the answers there, each as often as it was given.
+"""
+
+import json
+import os
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agents import LanguageAgentPolicy, PromptMap, PromptTexts, TurnRequest
+from agents.common import Redactor, open_for_appending, replacing
+from benchmark import BenchmarkError, UsageError
+from benchmark.play import AgentTable, RunOptions, load_table, secrets_of
+from benchmark.runs import data_digest
+from research.improve.budget import SpendingMeter, Spent
+
+CALLS_NAME = "calls.jsonl"
+LONGEST_ANSWER = 4096  # tokens, where the agent doesn't say
+
+_AS_IT_IS = PromptTexts(
+    system="", opening="$instructions", observation="$observation", response={"free": ""}, no_actions="", no_limit=""
+)
+"""Prompts of a game's texts that say what is asked and nothing else."""
+
+
+class Questions:
+    """Asks one agent with a language model.
+
+    Args:
+        agent: the agent: ``spec`` and options.
+        file: where the calls are kept.
+        meter: is charged.
+
+    Raises:
+        UsageError: no such agent, or one without a language model.
+    """
+
+    def __init__(self, agent: AgentTable, file: Path, meter: SpendingMeter) -> None:
+        spec = str(agent["spec"])
+        policy, options = load_table(agent, RunOptions(max_tokens=LONGEST_ANSWER))
+        if not isinstance(policy, LanguageAgentPolicy):
+            raise UsageError(f"{spec!r} has no language model to ask: name one that has, such as openai:MODEL")
+        # an answer is about moves, and isn't over with the first that it names
+        decoding = replace(policy.decoding, stop=())
+        self._policy = LanguageAgentPolicy(policy.model, PromptMap("free", 0, _AS_IT_IS), decoding, policy.name)
+        self._spec, self._file, self._meter = spec, file, meter
+        self._redactor = Redactor.from_environment(secrets=secrets_of(options))
+        self._kept: dict[str, list[dict[str, Any]]] = {}
+        self._asked: Counter[str] = Counter()
+        for line in _whole_lines(file):
+            self._kept.setdefault(line["key"], []).append(line)
+
+    def ask(self, question: str) -> str:
+        """The answer to a question, which is charged.
+
+        Raises:
+            BudgetSpentError: before it is asked.
+            BenchmarkError: the model gave none.
+        """
+        self._meter.check()
+        key = data_digest([self._spec, question])
+        number = self._asked[key]
+        self._asked[key] += 1
+        kept = self._kept.get(key, [])
+        call = kept[number] if number < len(kept) else self._call(key, question, number)
+        self._meter.charge(Spent(sum(call["tokens"]), 1, call["seconds"]))
+        return str(call["answer"])
+
+    def _call(self, key: str, question: str, number: int) -> dict[str, Any]:
+        (turn,) = self._policy.act([TurnRequest(question, seed=(int(key[:12], 16), number))])
+        if turn.error is not None:
+            raise BenchmarkError(self._redactor.scrub(f"{self._spec} could not be asked: {turn.error}"))
+        paid = turn.paid
+        call = {
+            "key": key,
+            "agent": self._spec,
+            "question": question,
+            "answer": turn.response,
+            "tokens": [paid.prompt_tokens, paid.completion_tokens],
+            "seconds": round(turn.seconds, 3),
+        }
+        with os.fdopen(open_for_appending(self._file), "a", encoding="utf-8") as lines:
+            lines.write(self._redactor.scrub(json.dumps(call)) + "\n")
+        return call
+
+
+def _whole_lines(file: Path) -> list[dict[str, Any]]:
+    """The calls of a file; the last line of a process that was killed may be half of one, and is cut off."""
+    if not file.exists():
+        return []
+    text = file.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        with replacing(file) as stream:
+            stream.write(whole)
+    try:
+        return [json.loads(line) for line in whole.splitlines()]
+    except ValueError as error:
+        raise UsageError(f"{file} isn't what an improvement wrote ({error}); choose another --out") from None

@@ -1,0 +1,205 @@
+"""The report of a comparison: ``Findings -> Markdown, JSON, a curve``."""
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from agents.common import Estimate, duration
+from research.improve.study.findings import (
+    ALPHA,
+    Difference,
+    Findings,
+    Who,
+    differences,
+    over_seeds,
+    spent,
+)
+from research.improve.study.settings import TOLD, TRAINER
+from research.jobs.pictures import COLOURS, figure_of, save, style, with_intervals
+from research.jobs.report import Facts, said_first, table, whole_report
+
+CURVE = "regret.svg"
+
+_MADE = """\
+a model of {parameters:,} parameters that imitates the planner in {skill:.0%} of its decisions and plays at random in
+the others, in the game and in its twin alike"""
+
+_INTRODUCTION = """\
+Every method begins at the same base, {base}. It then has the same budget of tokens to learn from the game: what it
+reads and writes in its own play, and the rows of its updates, each pass counted. What a planner answers, exact values,
+and passes that only score cost nothing; of these {told} alone are told. Regret is the value that a decision loses
+against the best one, exactly, on {episodes} fresh episodes at temperature {temperature:g}; intervals are Student's 95%
+over up to {seeds} seeds of one base and say nothing of others."""
+
+
+def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The whole report as plain JSON data."""
+    runs = [
+        {"scenario": game, "who": name, "budget": budget, "seed": seed, **_kept(result)}
+        for (game, name, budget), results in findings.results.items()
+        for seed, result in results.items()
+    ]
+    compared = [row._asdict() | {"less": row.less._asdict()} for row in differences(findings)]
+    tuned = [
+        {"game": game, "method": method, "regrets": {f"{rate:g}": lost for rate, lost in lost_at.items()}}
+        for (game, method), lost_at in findings.rates.items()
+    ]
+    data = {"runs": runs, "differences": compared, "tuning": tuned}
+    return whole_report(data, findings, findings.seconds, facts, notes, findings.study.as_data())
+
+
+def _kept(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in result.items() if name not in ("facts", "budget")}
+
+
+def report_markdown(
+    findings: Findings, facts: Facts, *, plots: Sequence[tuple[str, str]] = (), notes: Sequence[str] = ()
+) -> str:
+    """The report for people; figures are rounded."""
+    study, rows = findings.study, differences(findings)
+    base = f"the pretrained `{study.pretrained}` of {findings.parameters:,} parameters"
+    if not study.pretrained:
+        base = _MADE.format(parameters=findings.parameters, skill=study.skill)
+    told = _INTRODUCTION.format(
+        base=base,
+        told=" and ".join(f"`{name}`" for name in study.methods if name in TOLD) or "none",
+        **{"episodes": study.episodes, "temperature": study.temperature},
+        seeds=max(map(len, findings.results.values()), default=0),
+    )
+    parts = ["# What makes a player better, at equal budgets of tokens", told]
+    parts += said_first(findings, notes, "comparison")
+    parts += [f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots]
+    parts += ["## What to use when", *(_verdict(game, rows) for game in study.games)]
+    for game in study.games:
+        own = [who for who in findings.results if who[0] == game]
+        if own:
+            parts += [f"## {game}", _scores(findings, own), _budgets(findings, own)]
+    parts += ["## All differences of regret", _differences(rows)]
+    done = f"{duration(findings.seconds)} of the processor; code: {', '.join(findings.code) or 'none'}"
+    parts += ["## How it was done", f"{done}; report: {', '.join(facts.values())}."]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verdict(game: str, rows: Sequence[Difference]) -> str:
+    """What can be said on a game after the correction, in sentences that follow from the differences alone."""
+    own = [row for row in rows if row.who[0] == game]
+    if not own:
+        return f"**{game}**: nothing was measured yet."
+    said = [
+        f"{_all(kept)} {verb} {than}{where}"
+        for place, where in (("game", ""), ("twin", " in the twin"))
+        for than in ("the base", "MS-GRPO at the same budget")
+        for verb, sign in (("loses less than", -1), ("loses more than", 1))
+        if (
+            kept := [
+                row
+                for row in own
+                if (row.place, _than(row)) == (place, than) and row.p_holm < ALPHA and row.less.value * sign > 0
+            ]
+        )
+    ]
+    if not said:
+        return f"**{game}**: nothing can be said: no difference is left after Holm's correction."
+    left = sum(row.p_holm >= ALPHA for row in own)
+    return f"**{game}**: {'; '.join(said)}. Of the other {left} of {len(own)} differences nothing can be said."
+
+
+def _than(row: Difference) -> str:
+    return "the base" if row.than[1] == "base" else "MS-GRPO at the same budget"
+
+
+def _all(rows: Sequence[Difference]) -> str:
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        names.setdefault(row.who[1], []).extend([f"{row.who[2]:,}"] if row.who[2] else [])
+    told = {name: f" ({' and '.join(budgets)})" if budgets else "" for name, budgets in names.items()}
+    return ", ".join(f"`{name}`{budgets}" for name, budgets in told.items())
+
+
+def _scores(findings: Findings, own: Sequence[Who]) -> str:
+    """What everybody loses, gets and costs."""
+    head = ["who", "tokens to learn", "regret", "return", "invalid", "tokens a decision"]
+    head += ["regret in the twin"] if findings.study.twin else []
+    rows = []
+    for who in own:
+        regret, result, tokens, invalid = (
+            over_seeds(findings, who, figure) for figure in ("regret", "return", "tokens", "invalid")
+        )
+        learnt = f"{spent(findings, who):,.0f}" if who[2] else "-"
+        row = [who[1], learnt, _number(regret), _number(result, 2), f"{invalid.value:.1%}", f"{tokens.value:.0f}"]
+        row += [_number(over_seeds(findings, who, "regret", "twin"))] if findings.study.twin else []
+        rows.append(row)
+    return table(head, rows)
+
+
+def _budgets(findings: Findings, own: Sequence[Who]) -> str:
+    """Who spent less or more than the budget, and when a player that costs more at each decision is dearer."""
+    said = [
+        f"`{name}` spent {share:.0%} of {budget:,}"
+        for game, name, budget in own
+        if budget and abs((share := spent(findings, (game, name, budget)) / budget) - 1) > 0.1
+    ]
+    text = f"Off the budget by more than a tenth: {', '.join(said)}." if said else "All spent their budgets to a tenth."
+    largest = (own[0][0], TRAINER, findings.study.budgets[-1])
+    for who in own:
+        if who[1] in findings.study.players and not findings.study.players[who[1]].trained and largest in own:
+            more = over_seeds(findings, who, "tokens").value - over_seeds(findings, largest, "tokens").value
+            if more > 0:
+                decisions = f"{spent(findings, largest) / more:,.0f}"
+                text += f" After {decisions} decisions `{who[1]}` has cost as much as the largest budget."
+    return text
+
+
+def _differences(rows: Sequence[Difference]) -> str:
+    told = []
+    for row in rows:
+        less, p_values = _number(row.less, signed=True), (str(row.seeds), f"{row.p_value:.3f}", f"{row.p_holm:.3f}")
+        told.append([row.who[0], _named(row.who), _named(row.than), row.place, less, *p_values])
+    return table(["game", "who", "than", "in the", "difference", "seeds", "p", "p (Holm)"], told)
+
+
+def _named(who: Who) -> str:
+    return f"{who[1]} {who[2]:,}" if who[2] else who[1]
+
+
+def _number(value: Estimate, digits: int = 3, *, signed: bool = False) -> str:
+    return f"{value:{'+' if signed else ''}.{digits}f}"
+
+
+def draw_curve(findings: Findings, folder: Path) -> list[tuple[str, str]]:
+    """Draw regret by tokens spent to learn; returns ``(file name, caption)``, nothing where there is no data."""
+    study = findings.study
+    games = [game for game in study.games if any(who[0] == game and who[2] for who in findings.results)]
+    if not games:
+        return []
+    with style():
+        figure, axes = figure_of(len(games), 1, 1.6 + 3.2 * len(games), 3.4)
+        for axis, game in zip(axes[0], games, strict=True):
+            _draw_game(axis, findings, game)
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
+        save(figure, folder / CURVE)
+    caption = "Regret a decision by tokens spent to learn, with 95% intervals over seeds; level lines learn nothing"
+    return [(CURVE, caption)]
+
+
+def _draw_game(axis: Any, findings: Findings, game: str) -> None:
+    colours = cycle(COLOURS)
+    for name in findings.study.methods:
+        points = [who for who in findings.results if who[:2] == (game, name)]
+        means = [over_seeds(findings, who, "regret") for who in points]
+        tokens = [spent(findings, who) for who in points]
+        with_intervals(axis, tokens, means, marker="o", capsize=2, label=name, color=next(colours))
+    dashes = cycle((":", "--", "-.", "-"))
+    for name in ("base", *findings.study.players):
+        if (game, name, 0) in findings.results:
+            level = over_seeds(findings, (game, name, 0), "regret").value
+            axis.axhline(level, linestyle=next(dashes), color="grey", label=name)
+    axis.set_xscale("log")
+    axis.set_xticks(findings.study.budgets, [f"{budget:,}" for budget in findings.study.budgets])
+    axis.tick_params(which="minor", labelbottom=False)
+    axis.set_ylim(bottom=0)
+    axis.set_title(game, fontsize=9)
+    axis.set_xlabel("tokens to learn")
+    axis.set_ylabel("regret a decision")
+    axis.grid(alpha=0.3)

@@ -1,0 +1,170 @@
+"""Doing one job of a comparison, in whatever process."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents import SearchPlayer, request_in, search_player_of
+from agents.tiny import legal_play
+from benchmark.play import AgentTable
+from benchmark.score import ALL, MoveLosses
+from research.improve import plays
+from research.improve.budget import Budget, SpendingMeter
+from research.improve.study.jobs import ComparedFolder, ComparedJob
+from research.improve.study.settings import Comparison
+from research.jobs import bases
+from research.jobs.recipes import TUNING_SEED
+from research.jobs.work import Report, Work
+from textgames import Scenario
+
+
+def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
+    """A small model that reads the game and its twin equally, and plays both as well as what it imitates.
+
+    Or the pretrained one, with its adapter added to its weights.
+    """
+    if study.pretrained:
+        return _saved(study.pretrained, folder.path / job.name / "model")
+    recipe, place = study.recipe(job.game), folder.path / job.name / "model"
+    examples = [
+        example
+        for part, twin in enumerate((False, True))
+        for example in _demonstrated(study.scenario(job.game, twin=twin), study.skill, recipe, part)
+    ]
+    made = bases.make(recipe, place, report, "textbench reproduce --config improvers", examples)
+    return {"parameters": made.model.num_parameters(), "losses": list(made.losses)}
+
+
+def _saved(pretrained: str, place: Path) -> dict[str, Any]:
+    from agents import PromptMap
+    from agents.models import card_of
+    from agents.msgrpo import save_model
+
+    model, tokenizer = bases.load(pretrained)
+    card = card_of(model)
+    assert card is not None  # checked when the recipe was read
+    if hasattr(model, "peft_config"):
+        model = model.merge_and_unload()
+    place.mkdir(parents=True, exist_ok=True)
+    save_model(model, tokenizer, PromptMap(card.mode, texts=card.texts), place, model.state_dict())
+    return {"parameters": model.num_parameters()}
+
+
+def _demonstrated(scenario: Scenario, skill: float, recipe: Any, part: int) -> list[Any]:
+    """Half of the recipe's decisions: the planner's, and random legal ones."""
+    game = scenario.game()
+    planner, known = search_player_of(game), dict[Any, list[str]]()
+    assert isinstance(planner, SearchPlayer)
+    rng = np.random.default_rng([recipe.seed, 2, part])
+
+    def best(_: Any, state: Any, player: str) -> str:
+        if state not in known:
+            known[state] = [
+                choice.action for choice in planner.plans(request_in(game, state, player, scenario.horizon))
+            ]
+        return known[state][int(rng.integers(len(known[state])))]
+
+    draws = np.random.default_rng([recipe.seed, 1, part])
+    return legal_play(scenario, recipe.examples // 2, draws, favourites=skill, favourite_of=best, texts=recipe.texts)
+
+
+def learn(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
+    """Improve the base by a method at a budget, and play what came of it."""
+    from research.improve.study.learning import Costs, task_of
+    from research.improve.study.learning import learn as spend
+
+    played = folder.result(f"play/{job.game}/base/0")["game"]
+    costs = Costs(played["tokens"], played["tokens"] * played["decisions"])
+    out = folder.agent(job.name)
+    shutil.rmtree(out, ignore_errors=True)
+    agent = study.playing(folder.base(job.game))
+    task = task_of(agent, job.game, job.seed, out, lambda line: None)
+    rate = job.rate or best_rate(job, study, folder)
+    learnt = spend(job.method, study, task, job.budget, rate, costs)
+    report(0.8)
+    found = _played({"spec": str(out)}, job, study, folder)
+    shutil.rmtree(out / "plays", ignore_errors=True)
+    return {"rate": rate, "budget": job.budget, **learnt._asdict(), **found}
+
+
+def best_rate(job: ComparedJob, study: Comparison, folder: ComparedFolder) -> float:
+    """The learning rate that lost least when the method was tuned on the game, on episodes of its own.
+
+    The only one where there is one, and 0 of a method that trains nothing.
+    """
+    rates = study.methods[job.method].rates
+    if len(rates) < 2:
+        return rates[0] if rates else 0.0
+    lost = {rate: folder.result(f"tune/{job.game}/{job.method}/{rate:g}")["game"]["regret"] for rate in rates}
+    return min(lost, key=lambda rate: lost[rate])
+
+
+def play(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
+    """Play the base, or a player around it."""
+    base = folder.base(job.game)
+    agent = study.playing(base)
+    if job.method != "base":
+        player = study.players[job.method]
+        trained = folder.trained(job.game, player.trained, study.budgets[-1], job.seed) if player.trained else ""
+        named = {"base": base, "trained": f"hf:{trained}/model"}
+        agent |= {**player.options, "spec": player.spec.format(**named)}
+    return _played(agent, job, study, folder)
+
+
+def _played(agent: dict[str, Any], job: ComparedJob, study: Comparison, folder: ComparedFolder) -> dict[str, Any]:
+    """What an agent loses and costs in the game and in its twin; tuning has episodes of its own, and no twin."""
+    tuning = job.seed == TUNING_SEED
+    first = study.scenario(job.game).seed(study.episodes if tuning else 0)
+    seeds, found = range(first, first + study.episodes), {}
+    for name in study.places[:1] if tuning else study.places:
+        place: Path = folder.path / job.name / name
+        shutil.rmtree(place, ignore_errors=True)
+        found[name] = scored(agent, study.scenario(job.game, twin=name == "twin"), seeds, job.seed, place)
+        shutil.rmtree(place)
+    return found
+
+
+WORK: Mapping[str, Work] = {"base": make_base, "play": play, "tune": learn, "learn": learn}
+"""By the kind of a job, what does it."""
+
+
+def scored(agent: AgentTable, scenario: Scenario, seeds: Sequence[int], draw: int, folder: Path) -> dict[str, float]:
+    """Play an agent on some seeds; ``draw`` is of its samples, on the same seeds.
+
+    Returns:
+        Means over the episodes (``return``), and over their decisions: ``regret``, the value lost against the best
+        action by the game's exact values, those of the executed action where an answer named none; ``tokens`` that
+        were read and written for it; ``invalid`` answers, a share. ``decisions`` an episode.
+    """
+    meter = SpendingMeter(Budget(), folder / "seconds.json")
+    folder.mkdir(parents=True, exist_ok=True)
+    played = plays.play(
+        folder / "run", agent, (scenario.name,), seeds, meter, lambda line: None, resample=draw + 1, quiet=True
+    )
+    decisions = sum(len(record["steps"]) for record in played.records)
+    return {
+        "return": played.mean,
+        "regret": _lost(played) / decisions,
+        "tokens": meter.spent.tokens / decisions,
+        "invalid": sum(not step["valid"] for record in played.records for step in record["steps"]) / decisions,
+        "decisions": decisions / len(played.records),
+    }
+
+
+def _lost(played: plays.Play) -> float:
+    """The value that all decisions lost."""
+    (scenario,) = played.scenarios.values()  # of the run: it knows what an unreadable answer led to
+    losses = MoveLosses.of(scenario, players=1)
+    assert losses is not None  # checked when the recipe was read
+    lost = 0.0
+    for record in played.records:
+        found = losses.of_record(record)
+        if not found:
+            raise ValueError(
+                f"episode {record['seed']} of {played.folder} can't be replayed, so its regret isn't known"
+            )
+        lost += sum(own[ALL][0] for own in found.values())
+    return lost

@@ -1,0 +1,112 @@
+"""What an improver is given: an agent, scenarios, a budget, and a folder in which everything is kept.
+
+``improve(task: ImprovementTask, **options) -> AgentTable``: the agent that it hands back is written to
+``task.out/agent.toml`` and may name files that the improver has put into ``task.out``. It hands back the one that it
+was given where it found no better one. What it does follows from the task and from what is recorded, so that the same
+call goes on where it was stopped.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from agents import options_taken
+from benchmark.play import AgentTable
+from benchmark.runs import find_scenarios, num_players
+from research.improve.budget import SpendingMeter
+from research.improve.plays import OTHER, Play, means_in_common, play, returns_in_common
+from research.improve.questions import CALLS_NAME, Questions
+from textgames import TRAINING_SEEDS
+
+OF_SERVERS = ("base_url", "timeout", "max_retries", "patience")
+"""Options of an agent that hold for a writer, too: where it is asked, and how patiently."""
+
+_STREAM = 0x1A9E0  # keeps the order of the seeds apart from everything else that is drawn with a task's seed
+
+
+@dataclass(frozen=True)
+class ImprovementTask:
+    """One player to make better.
+
+    Attributes:
+        agent: who it is: ``spec`` and options, as a table ``[agents.NAME]`` has them.
+        scenarios: what it is to play better.
+        meter: the budget, and what of it is spent. Play and questions are charged by themselves; what else takes time,
+            an improver puts into ``meter.timed`` and charges.
+        seed: of everything that is random.
+        out: the folder.
+        say: takes a line for the user.
+        quiet: show no progress of play.
+    """
+
+    agent: AgentTable
+    scenarios: tuple[str, ...]
+    meter: SpendingMeter
+    seed: int
+    out: Path
+    say: Callable[[str], None]
+    quiet: bool = False
+
+    def seeds(self, count: int, after: int = 0) -> list[int]:
+        """Training seeds, in an order that the task's seed decides: ``count`` of them, after the first ``after``."""
+        order = np.random.default_rng([_STREAM, self.seed]).permutation(len(TRAINING_SEEDS))
+        return [TRAINING_SEEDS[place] for place in order[after : after + count].tolist()]
+
+    def play(
+        self,
+        agent: AgentTable,
+        seeds: Sequence[int],
+        label: str = "play",
+        *,
+        against: AgentTable | None = None,
+        resample: int | None = None,
+    ) -> Play:
+        """The episodes of an agent on these training seeds of all scenarios, in a run folder below ``out/plays``.
+
+        In games for several it has all seats, or shares them with the one that it plays ``against``.
+
+        Raises:
+            BudgetSpentError: the budget was spent before, or its seconds are.
+            BenchmarkError: the agent can't play them.
+        """
+        folder = self.out / "plays" / label
+        what = folder, agent, self.scenarios, seeds, self.meter, self.say
+        return play(*what, against=against, resample=resample, quiet=self.quiet)
+
+    def both(self, before: AgentTable, after: AgentTable, seeds: Sequence[int]) -> tuple[Play, Play]:
+        """Two agents on the same seeds; where several play they meet, as all seats of one say nothing of its strength.
+
+        Raises:
+            BudgetSpentError: the budget reaches for one of them at most.
+        """
+        if all(num_players(scenario) == 1 for scenario in find_scenarios(self.scenarios).values()):
+            return self.play(before, seeds, "before"), self.play(after, seeds, "after")
+        met = self.play(after, seeds, "met", against=before)
+        return met._replace(who=OTHER), met
+
+    def is_better(self, after: Play, before: Play) -> bool:
+        """Whether an agent did better than another on the same seeds; the user is told what both got."""
+        number = len(returns_in_common([before, after])[0])
+        first, second = means_in_common([before, after])
+        self.say(f"mean return on {number} training episodes: {first:.3f} before, {second:.3f} after")
+        return second > first
+
+    def questions(self, writer: str | None = None) -> Questions:
+        """The language model of an agent, or of the task's own where none is named, to be asked anything.
+
+        One that is named is asked at the server of the task's own and as patiently, where that has an address and it
+        can have one. An agent's folder has its own.
+
+        Raises:
+            UsageError: there is no such agent, or it has no language model.
+        """
+        asked: AgentTable = self.agent if writer is None else {"spec": writer}
+        with suppress(ValueError):  # of no known agent, which is said below, or of a folder
+            taken = {} if writer is None else options_taken(writer)[0]
+            asked = {**asked, **{name: self.agent[name] for name in OF_SERVERS if name in self.agent and name in taken}}
+        questions = Questions(asked, self.out / CALLS_NAME, self.meter)
+        self.say(f"{asked['spec']} writes{' for itself, as no writer is named' if writer is None else ''}")
+        return questions

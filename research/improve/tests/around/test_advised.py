@@ -1,0 +1,82 @@
+"""``advised(A, B)``: the planner's advice makes a player that follows it perfect, random advice doesn't help it."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from agents import load_agent
+from agents.episode import EpisodeTask
+from agents.load import check_agent
+from agents.loop.rollout import rollout
+from agents.turn import Policy, Turn, TurnRequest, Usage
+from research.improve.around.reading import AdvisedPolicy
+
+
+class Follower:
+    """Does what its advice says, and else its first legal action."""
+
+    name = "follower"
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        return [Turn(f"<action>{self.choice(each)}</action>", usage=Usage(5, 1)) for each in requests]  # type: ignore[arg-type]
+
+    def choice(self, request: TurnRequest) -> str:
+        told = re.search(r"Advice: (.+)", request.observation)
+        return told[1] if told else request.legal_actions[0]
+
+
+def mean_return(policy: Policy) -> float:
+    played = rollout(policy, [EpisodeTask.of("frozen-lake", seed) for seed in range(60)])
+    return float(np.mean([episode.returns["player_0"] for episode in played]))
+
+
+def test_true_advice_is_worth_everything_and_random_advice_nothing() -> None:
+    random = load_agent("random")
+    assert mean_return(AdvisedPolicy(Follower(), load_agent("planner"))) == 1.0
+    assert mean_return(AdvisedPolicy(Follower(), random)) <= mean_return(random) + 0.15
+
+
+class Says:
+    """One answer to everything; keeps what it read."""
+
+    def __init__(self, answer: str, error: str | None = None) -> None:
+        self.name, self.answer, self.error, self.read = "says", answer, error, list[str]()
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        self.read += [each if isinstance(each, str) else each.observation for each in requests]
+        return [Turn(self.answer, usage=Usage(10, 2), error=self.error) for _ in requests]
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("<think>the hole is right</think><action>down</action>", "where\n\nTold: down"),
+        (" There is a hole on your right. ", "where\n\nTold: There is a hole on your right."),
+        ("", "where"),
+    ],
+)
+def test_what_the_player_reads(answer: str, read: str) -> None:
+    player = Says("<action>down</action>")
+    policy = AdvisedPolicy(player, Says(answer), advice="Told: {advice}")
+    (turn,) = policy.act([TurnRequest("where", legal_actions=("down", "up"))])
+    assert player.read == [read]
+    assert (turn.response, turn.usage) == ("<action>down</action>", Usage(20, 4))
+
+
+def test_an_error_of_the_advisor_is_the_decisions() -> None:
+    player = Says("<action>down</action>")
+    (turn,) = AdvisedPolicy(player, Says("", error="no connection")).act(["where"])
+    assert (turn.error, player.read) == ("no connection", [])
+
+
+def test_words_without_a_place_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"must have \{advice\} in it"):
+        check_agent("advised(random, planner)", advice="Listen!")
+
+
+@pytest.mark.parametrize("spec", ["advised(tiny, planner)", "imagine(tiny, planner)"])
+def test_a_player_that_would_not_read_it_is_refused(spec: str) -> None:
+    with pytest.raises(ValueError, match=r"reads observations up to .*Grid"):
+        load_agent(spec, prompts="brief-coordinates")

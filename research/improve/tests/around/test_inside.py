@@ -1,0 +1,223 @@
+"""A model trained inside a player around it: an advisor and a router learn, where there is something to be gained."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.__main__ import main
+from agents.msgrpo.draws import Drawn
+from agents.msgrpo.trajectories import training_rows
+from agents.policy import as_requests
+from agents.turn import Turn, TurnRequest
+from tests.agents.msgrpo.conftest import make_llama, prompt_file
+from tests.agents.msgrpo.remembering import Moving
+from tests.agents.msgrpo.test_trainer import BANDIT, SHORT, same_numbers
+from tests.tiny_models import word_tokenizer
+
+__all__ = ["make_llama", "prompt_file"]  # fixtures
+
+WORDS = ("red", "green", "blue", "The light is ", "\n", "first", "second")
+
+
+class Follower:
+    """Presses the button that its advice names, with a chance of 0.8; else, and without advice, any."""
+
+    name, follows = "follower", 0.8
+
+    def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+        return [Turn(self._choice(request)) for request in as_requests(requests)]
+
+    def _choice(self, request: TurnRequest) -> str:
+        told = re.search(r"Advice: (red|green|blue)", request.observation)
+        rng = np.random.default_rng([*request.seed, 5])
+        return told[1] if told and rng.random() < self.follows else str(rng.choice(request.legal_actions))
+
+
+class Deaf(Follower):
+    """Presses any button, whatever it is told."""
+
+    name, follows = "deaf", 0.0
+
+
+class Red(Follower):
+    """Presses red."""
+
+    name = "red"
+
+    def _choice(self, request: TurnRequest) -> str:
+        return "red"
+
+
+class Right(Red):
+    """Presses the right button."""
+
+    name = "right"
+
+    def _choice(self, request: TurnRequest) -> str:
+        return request.observation.removeprefix("The light is ").removesuffix(".")
+
+
+class Mute(Red):
+    """Answers nothing that can be read."""
+
+    def _choice(self, request: TurnRequest) -> str:
+        return "?"
+
+
+HERE = "research.improve.tests.around.test_inside"
+ADVISED, DEAF = f"advised({HERE}:Follower, learner)", f"advised({HERE}:Deaf, learner)"
+ROUTER = f"router({HERE}:Red, {HERE}:Right, learner)"
+
+
+@pytest.fixture
+def make(make_llama: Any, prompt_file: str) -> Callable[..., MSGRPOTrainer]:
+    def make_trainer(around: str, config: MSGRPOConfig = SHORT, **settings: Any) -> MSGRPOTrainer:
+        tokenizer = word_tokenizer(WORDS)
+        config = replace(config, prompt_file=prompt_file, around=around, **settings)
+        model = make_llama(len(tokenizer), initializer_range=0.15)
+        return MSGRPOTrainer(model, tokenizer, "TestButtons-v0", config, quiet=True)
+
+    return make_trainer
+
+
+def late(trainer: MSGRPOTrainer, metric: str = "return") -> float:
+    """The mean of the last five iterations of a training."""
+    return float(np.mean([each[metric] for each in trainer.train()[-5:]]))
+
+
+@pytest.mark.slow
+def test_an_advisor_learns_what_helps_a_player_that_heeds_it(make: Any) -> None:
+    """By chance a third is right; of a player that follows right advice in 80% and else chooses any, 87% is."""
+    trainer = make(ADVISED, BANDIT, iterations=60)  # no penalty tells it what words are no advice
+    assert late(trainer) > 0.75
+    assert trainer.history[0]["return"] < 0.5
+    assert trainer.evaluate()[0].mean_return > 0.7  # evaluations are played by the player around as well
+
+
+@pytest.mark.slow
+def test_an_advisor_that_nobody_heeds_gains_nothing(make: Any) -> None:
+    assert late(make(DEAF, BANDIT, iterations=60)) == pytest.approx(1 / 3, abs=0.1)
+
+
+@pytest.mark.slow
+def test_a_router_beats_every_mixture(make: Any) -> None:
+    """Paid 0.5 for each right button of the second, the best mixture has 0.5, and who asks it off red alone 2/3."""
+    assert late(make(ROUTER, BANDIT, cost=0.5)) > 0.58
+
+
+@pytest.mark.slow
+def test_a_second_player_that_costs_more_than_it_brings_is_left_alone(make: Any) -> None:
+    trainer = make(ROUTER, BANDIT, cost=1.5)
+    assert late(trainer) > 0.25
+    assert trainer.evaluate()[0].mean_return > 0.2  # the cost is in evaluations too
+
+
+@pytest.mark.parametrize("around", [ADVISED, ROUTER])
+def test_what_is_learnt_from_is_the_learners_own_turn(make: Any, around: str) -> None:
+    trainer = make(around, groups=4)
+    batch = trainer.rollout().trajectories
+    rows = training_rows(batch, Drawn.plain(np.arange(len(batch))), [np.ones(len(each)) for each in batch], 1500)
+    assert len(rows) == len(batch) == 16
+    below, names, at = ("", ("red", "green", "blue"), 1) if around == ADVISED else (ASKED, ("first", "second"), 2)
+    for trajectory, row in zip(batch, rows, strict=True):
+        seed = (trajectory.task.seed, *trajectory.task.noise, 0, 0, at)
+        request = TurnRequest(
+            f"The light is {trajectory.states[0].light}.{below}", "Press the button.", names, seed=seed
+        )
+        (own,) = trainer.policy.act([request])
+        assert (row.tokens.prompt, row.tokens.response) == (own.prompt_ids, own.response_ids)
+        assert row.logprobs == pytest.approx(own.logprobs, abs=1e-5)
+
+
+ASKED = "\n\nWho is to answer here, the first player or the second?"
+
+
+def test_an_answer_is_invalid_that_is_not_in_the_learners_own_form(make: Any) -> None:
+    """A router that names neither player pays the penalty and the first plays; an advisor may say anything."""
+    routed = make(ROUTER, groups=4, format_penalty=0.5, cost=0.25).rollout().trajectories
+    words = make(ADVISED, groups=4, format_penalty=0.5).rollout().trajectories
+    mute = make(f"advised({HERE}:Mute, learner)", format_penalty=0.5).rollout().trajectories
+    assert 0 < sum(~each.valid[0] for each in routed) < len(routed)
+    for each in routed:
+        pressed, right = each.actions[0], each.states[0].light
+        assert each.valid[0] or pressed == "red"
+        bought = pressed != "red"  # who presses another button than red is the second
+        if not each.valid[0] or bought:
+            assert each.rewards[0] == (pressed == right) - 0.25 * bought - 0.5 * (not each.valid[0])
+    assert all(each.valid[0] and each.rewards[0] in (0, 1) for each in words)
+    assert all(each.valid[0] and each.rewards[0] == (each.states[0].light == "red") for each in mute)
+
+
+@pytest.mark.slow
+def test_a_resumed_run_is_equal_bit_for_bit(make: Any, tmp_path: Path) -> None:
+    settings = {"cost": 0.25, "format_penalty": 0.5, "iterations": 2}
+    whole = make(ROUTER, out=str(tmp_path / "whole"), **settings)
+    whole.train()
+    make(ROUTER, out=str(tmp_path / "part"), **settings | {"iterations": 1}).train()
+    resumed = make(ROUTER, out=str(tmp_path / "part"), **settings)
+    resumed.resume(tmp_path / "part")
+    resumed.train()
+    assert all(same_numbers(a, b) for a, b in zip(whole.history, resumed.history, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(whole.model.parameters(), resumed.model.parameters(), strict=True))
+
+
+@pytest.mark.slow
+def test_it_plays_ahead_as_the_model_alone_does(make: Any) -> None:
+    history = make(ADVISED, staleness=1).train()
+    assert [each["lag"] for each in history] == [0.0, 1.0, 1.0, 1.0]
+
+
+class Asking(Moving):
+    asks_alone = True
+
+
+@pytest.mark.parametrize(
+    ("around", "settings", "message"),
+    [
+        ("tiny", {}, "is no player around the model; accepted: .* such as advised"),
+        ("advised(tiny, planner)", {}, "is no player around the model"),
+        ("advised(learner, learner)", {}, "is no player around the model"),
+        ("advised(random, search(learner))", {}, "is no player around the model"),
+        ("advised(random)", {}, "is no player around the model"),
+        ("advised(learner)", {}, r"is not of the form advised\(AGENT, AGENT\)"),
+        ("advised(rndom, learner)", {}, "did you mean 'random'"),
+        ("search(learner)", {}, "asks the learner 8 times for one decision"),
+        (
+            "router(random, learner)",
+            {"around_options": {"route_by": "share", "share": 0.0}},
+            "asks the learner 0 times",
+        ),
+        ("router(random, random, learner)", {"around_options": {"route_by": "loss"}}, "its only one"),
+        ("router(random, random, learner)", {"around_options": {"shares": 1}}, "no agent has an option 'shares'"),
+        ("advised(random, learner)", {"cost": 0.1}, "has none but the learner"),
+        ("advised(random, learner)", {"credit": f"{__name__}:Asking"}, "asks the model for moves of its own"),
+        ("advised(random, learner)", {"eval_regret_episodes": 2}, "asks the model for moves of its own"),
+        ("", {"cost": 0.1}, "without a player around the model"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(make: Any, around: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(around, **settings).rollout()
+
+
+def test_an_engine_that_plays_elsewhere_is_refused(make: Any) -> None:
+    from agents.msgrpo.inside import Inside
+
+    trainer = make(ADVISED)
+    trainer.engine.rollout = None
+    with pytest.raises(ConfigError, match="plays whole episodes in other places"):
+        Inside(trainer.config, trainer.engine, trainer.games)
+
+
+def test_the_command_says_it_before_a_model_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    sets = ["around=search(tiny)", "model=no-such-folder", 'scenarios=["frozen-lake"]']
+    arguments = [each for one in sets for each in ("--set", one)]
+    assert main(["--config", "tiny-frozen-lake", *arguments]) == 2
+    assert "is no player around the model" in capsys.readouterr().err

@@ -1,0 +1,249 @@
+"""Programs play, rules are planned with, and both fail as answers that can't be read, never as a run."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agents import load_agent
+from agents.episode import EpisodeTask
+from agents.load import check_agent, options_taken
+from agents.loop.rollout import rollout
+from agents.turn import Policy, Turn, TurnRequest
+from benchmark.cli import main
+from benchmark.play.claims import names_code
+from benchmark.runs.folder import RunFolder
+from research.improve.programs.players import MaskedPolicy
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LAKE = f"program:{EXAMPLES / 'frozen_lake_program.py'}"
+
+
+def returns(policy: Policy, scenario: str = "frozen-lake", episodes: int = 30) -> list[float]:
+    played = rollout(policy, [EpisodeTask.of(scenario, seed) for seed in range(episodes)])
+    return [episode.returns["player_0"] for episode in played]
+
+
+def written(folder: Path, source: str) -> str:
+    file = folder / "written.py"
+    file.write_text(source)
+    return str(file)
+
+
+def test_a_program_plays() -> None:
+    assert returns(load_agent(LAKE)) == [1.0] * 30
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return {}['left']", "KeyError: 'left' (line 2: return {}['left'])"),
+        ("while True: pass", "took more than 0.02 seconds"),
+        ("return 3", "returned 3, which is no text"),
+        ("raise ValueError('<action>left</action>')", "ValueError: (action)left(/action)"),
+        ("raise SystemExit", "SystemExit"),
+    ],
+)
+def test_a_failure_is_an_answer_that_cant_be_read(body: str, told: str, tmp_path: Path) -> None:
+    player = load_agent(
+        f"program:{written(tmp_path, f'def act(observation, legal):{chr(10)}    {body}')}", seconds=0.02
+    )
+    (episode,) = rollout(player, [EpisodeTask.of("frozen-lake", 1)])
+    step = episode.steps[0]
+    assert (step.valid, step.unreadable) == (False, "empty")
+    assert told in step.turn.response
+
+
+@pytest.mark.slow
+def test_a_run_is_replayed_resumed_and_refused_when_the_program_has_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = written(tmp_path, "def act(observation, legal):\n    return legal[-1]"), str(tmp_path / "run")
+    command = ["run", "--agent", f"p=program:{file}", "--scenario", "frozen-lake", "--episodes", "3", "--out", out]
+    assert main(command) == 0
+    assert main(["replay", out, "--plain"]) == 0
+    assert main(["resume", out]) == 0
+    written(tmp_path, "def act(observation, legal):\n    return legal[0]")
+    assert main(["resume", out, "--episodes", "4"]) != 0
+    assert "sha256" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("program:nowhere.py", "there is no file 'nowhere.py'"),
+        ("program:", "write program:FILE"),
+        ("program", "program:FILE"),
+        ("rules:{}", "has no function actions(state) and no outcomes(state, action)"),
+        ("program:{}", "has no function act(observation, legal_actions)"),
+    ],
+)
+def test_what_cant_be_played_is_refused_in_a_sentence(spec: str, message: str, tmp_path: Path) -> None:
+    spec = spec.format(written(tmp_path, "def parse(text):\n    return text"))
+    with pytest.raises(ValueError, match=message.replace("(", r"\(").replace(")", r"\)")):
+        load_agent(spec)
+
+
+def test_options_are_known_by_their_types() -> None:
+    assert options_taken(LAKE)[0] == {"seconds": float, "memory_mb": int, "key": str | None}
+    assert options_taken(f"masked({LAKE})")[0].keys() == {"seconds", "memory_mb", "key", "program"}
+    with pytest.raises(ValueError, match="seconds is a number"):
+        check_agent(LAKE, seconds=-1)
+
+
+def test_programs_are_nobodys_code_to_trust_where_the_sandbox_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not names_code(LAKE)
+    assert not names_code(f"search({LAKE})")
+    assert names_code("search(evil.py:Agent)")
+    monkeypatch.setattr("platform.machine", lambda: "vax")
+    assert names_code(LAKE)
+
+
+def test_lists_have_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "agents"]) == 0
+    told = capsys.readouterr().out
+    assert "program:FILE" in told
+    assert "rules:FILE" in told
+    assert "masked(AGENT)" in told
+
+
+# ------------------------------------------------------------------------------------------------ rules
+
+
+def test_true_rules_play_as_the_planner() -> None:
+    rules = load_agent(f"rules:{EXAMPLES / 'frozen_lake_rules.py'}")
+    assert returns(rules) == returns(load_agent("planner"))
+
+
+COUNT = """
+def parse(observation): return int(observation)
+def actions(state): return ["up", "down"]
+def outcomes(state, action):
+    if action == "down": return [(0.5, state, 0, False), (0.5, state, 1, True)]
+    return [(1, state + 1, 0.3, state == 10**9)]
+"""
+
+
+@pytest.mark.parametrize(("steps", "best"), [(1, "down"), (2, "up"), (3, "up")])
+def test_plans_look_as_far_as_there_are_steps(steps: int, best: str, tmp_path: Path) -> None:
+    """One step: 0.5 against 0.3; two: down 0.5 + 0.5 * 0.5 = 0.75, up 0.3 + 0.5 = 0.8."""
+    player = load_agent(f"rules:{written(tmp_path, COUNT)}")
+    (turn,) = player.act([TurnRequest("0", legal_actions=("up", "down"), steps_left=steps)])
+    assert turn.response == f"<action>{best}</action>"
+
+
+def test_the_limit_of_states_holds_in_an_endless_game(tmp_path: Path) -> None:
+    player = load_agent(f"rules:{written(tmp_path, COUNT)}", max_states=50)
+    (turn,) = player.act([TurnRequest("0", legal_actions=("up", "down"))])
+    assert turn.response == "<action>up</action>"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("(1, state", "(0.9, state"), "whose probabilities sum to 1, got 0.9 for 'up'"),
+        (
+            ("0.3, state == 10**9", "0.3"),
+            "(probability, next_state, reward, done), got [(1, 1, 0.3)] for 'up'",
+        ),
+        (("int(observation)", "{1}"), "a state is what JSON can say"),
+        (('["up", "down"]', '"up"'), "actions(state) returns a list of names"),
+        (('["up", "down"]', '["sing"]'), "none of the legal actions up, down"),
+        (("int(observation)", "int('x')"), "invalid literal for int()"),
+    ],
+)
+def test_rules_of_another_form_say_what_is_wrong(change: tuple[str, str], told: str, tmp_path: Path) -> None:
+    player = load_agent(f"rules:{written(tmp_path, COUNT.replace(*change))}")
+    (turn,) = player.act([TurnRequest("0", legal_actions=("up", "down"), steps_left=2)])
+    assert told in turn.response
+
+
+# ------------------------------------------------------------------------------------------------ masked
+
+
+SAFE = "\ndef allowed(observation, legal):\n    return [act(observation, legal)]"
+
+
+def test_a_perfect_mask_gains_and_a_useless_one_does_not(tmp_path: Path) -> None:
+    perfect = written(tmp_path, (EXAMPLES / "frozen_lake_program.py").read_text() + SAFE)
+    alone = load_agent("random")
+    assert returns(load_agent("masked(random)", program=perfect)) == [1.0] * 30
+    useless = written(tmp_path, "def allowed(observation, legal):\n    return legal")
+    assert returns(load_agent("masked(random)", program=useless)) == returns(alone)
+
+
+def test_what_isnt_allowed_stands_in_the_record(tmp_path: Path) -> None:
+    request = TurnRequest("where", legal_actions=("left", "right"), seed=(1,))
+    (said,) = load_agent("random").act([request])
+    other = "left" if "<action>right" in said.response else "right"
+    mask = written(tmp_path, f"def allowed(observation, legal):\n    return [{other!r}]")
+    (turn,) = load_agent("masked(random)", program=mask).act([request])
+    assert turn.response.endswith(f"</think><action>{other}</action>")
+    assert "Any legal action is as good" in turn.response
+    spelt = written(tmp_path, f"def allowed(observation, legal):\n    return [{other!r}, ' Left', 'RIGHT ']")
+    (turn,) = load_agent("masked(random)", program=spelt).act([request])
+    assert turn.response == said.response, "games read names so"
+    failing = written(tmp_path, "def allowed(observation, legal):\n    return []")
+    (turn,) = load_agent("masked(random)", program=failing).act([request])
+    assert "returned [], which names no actions" in turn.response
+
+
+def test_a_player_behind_a_server_is_masked_request_by_request(tmp_path: Path) -> None:
+    class Served:
+        name = "served"
+
+        def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
+            raise AssertionError("it is asked one by one")
+
+        async def act_async(self, request: TurnRequest | str) -> Turn:
+            return Turn("<action>left</action>", error="no connection" if request == TurnRequest("lost") else None)
+
+    mask = written(tmp_path, "def allowed(observation, legal):\n    return ['right']")
+    policy = MaskedPolicy(Served(), program=mask)
+    assert policy.served
+    right, lost = (asyncio.run(policy.act_async(TurnRequest(text))) for text in ("here", "lost"))
+    assert right.response == "<think>(action)left(/action)</think><action>right</action>"
+    assert (lost.error, lost.response) == ("no connection", "<action>left</action>")
+
+
+def test_a_mask_needs_its_program() -> None:
+    with pytest.raises(ValueError, match=r"--set NAME.program=FILE"):
+        load_agent("masked(random)")
+
+
+# ------------------------------------------------------------------------------------------------ keys
+
+DRAWING = "import random\ndef act(observation, legal):\n    return random.choice(legal)"
+
+
+def drawn(policy: Policy) -> list[str]:
+    requests = [TurnRequest("where", legal_actions=("left", "right", "up"), seed=(at, 0)) for at in range(30)]
+    return [turn.response for turn in policy.act(requests)]
+
+
+def test_randomness_follows_from_the_key(tmp_path: Path) -> None:
+    spec = f"program:{written(tmp_path, DRAWING)}"
+    one = load_agent(spec)
+    assert drawn(one) == drawn(one)
+    assert drawn(one) != drawn(load_agent(spec))
+    assert drawn(load_agent(spec, key="a")) == drawn(load_agent(spec, key="a")) != drawn(load_agent(spec, key="b"))
+
+
+def test_a_run_draws_a_key_and_keeps_it(tmp_path: Path) -> None:
+    spec, out = f"p=program:{written(tmp_path, DRAWING)}", tmp_path / "run"
+    command = ["run", "--agent", spec, "--scenario", "frozen-lake", "--quiet", "--out"]
+    assert main([*command, str(out), "--episodes", "2"]) == 0
+    key = json.loads((out / "manifest.json").read_text())["settings"]["agent_options"]["p"]["key"]
+    assert len(key) == 32
+    assert main([*command, str(out), "--episodes", "3"]) == 0, "the same folder goes on with its own"
+    assert main(["resume", str(out), "--episodes", "4", "--quiet"]) == 0
+    assert main([*command, str(tmp_path / "other"), "--episodes", "4"]) == 0
+    again, given = tmp_path / "again", ["--set", f"p.key={key}"]
+    assert main([*command, str(again), "--episodes", "4", *given]) == 0
+    kept, others, same = (
+        {record["seed"]: [step["response"] for step in record["steps"]] for record in RunFolder.open(run).records()}
+        for run in (out, tmp_path / "other", again)
+    )
+    assert kept == same != others

@@ -1,0 +1,74 @@
+"""Self-play towards an equilibrium: a model comes close to one, exactly measured, and what has none is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from agents.analysis.exploitability import behaviour_of
+from agents.tiny import Recipe, pretrain, save
+from benchmark.cli import main
+from benchmark.errors import UsageError
+from benchmark.runs.plan import find_scenario
+from research.improve.budget import Budget, SpendingMeter
+from research.improve.methods.nash import improve, taught_weights
+from research.improve.task import ImprovementTask
+from textgames.solving.equilibrium import exploitability
+from textgames.solving.game_tree import expand
+from textgames.solving.mirror_descent import descended
+from textgames.solving.policies import normalised
+
+
+def task_of(out, agent, *scenarios, say=lambda line: None):
+    out.mkdir(parents=True, exist_ok=True)
+    return ImprovementTask(agent, scenarios, SpendingMeter(Budget(), out / "seconds"), 0, out, say, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("agent", "scenarios", "options", "said"),
+    [
+        ({"mode": "direct"}, ("kuhn-poker", "nim"), {}, "an equilibrium is of one game, got kuhn-poker, nim"),
+        ({}, ("kuhn-poker",), {}, "--mode direct, not 'think'"),
+        ({"mode": "direct"}, ("frozen-lake",), {}, "frozen-lake: exploitability is of games for two players"),
+        ({"mode": "direct"}, ("kuhn-poker",), {"rate": 0.0}, "rate is above 0.*got rate = 0, pull = 0.05"),
+    ],
+)
+def test_what_has_no_equilibrium_to_be_computed_is_refused(tmp_path, agent, scenarios, options, said):
+    with pytest.raises(UsageError, match=said):
+        improve(task_of(tmp_path, {"spec": "tiny", **agent}, *scenarios), **options)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.slow
+def test_what_is_taught_of_leduc_poker_is_the_equilibrium_of_a_table_and_nothing_where_play_never_leads():
+    scenario = find_scenario("leduc-poker", "learn")
+    tree = expand(scenario.game(), scenario.horizon)
+    begun = behaviour_of(tree, [dict.fromkeys(each.actions, 1 / len(each.actions)) for each in tree.information_sets])
+    assert exploitability(tree, begun) > 2
+    table = descended(tree, begun, steps=3000, rate=4 / 13, pull=0.05 * 13, follow=0.02)  # a second
+    weights = np.array(taught_weights(tree, table))
+    assert weights.sum() == pytest.approx(len(tree.information_sets))
+    assert 0 <= weights.min() < 1e-3
+    parts = np.split(weights, [tree.decisions[0].num_sequences - 1])
+    learnt = [normalised(each, np.append(1, part)) for each, part in zip(tree.decisions, parts, strict=True)]
+    assert exploitability(tree, tuple(learnt)) < 0.05
+
+
+@pytest.mark.slow
+def test_a_model_comes_close_to_an_equilibrium_and_a_still_magnet_keeps_it_away(workplace, capsys):
+    recipe = Recipe.legal_play(["kuhn-poker"], steps=150, hidden_size=32, intermediate_size=64)
+    save(pretrain(recipe), workplace / "base")
+    base = {"spec": f"hf:{workplace / 'base'}", "mode": "direct"}
+    exploitable = {}
+    for name, options in (("follows", {}), ("stands still", {"follow": 0.0, "pull": 1.0})):
+        lines = []
+        task = task_of(workplace / name, base, "kuhn-poker", say=lines.append)
+        made = improve(task, rank=0, learning_rate=3e-3, **options)
+        assert made["spec"] == f"hf:{workplace / name / 'model'}"
+        told = [float(line.split()[1]) for line in lines if line.startswith("exploitability")]
+        assert told[0] > 0.4
+        assert main(["exploitability", made["spec"], "--mode", "direct", "--temperature", "1", "--json"]) == 0
+        exploitable[name] = told[-1]
+        assert json.loads(capsys.readouterr().out)["value"] == pytest.approx(told[-1], abs=1e-3)
+    assert exploitable["follows"] < 0.05
+    assert exploitable["stands still"] > 0.1

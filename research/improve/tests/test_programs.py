@@ -1,0 +1,135 @@
+"""``program`` and ``code-model``: a gain with a good writer, none with a useless one. All answers are hand-written."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from research.improve.methods.writing import program_in
+
+ROOT = Path(__file__).parents[3]
+METHODS = {
+    "program": ("program", "--set", "generations=2", "--set", "children=1", "--set", "seeds=6"),
+    "code-model": ("code-model", "--set", "rounds=2", "--set", "episodes=8", "--set", "seeds=6"),
+}
+
+
+@pytest.fixture(scope="module")
+def writing_url() -> Iterator[str]:
+    command = [sys.executable, "-m", "research.improve.tests.writing_server"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+@pytest.fixture
+def improve(workplace: Any, textbench: Any, writing_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-needed")
+
+    def run(method: str, model: str, *more: str) -> Any:
+        return textbench(
+            *("improve", *METHODS[method], "--agent", f"openai:{model}", "--base-url", writing_url, "--out", "better"),
+            *("--scenario", "frozen-lake", "--mode", "direct", "--eval-episodes", 3, "--json", *more),
+        )
+
+    return run
+
+
+def about() -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(Path("better/improvement.json").read_text())
+    return told
+
+
+def tried() -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = json.loads(Path("better/programs.json").read_text())
+    return told
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [pytest.param("good", marks=SLOW), "learning"])
+@pytest.mark.parametrize("method", [pytest.param("program", marks=SLOW), "code-model"])
+def test_a_good_writer_gains_everything_and_the_folder_plays_without_it(
+    improve: Any, textbench: Any, method: str, model: str
+) -> None:
+    done = improve(method, model)
+    assert done.code == 0, done.err
+    (before,), (after,) = about()["before"], about()["after"]
+    assert (before["success_rate"]["value"], after["success_rate"]["value"]) == (0, 1)
+    kind = "program" if method == "program" else "rules"
+    assert tomllib.loads(Path("better/agent.toml").read_text())["spec"] == f"{kind}:program.py"
+    calls = Path("better/calls.jsonl").read_text().splitlines()
+    assert len(calls) == len(tried()) == (1 if model == "good" else 2)  # a right program ends it
+    if method == "program":
+        last = tried()[-1]
+        assert (last["mean"], last["legal"], last["generation"]) == (1.0, 1.0, len(calls))
+    Path("better").rename("moved")  # the folder is whole, and asks no model
+    played = textbench("run", "--agent", "moved", "--scenario", "frozen-lake", "--episodes", 3, "--out", "run")
+    assert played.code == 0, played.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "model"),
+    [
+        ("program", "useless"),
+        *(pytest.param("code-model", each, marks=SLOW) for each in ("useless", "broken", "talking")),
+        *(pytest.param("program", each, marks=SLOW) for each in ("broken", "talking")),
+    ],
+)
+def test_a_useless_writer_changes_nothing(improve: Any, method: str, model: str) -> None:
+    done = improve(method, model, "--set", "seconds=0.1", "--eval-episodes", 0)
+    assert done.code == 0, done.err
+    assert "no better agent was found" in done.err
+    assert about()["changed"] is False
+    assert tomllib.loads(Path("better/agent.toml").read_text())["spec"] == f"openai:{model}"
+    wrong = {"useless": None, "broken": "no block with a program", "talking": "took more than 0.1 seconds"}[model]
+    if wrong is not None:
+        told = [one["error"] if method == "program" else one["failures"][0] for one in tried()]
+        assert all(wrong in each for each in told)
+
+
+@pytest.mark.slow
+def test_a_second_call_finds_everything_done_and_a_spent_budget_ends_it(improve: Any) -> None:
+    done = improve("program", "learning", "--budget-calls", "80")
+    assert done.code == 0, done.err
+    assert "the budget is spent" in done.err
+    calls = Path("better/calls.jsonl").read_text()
+    Path("better/agent.toml").unlink()  # as if it had been stopped before
+    again = improve("program", "learning", "--budget-calls", "80")
+    assert again.code == 0, again.err
+    assert Path("better/calls.jsonl").read_text() == calls
+
+
+def test_what_cant_be_written_is_one_sentence(improve: Any, textbench: Any) -> None:
+    for method, what, told in (
+        (METHODS["program"], ("--agent", "planner"), "'planner' has no language model to ask"),
+        (METHODS["code-model"], ("--agent", "openai:good"), "for one player, got tic-tac-toe"),
+    ):
+        done = textbench("improve", *method, *what, "--scenario", "tic-tac-toe", "--out", "other")
+        assert (done.code, done.err.count("\n")) == (2, 1)
+        assert told in done.err
+
+
+@pytest.mark.parametrize(
+    ("answer", "program"),
+    [
+        ("```python\na = 1\n```", "a = 1\n"),
+        ("First\n```\nx\n```\nthen\n```py\ndef act(): pass\n```", "def act(): pass\n"),
+        ("```python\ndef act(): pass", "def act(): pass\n"),  # cut off at the limit of tokens
+        ("def act(): pass", "def act(): pass\n"),
+        ("<think>```\na_first_draft = 1\n```</think>```\na = 1\n```", "a = 1\n"),
+        ("I can't.", ""),
+        ("", ""),
+    ],
+)
+def test_a_program_is_found_in_an_answer(answer: str, program: str) -> None:
+    assert program_in(answer) == program
