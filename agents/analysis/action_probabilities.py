@@ -1,4 +1,4 @@
-"""The distribution over actions that a policy has where it is asked: known, computed or sampled.
+"""The distribution over actions that a policy has if it is asked: known, computed or sampled.
 
 ``request -> {action: probability}``; what is missing to 1 is the probability of an invalid response. Looking inside an
 episode (:mod:`agents.analysis.inspection`) and computing what a policy can lose (:mod:`agents.analysis.exploitability`)
@@ -34,7 +34,7 @@ class Distributions(NamedTuple):
     Attributes:
         probabilities: ``{action: probability}`` of every legal action; exact, or shares of ``samples`` responses.
         source: where they come from.
-        samples: responses for each request; ``None`` where the probabilities are exact.
+        samples: responses for each request; ``None`` if the probabilities are exact.
     """
 
     probabilities: list[dict[str, float]]
@@ -45,7 +45,7 @@ class Distributions(NamedTuple):
 def action_probabilities(
     policy: Policy, requests: Sequence[TurnRequest], samples: int = DEFAULT_SAMPLES
 ) -> Distributions:
-    """The distributions of a policy, exact where that can be.
+    """Return the distributions of a policy, exact if that can be.
 
     They are exact for a policy that knows them (it has a method ``action_probabilities(request)``), for a local model
     that answers with nothing but the action, and for a local model at temperature 0, of which one response is enough.
@@ -60,7 +60,7 @@ def action_probabilities(
 
 
 def exact_probabilities(policy: Policy, requests: Sequence[TurnRequest]) -> Distributions | None:
-    """The exact distributions of a policy; ``None`` where they have to be sampled.
+    """Return the exact distributions of a policy; ``None`` if they have to be sampled.
 
     Raises:
         RuntimeError: a provider's error.
@@ -84,7 +84,7 @@ def _known(policy: Policy, request: TurnRequest) -> dict[str, float] | None:
 
 
 def _scored(policy: Policy, requests: Sequence[TurnRequest]) -> list[dict[str, float]] | None:
-    """Exact probabilities, where the model's responses begin with the action's tag."""
+    """Exact probabilities, if the model's responses begin with the action's tag."""
     turns = answered(policy.act(requests))
     if not all(turn.response.startswith(OPEN_TAG) for turn in turns):
         return None
@@ -96,13 +96,13 @@ def _scored(policy: Policy, requests: Sequence[TurnRequest]) -> list[dict[str, f
 
 
 def has_local_model(policy: Policy) -> bool:
-    """Whether the policy's model is in this process, so that its probabilities can be computed."""
+    """Return whether the policy's model is in this process, so that its probabilities can be computed."""
     model: Any = getattr(policy, "model", None)
     return hasattr(model, "tokenizer") and hasattr(model, "encode")
 
 
 def plays_legal_only(policy: Policy) -> bool:
-    """Whether a policy's answers are held to legal ones.
+    """Return whether a policy's answers are held to legal ones.
 
     Then an action's probability is a sum over all tokenisations of its answer, thousands of them, each over its own
     masks: it is sampled and not computed.
@@ -111,7 +111,7 @@ def plays_legal_only(policy: Policy) -> bool:
 
 
 def answered(turns: list[Turn]) -> list[Turn]:
-    """The turns themselves; a provider's error among them is raised as a RuntimeError."""
+    """Return the turns themselves; a provider's error among them is raised as a RuntimeError."""
     failed = next((turn.error for turn in turns if turn.error is not None), None)
     if failed is not None:
         raise RuntimeError(f"sampling responses failed: {failed}")
@@ -119,14 +119,14 @@ def answered(turns: list[Turn]) -> list[Turn]:
 
 
 def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[str]) -> dict[str, float] | None:
-    """The exact probability of the continuations ``<action>NAME</action>``, at the policy's temperature.
+    """Return the exact probability of the continuations ``<action>NAME</action>``, at the policy's temperature.
 
     One forward pass scores all of them. With a tokenizer that joins the end of ``given`` and the name into one token
     the score begins at the first token in which the continuations differ. At temperature 0 it is the model's own
     distribution (temperature 1), as a greedy choice has none.
 
     ``given`` is the response so far: nothing, or its text up to and with the opening tag. Returns
-    ``{action: probability}``, or ``None`` where the policy has no local model, or plays legal-only.
+    ``{action: probability}``, or ``None`` if the policy has no local model, or plays legal-only.
     """
     if not has_local_model(policy) or plays_legal_only(policy) or not prompt:
         return None
@@ -145,7 +145,7 @@ def score_actions(policy: Policy, prompt: Prompt, given: str, actions: Sequence[
 
 
 def response_logprobs(policy: Policy, prompts: Sequence[Prompt], responses: Sequence[Sequence[int]]) -> list[float]:
-    """The log-probabilities of responses, by their tokens, after these prompts, at the policy's temperature.
+    """Return the log-probabilities of responses, by their tokens, after these prompts, at the policy's temperature.
 
     The policy has a local model; equal pairs of a prompt and a response are scored once.
     """
@@ -162,7 +162,7 @@ def response_logprobs(policy: Policy, prompts: Sequence[Prompt], responses: Sequ
 
 
 def answer_after(prefix: str, action: str) -> str:
-    """What goes on from a response's prefix and answers with nothing but ``<action>NAME</action>``."""
+    """Return what goes on from a response's prefix and answers with nothing but ``<action>NAME</action>``."""
     if OPEN_TAG in prefix:
         return action + CLOSE_TAG
     begun = next(length for length in range(len(OPEN_TAG), -1, -1) if prefix.endswith(OPEN_TAG[:length]))
@@ -172,7 +172,7 @@ def answer_after(prefix: str, action: str) -> str:
 def _continuation_logprobs(
     model: Any, rows: Sequence[Sequence[int]], starts: Sequence[int], temperature: float
 ) -> list[float]:
-    """The log-probability of what each row of token ids has from its start on."""
+    """Return the log-probability of what each row of token ids has from its start on."""
     import torch
 
     longest, start = max(map(len, rows)), min(starts)
@@ -224,7 +224,7 @@ def _reader(request: TurnRequest) -> Callable[[str], str | Unreadable]:
 
 
 def sample_responses(policy: Policy, requests: Sequence[TurnRequest], samples: int) -> list[list[Turn]]:
-    """``samples`` responses drawn anew for every request; a provider's error is raised as a RuntimeError."""
+    """Return ``samples`` responses drawn anew for every request; a provider's error is raised as a RuntimeError."""
     asked = [replace(one, seed=(*one.seed, index)) for one in requests for index in range(samples)]
     alone = 1 if is_served(policy) else 0  # a server that isn't there fails once, and not thousands of times
     turns = [turn for part in (asked[:alone], asked[alone:]) if part for turn in answered(policy.act(part))]

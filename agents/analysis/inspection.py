@@ -3,7 +3,7 @@
 Two distributions over actions:
 
 * what the policy *wants*, ``pi(a | s) = sum over responses y with psi(y) = a of p(y | rho(phi(s)))`` (arXiv 2508.10839,
-  section 4): exact where the response is nothing but the action (``direct`` mode, local model), else shares of
+  section 4): exact if the response is nothing but the action (``direct`` mode, local model), else shares of
   responses drawn anew;
 * what is left *after its reasoning*, for local models: every legal action is scored behind the response's own text up
   to its ``<action>`` tag. Exact. It shows whether the choice is made by the reasoning or after it.
@@ -49,7 +49,7 @@ class InspectedStep:
         step: what was played.
         probabilities: ``{action: probability}`` of every legal action; what is missing to 1 is invalid.
         source: of the probabilities: ``"scored"`` (exact) or ``"sampled"`` (shares of sampled responses).
-        after_reasoning: ``{action: exact probability behind the response's own reasoning}``; ``None`` where the policy
+        after_reasoning: ``{action: exact probability behind the response's own reasoning}``; ``None`` if the policy
             has no local model or the response no action tag.
         values: ``{action: value}`` of every legal action: expected return of it and the best known play after it.
         best: the actions that :func:`best_actions` tells.
@@ -77,7 +77,7 @@ class InspectedStep:
 
 
 def best_actions(solver: SearchPlayer, request: TurnRequest, values: Mapping[str, float]) -> tuple[str, ...]:
-    """The actions of the largest value, and those that the solver's plan mixes.
+    """Return the actions of the largest value, and those that the solver's plan mixes.
 
     In an equilibrium all of these are worth the same, and who plays one of them alone can be exploited. What an
     approximate one leaves between their values is its error, which no tolerance tells from a loss: in a position that
@@ -88,7 +88,7 @@ def best_actions(solver: SearchPlayer, request: TurnRequest, values: Mapping[str
 
 
 def expected_regret(probabilities: Mapping[str, float], values: Mapping[str, float]) -> float:
-    """What is lost in expectation against the best action.
+    """Return what is lost in expectation against the best action.
 
     What the probabilities leave to 1 is that of an invalid response, which executes the first action.
     """
@@ -173,7 +173,7 @@ class _Listener:
 def _wanted(
     policy: Policy, steps: Sequence[Step], requests: Sequence[TurnRequest], samples: int
 ) -> tuple[list[dict[str, float]], Source]:
-    """``pi(a | s)`` of every step."""
+    """Return ``pi(a | s)`` of every step."""
     listed = all(request.legal_actions for request in requests)
     if listed and all(step.turn.response.startswith(OPEN_TAG) for step in steps):
         scored = [

@@ -2,7 +2,7 @@
 
 Nothing is played and nothing is sampled: the positions are fixed, those of random legal play from fixed seeds, and at
 each the probability of every action is computed (:func:`agents.analysis.inspection.score_actions`). So the same weights
-have the same regret always, and small changes show. In a zero-sum game, where a policy that plays itself has a mean
+have the same regret always, and small changes show. In a zero-sum game, if a policy that plays itself has a mean
 return of 0 however well it plays, this is what tells whether it learns.
 """
 
@@ -57,7 +57,7 @@ class ExactRegret(NamedTuple):
 
 
 def random_positions(tasks: Sequence[EpisodeTask]) -> list[Position]:
-    """Every decision of every player in episodes of one scenario that are played by random legal actions.
+    """Return every decision of every player in episodes of one scenario that are played by random legal actions.
 
     Raises:
         ValueError: the game has no exact yardstick.
@@ -111,7 +111,7 @@ class DirectAnswers:
 
 
 def exact_regret(policy: Policy, positions: Sequence[Position]) -> ExactRegret:
-    """The mean regret of a policy whose action probabilities are known, such as :class:`DirectAnswers`.
+    """Return the mean regret of a policy whose action probabilities are known, such as :class:`DirectAnswers`.
 
     An invalid response counts as the environment takes it: as the first legal action.
 

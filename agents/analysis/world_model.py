@@ -36,7 +36,7 @@ class WorldFidelity(NamedTuple):
         possible: the share of predictions that may come about.
         probability: the true probability of what was predicted.
         attainable: the same of the likeliest outcome, which is the most that ``probability`` can be.
-        distance: the total variation between the predictions of a pair and the true chances, 0 where they are equal. A
+        distance: the total variation between the predictions of a pair and the true chances, 0 if they are equal. A
             perfect model isn't at 0 with few samples.
         pairs: positions with an action that were asked about.
         samples: predictions of each pair.
@@ -107,7 +107,7 @@ def _compared(said: list[str], chances: dict[str, float]) -> tuple[float, float,
 
 
 def _chances(game: TSMG[Any], state: Any, player: str, action: str) -> dict[str, float]:
-    """``{next observation: probability}``"""
+    """Return ``{next observation: probability}``"""
     found: dict[str, float] = {}
     for chance, after, *_ in game.outcomes(state, {player: action}):
         text = game.observe(after, player).strip()

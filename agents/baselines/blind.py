@@ -29,7 +29,8 @@ class BlindPlayer(ScriptedPlayer):
         self._plays: WeakKeyDictionary[TSMG[Any], dict[int | None, BlindPlay | None]] = WeakKeyDictionary()
 
     def choose(self, request: TurnRequest) -> Choice:
-        """An action of the distribution; a ValueError for the bare observation of a game that isn't known here."""
+        """Return an action of the distribution; a ValueError for the bare observation of a game that isn't known
+        here."""
         play = self._play(request)
         policy = {} if play is None else play.policy
         reason = f"I don't read: {'uniform' if play is None else play.text}."
@@ -44,12 +45,13 @@ class BlindPlayer(ScriptedPlayer):
         return Choice(names[min(place, len(names) - 1)], reason)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """The chances of its distribution, where the actions are listed."""
+        """Return the chances of its distribution, if the actions are listed."""
         play, legal = self._play(request), request.legal_actions
         return dict(zip(legal, chances_of({} if play is None else play.policy, legal), strict=True)) if legal else None
 
     def _play(self, request: TurnRequest) -> BlindPlay | None:
-        """The play of the request's game, for the longest horizon that was met: an episode's first request tells it."""
+        """Return the play of the request's game, for the longest horizon that was met: an episode's first request tells
+        it."""
         game = request.game
         if game is None:
             return None

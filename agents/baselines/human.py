@@ -55,7 +55,8 @@ class HumanPlayer:
         return [Turn(self._response(request)) for request in as_requests(requests)]
 
     def _response(self, request: TurnRequest) -> str:
-        """What the person typed; inside an action tag where actions are free text, or where the game wants one."""
+        """Return what the person typed; inside an action tag where actions are free text, or where the game wants
+        one."""
         typed = self._ask(request)
         open_action = bool(request.action_help) and not request.legal_actions
         needs_tag = open_action or (request.game is not None and not request.game.bare_responses)
@@ -97,7 +98,7 @@ class HumanPlayer:
         return line.strip()
 
     def _typed(self, keyboard: Keyboard, legal: Sequence[str]) -> str:
-        """What is typed up to Enter, echoed; or a key that acts at once."""
+        """Return what is typed up to Enter, echoed; or a key that acts at once."""
         at_once = [name for name in ARROWS if name in legal]
         at_once += [key for key in ("q", "?") if legal and not any(action.startswith(key) for action in legal)]
         typed = ""
@@ -126,7 +127,8 @@ class HumanPlayer:
 
 
 def complete(typed: str, actions: Sequence[str]) -> str | None:
-    """The action that was typed, in full or by a beginning that only it has; any text where no actions are known."""
+    """Return the action that was typed, in full or by a beginning that only it has; any text if no actions are
+    known."""
     if not actions:
         return typed or None
     names = {action.casefold(): action for action in actions}

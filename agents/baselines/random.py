@@ -21,7 +21,7 @@ class RandomPlayer(ScriptedPlayer):
         self.seed = seed
 
     def choose(self, request: TurnRequest) -> Choice:
-        """A legal action; a ValueError for the bare observation of a game that isn't known here."""
+        """Return a legal action; a ValueError for the bare observation of a game that isn't known here."""
         # a hash instead of a generator: building a generator takes twenty times as long as the draw
         noise = repr((self.seed, request.seed or request.observation)).encode()
         draw = int.from_bytes(hashlib.blake2b(noise, digest_size=8).digest(), "big")
@@ -32,6 +32,6 @@ class RandomPlayer(ScriptedPlayer):
         return Choice(actions[draw * len(actions) >> 64], "Any legal action is as good as another to me.")
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """Equal chances, where the actions are listed."""
+        """Equal chances, if the actions are listed."""
         legal = request.legal_actions
         return {action: 1 / len(legal) for action in legal} if legal else None

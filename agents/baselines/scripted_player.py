@@ -16,7 +16,7 @@ class Choice(NamedTuple):
 
 
 def as_turn(choice: Choice) -> Turn:
-    """A choice in the form that language models are asked for."""
+    """Return a choice in the form that language models are asked for."""
     action, why = choice
     return Turn(f"<think>{why}</think><plan>{action}</plan><action>{action}</action>")
 
@@ -32,14 +32,15 @@ class ScriptedPlayer(ABC):
 
     @abstractmethod
     def choose(self, request: TurnRequest) -> Choice:
-        """The action for one request, and the reason."""
+        """Return the action for one request, and the reason."""
 
     def choices(self, request: TurnRequest) -> Sequence[Choice]:
-        """All actions that :meth:`choose` might as well choose, being equally good to it; by default its own alone."""
+        """Return all actions that :meth:`choose` might as well choose, being equally good to it; by default its own
+        alone."""
         return (self.choose(request),)
 
     def action_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """``{action: probability}`` with which :meth:`choose` chooses; ``None`` where it isn't known."""
+        """Return ``{action: probability}`` with which :meth:`choose` chooses; ``None`` if it isn't known."""
         return None
 
     @property

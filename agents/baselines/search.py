@@ -7,7 +7,7 @@ A game takes part with one line::
 where ``MySearch(game)`` is a :class:`SearchPlayer`. Both may also be given as ``"module:Name"``, so that nothing is
 imported before it plays. A game that has a yardstick (:mod:`textgames.yardsticks`) and reads its own observations back
 needs no such line: :class:`YardstickPlayer` plays it. A search player has values as a yardstick has, but of what a text
-reveals, where a yardstick takes the state: a player may not know all of that, so the protocols are two. What the search
+reveals, if a yardstick takes the state: a player may not know all of that, so the protocols are two. What the search
 knows of the game serves others too: :mod:`agents.analysis.inspection` measures players against its action values, and
 where these are exact they are the scale of the game's normalised scores.
 """
@@ -30,7 +30,7 @@ class SearchPlayer(ABC):
     """Computes moves in one game with its settings. It sees what any player sees: the request's text.
 
     Attributes:
-        kind: what :meth:`values` are: ``"optimal"`` where they are the true ones of the best play by what the
+        kind: what :meth:`values` are: ``"optimal"`` if they are the true ones of the best play by what the
             observation tells, else ``"reference"``; see :data:`textgames.yardsticks.Kind`.
         method: how they are computed, in a few words, for tables of results.
     """
@@ -45,43 +45,43 @@ class SearchPlayer(ABC):
 
     @abstractmethod
     def values(self, request: TurnRequest) -> dict[str, float]:
-        """``{action: value}`` of every legal action, in their order.
+        """Return ``{action: value}`` of every legal action, in their order.
 
         A value is the expected return, undiscounted, of the steps that are left: of this action now and the best play
         after it that the search knows.
         """
 
     def values_with(self, request: TurnRequest, actions: Collection[str]) -> dict[str, float]:
-        """The values of these actions, and of enough others to tell the best ones; by default of all."""
+        """Return the values of these actions, and of enough others to tell the best ones; by default of all."""
         return self.values(request)
 
     def plan(self, request: TurnRequest) -> Choice:
-        """The best move that the search finds: an action of the largest value, the first of equals."""
+        """Return the best move that the search finds: an action of the largest value, the first of equals."""
         return self.choice(self.values(request))
 
     def plans(self, request: TurnRequest) -> Sequence[Choice]:
-        """All moves that :meth:`plan` might as well choose: by default its own alone.
+        """Return all moves that :meth:`plan` might as well choose: by default its own alone.
 
         Equal values aren't enough: with moves to spare they are those of dawdling too, and of a mixed strategy.
         """
         return (self.plan(request),)
 
     def value(self, request: TurnRequest) -> float:
-        """The value of where the player stands: that of its best action."""
+        """Return the value of where the player stands: that of its best action."""
         return max(self.values(request).values())
 
     def choice(self, values: dict[str, float]) -> Choice:
-        """The best of some actions."""
+        """Return the best of some actions."""
         action, value = _best(values)
         return Choice(action, f"Playing ahead, {action} gains {value:+.2f} on average in the rounds to come.")
 
     def greedy(self, request: TurnRequest) -> Choice:
-        """The move that looks best without looking far ahead: by default, that of the next reward alone."""
+        """Return the move that looks best without looking far ahead: by default, that of the next reward alone."""
         action, value = _best(self.values(replace(request, steps_left=1)))
         return Choice(action, f"Looking no further than this step, {action} gains {value:+.2f} on average.")
 
     def state(self, request: TurnRequest) -> Any:
-        """The state that a request tells, for who plays on from it by the game's rules.
+        """Return the state that a request tells, for who plays on from it by the game's rules.
 
         Raises:
             ValueError: the request doesn't tell all of it.
@@ -89,17 +89,17 @@ class SearchPlayer(ABC):
         raise ValueError(f"{type(self).__name__} can't tell the whole state from an observation")
 
     def plan_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """``{action: probability}`` with which :meth:`plan` chooses; ``None`` where it isn't known."""
+        """Return ``{action: probability}`` with which :meth:`plan` chooses; ``None`` if it isn't known."""
         return None
 
     def greedy_probabilities(self, request: TurnRequest) -> dict[str, float] | None:
-        """The chances of the moves of :meth:`greedy`; see :meth:`plan_probabilities`."""
+        """Return the chances of the moves of :meth:`greedy`; see :meth:`plan_probabilities`."""
         return None
 
     def uniform_value(self, request: TurnRequest) -> float | None:
-        """The exact expected return of a player that picks every action with equal chances.
+        """Return the exact expected return of a player that picks every action with equal chances.
 
-        ``None`` where it isn't computed; the scale of normalised scores then takes blind play's mean over other starts.
+        ``None`` if it isn't computed; the scale of normalised scores then takes blind play's mean over other starts.
         """
         return None
 
@@ -165,7 +165,7 @@ def register_search_player(game: type[TSMG[Any]] | str, factory: Factory | str) 
 
 
 def find_search_player(game: TSMG[Any]) -> SearchPlayer | None:
-    """The search player of a game; ``None`` where there is none, or it refuses the game's settings."""
+    """Return the search player of a game; ``None`` if there is none, or it refuses the game's settings."""
     try:
         return search_player_of(game)
     except ValueError:
@@ -173,7 +173,8 @@ def find_search_player(game: TSMG[Any]) -> SearchPlayer | None:
 
 
 def search_player_of(game: TSMG[Any]) -> SearchPlayer:
-    """The search player of a game: that of its class or of the nearest registered base class, or of its yardstick.
+    """Return the search player of a game: that of its class or of the nearest registered base class, or of its
+    yardstick.
 
     A small zero-sum game of two players with hidden information that has neither is played in equilibrium.
 
@@ -203,7 +204,8 @@ def search_player_of(game: TSMG[Any]) -> SearchPlayer:
 
 
 def game_of_observation(observation: str) -> TSMG[Any]:
-    """The game that an observation is of, with the settings that it shows; a ValueError where it is no known game's."""
+    """Return the game that an observation is of, with the settings that it shows; a ValueError if it is no known
+    game's."""
     for factory in _FACTORIES:
         recognise = getattr(factory, "recognise", None)
         game: TSMG[Any] | None = recognise(observation) if recognise is not None else None
@@ -222,7 +224,7 @@ class SearchPlayers:
         self._players: WeakKeyDictionary[TSMG[Any], SearchPlayer] = WeakKeyDictionary()
 
     def of(self, request: TurnRequest) -> SearchPlayer:
-        """The search player of the request's game.
+        """Return the search player of the request's game.
 
         Raises:
             ValueError: as :func:`search_player_of`.
@@ -246,7 +248,7 @@ class _SearchPolicy(ScriptedPlayer):
         search_player_of(game)
 
     def searcher(self, request: TurnRequest) -> SearchPlayer:
-        """The search player of the request's game."""
+        """Return the search player of the request's game."""
         return self._searchers.of(request)
 
 
@@ -263,7 +265,7 @@ class GreedyPlayer(_SearchPolicy):
 
 
 class PlannerPlayer(_SearchPolicy):
-    """Looks ahead as far as the game's search player can: the optimum where that is exact."""
+    """Looks ahead as far as the game's search player can: the optimum if that is exact."""
 
     name = "planner"
 

@@ -52,7 +52,7 @@ class TwinPlayer(SearchPlayer):
         return self._own.uniform_value(self._request(request))
 
     def _request(self, request: TurnRequest) -> TurnRequest:
-        """The request as the original would have made it."""
+        """Return the request as the original would have made it."""
         twin, own = self._twin, self._twin.original
         return replace(
             request,

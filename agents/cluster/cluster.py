@@ -115,7 +115,7 @@ class Cluster:
         return ClusterRollout(self._workers, setup, iter(tasks), total, news, pace, deadline).play()
 
     def ask(self, setup: AskedSetup[Any], news: Any, question: Any, *, everywhere: bool = True) -> list[Any]:
-        """What the workers answer: every one that is there, or only one; waits until there is one.
+        """Return what the workers answer: every one that is there, or only one; waits until there is one.
 
         Raises:
             PlayError: it failed on a worker.

@@ -17,7 +17,7 @@ class ClusterError(RuntimeError):
 
 
 def lacking_packages() -> str:
-    """What a cluster needs that isn't installed, with the command; empty where nothing is missing."""
+    """Return what a cluster needs that isn't installed, with the command; empty if nothing is missing."""
     from textgames.extras import missing_packages  # here, since textbench --help can do without gymnasium
 
     advice = missing_packages("ray", extra="ray")
@@ -64,7 +64,7 @@ def connected(address: str = ANY) -> Iterator[None]:
 
 
 def _check_listens(address: str) -> None:
-    """Refuse an address where nothing answers: Ray itself would try for minutes."""
+    """Refuse an address if nothing answers: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     if port.isdecimal() and "/" not in host:
         with socket.create_connection((host, int(port)), timeout=CONNECTION_SECONDS):
@@ -72,7 +72,7 @@ def _check_listens(address: str) -> None:
 
 
 def workers_that_fit(need: dict[str, float]) -> int:
-    """How many workers the machines that are alive now have room for, whatever else runs on them.
+    """Return how many workers the machines that are alive now have room for, whatever else runs on them.
 
     Args:
         need: ``{resource: amount}`` of one worker, by Ray's names: ``{"CPU": 1, "GPU": 1}``.

@@ -94,7 +94,7 @@ class ClusterRollout(Generic[T]):
         return min(useful, self._pace.max_concurrency) if self._pace.together else useful
 
     def _share(self) -> int:
-        """How many episodes the next portion may have in flight."""
+        """Return how many episodes the next portion may have in flight."""
         pace = self._pace
         if not pace.together:
             return pace.max_concurrency
@@ -102,7 +102,7 @@ class ClusterRollout(Generic[T]):
         return min(max(1, pace.max_concurrency // self._workers.count), pace.max_concurrency - in_flight)
 
     def _next_portion(self) -> Portion | None:
-        """What the next idle worker plays; ``None`` where nothing is left, or no more may be in flight."""
+        """Return what the next idle worker plays; ``None`` if nothing is left, or no more may be in flight."""
         share = self._share()
         if share == 0:
             return None
@@ -129,7 +129,7 @@ class ClusterRollout(Generic[T]):
         self._busy[play.remote(self._setup, self._news, tasks, portion.in_flight)] = worker, portion
 
     def _wait(self) -> list[T]:
-        """The results that come back next; none where nothing happens for a while."""
+        """Return the results that come back next; none if nothing happens for a while."""
         timeout = SECONDS_BETWEEN_LOOKS
         if self._deadline is not None:
             timeout = min(timeout, self._deadline - monotonic())
@@ -145,7 +145,7 @@ class ClusterRollout(Generic[T]):
         return results
 
     def _take(self, stream: Any) -> list[T]:
-        """The next parcel of a worker's results; at its end the worker is idle again."""
+        """Return the next parcel of a worker's results; at its end the worker is idle again."""
         worker, portion = self._busy[stream]
         try:
             parcel = self._ray.get(next(stream))

@@ -35,14 +35,14 @@ class Setup(Protocol[T_co]):
         """Who plays the tasks that came with ``news``, such as new weights, which are taken over first."""
 
     def result(self, episode: Episode) -> T_co:
-        """What is sent back of an episode. It is made on the worker, so that the driver has little to do."""
+        """Return what is sent back of an episode. It is made on the worker, so that the driver has little to do."""
 
 
 class AskedSetup(Setup[T_co], Protocol[T_co]):
     """A setup of workers that are also asked other things than to play."""
 
     def answer(self, made: Any, news: Any, question: Any) -> Any:
-        """The answer of one worker, after it has taken over ``news``."""
+        """Return the answer of one worker, after it has taken over ``news``."""
 
 
 class PlayError(Exception):
@@ -95,7 +95,7 @@ class EpisodeWorker:
             raise _play_error(error, making) from None
 
     def ask(self, setup: AskedSetup[Any], news: Any, question: Any) -> Any:
-        """The setup's answer to a question, after it has taken over ``news``.
+        """Return the setup's answer to a question, after it has taken over ``news``.
 
         Raises:
             PlayError: it failed.
@@ -113,7 +113,7 @@ class EpisodeWorker:
 
 
 def _play_error(error: Exception, making: bool) -> PlayError:
-    """The error as the driver gets it, in words and without this machine's secrets."""
+    """Return the error as the driver gets it, in words and without this machine's secrets."""
     redactor = Redactor.from_environment()  # the driver doesn't know this machine's secrets
     reason = redactor.scrub(" ".join(str(error).split()))
     trace = redactor.scrub("".join(traceback.format_exception(error)))

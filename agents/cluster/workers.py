@@ -18,7 +18,7 @@ SECONDS_BETWEEN_LOOKS = 1.0
 class Workers:
     """Actors of Ray that play episodes.
 
-    They are never restarted: one that died is dropped, and a new one is started where there is room for it.
+    They are never restarted: one that died is dropped, and a new one is started if there is room for it.
 
     Args:
         need: ``{resource: amount}`` of each, by Ray's names.
@@ -58,7 +58,8 @@ class Workers:
             self.count += 1
 
     def await_some(self, busy: Collection[Any], timeout: float) -> list[Any]:
-        """The first of the busy ones' references, and of those of starting workers, that is ready within the time."""
+        """Return the first of the busy ones' references, and of those of starting workers, that is ready within the
+        time."""
         waited_for = [*busy, *self.starting]
         if not waited_for:  # every machine with room for a worker is gone; another one may come
             sleep(timeout)

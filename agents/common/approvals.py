@@ -56,7 +56,7 @@ def open_claims(folder: Path, claims: Iterable[Claim], said: Iterable[Claim], di
 
 
 def refusal(folder: Path, claims: Iterable[Claim], command: str) -> str:
-    """Why a folder isn't gone on with, as one sentence that ends with the command that says otherwise."""
+    """Return why a folder isn't gone on with, as one sentence that ends with the command that says otherwise."""
     claims = list(claims)
     named = ", ".join(claim.meaning for claim in claims)
     arguments = " ".join(claim.said for claim in claims)

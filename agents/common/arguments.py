@@ -37,7 +37,7 @@ class Parser(ArgumentParser):
         self._companions: dict[str, tuple[str, ...]] = {}
 
     def only_with(self, others: Sequence[str], *flags: str) -> None:
-        """Refuse each of ``flags`` where none of ``others`` is given, as it would change nothing."""
+        """Refuse each of ``flags`` if none of ``others`` is given, as it would change nothing."""
         self._companions |= dict.fromkeys(flags, tuple(others))
 
     def format_help(self) -> str:
@@ -71,7 +71,8 @@ class Parser(ArgumentParser):
         return super().parse_known_args(self.given, namespace)
 
     def _option_before(self, word: str) -> str | None:
-        """The option that may be repeated, after whose value a word stands that no option takes: ``--agent a WORD``."""
+        """Return the option that may be repeated, after whose value a word stands that no option takes: ``--agent a
+        WORD``."""
         if word.startswith("-") or word not in self.given:
             return None
         before = [one.partition("=")[0] for one in self.given[: self.given.index(word)] if one.startswith("--")]
@@ -133,7 +134,7 @@ class _Named(Single):
 
 
 def whole_number(least: int, most: float = inf) -> Callable[[str], int]:
-    """The ``type`` of an argument that is a whole number from ``least`` to ``most``."""
+    """Return the ``type`` of an argument that is a whole number from ``least`` to ``most``."""
     accepted = f"of at least {least}" if most == inf else f"from {least} to {most}"
 
     def number(text: str) -> int:
@@ -145,7 +146,8 @@ def whole_number(least: int, most: float = inf) -> Callable[[str], int]:
 
 
 def real_number(least: float, most: float = inf, *, above: bool = False) -> Callable[[str], float]:
-    """The ``type`` of an argument that is a finite number from ``least`` to ``most``, or any ``above`` ``least``."""
+    """Return the ``type`` of an argument that is a finite number from ``least`` to ``most``, or any ``above``
+    ``least``."""
     accepted = f"from {least:g} to {most:g}" if most != inf else f"of at least {least:g}"
     accepted = f"above {least:g}" if above else accepted
 

@@ -12,7 +12,7 @@ _LENGTH = len(',"checksum":"00000000"')
 
 
 def sealed(line: bytes, closing: bytes) -> bytes:
-    """The line with its checksum as the last key of the object that its last bytes, ``closing``, close first."""
+    """Return the line with its checksum as the last key of the object that its last bytes, ``closing``, close first."""
     assert line.endswith(closing), "the checksum's place is before the closing brackets"
     body = line[: -len(closing)]
     comma = b"" if body.endswith(b"{") else b","
@@ -20,7 +20,7 @@ def sealed(line: bytes, closing: bytes) -> bytes:
 
 
 def opened(line: bytes, closing: bytes) -> bytes:
-    """The line as it was before :func:`sealed`; one without a checksum as it is.
+    """Return the line as it was before :func:`sealed`; one without a checksum as it is.
 
     Raises:
         ValueError: the checksum is another line's.

@@ -258,12 +258,12 @@ def _is_there(path: Path) -> bool:
 
 
 def reason_of(error: Exception) -> str:
-    """Why a file can't be used, without its name: the sentence around it has that."""
+    """Return why a file can't be used, without its name: the sentence around it has that."""
     return str(getattr(error, "strerror", None) or error)
 
 
 def refusal(error: OSError) -> str:
-    """What the operating system refused, as a sentence: the file, and why."""
+    """Return what the operating system refused, as a sentence: the file, and why."""
     if error.strerror is None:
         return str(error) or type(error).__name__
     about = f"can't use {error.filename}" if error.filename is not None else "the operating system refused"
@@ -271,7 +271,7 @@ def refusal(error: OSError) -> str:
 
 
 def _refused(raised: BaseException) -> OSError | None:
-    """What the operating system refused, where that is behind an error.
+    """Return what the operating system refused, if that is behind an error.
 
     Libraries say a full disk in their own ways: torch ``unexpected pos 576 vs 534``, with the reason in the error's
     context, and safetensors ``I/O error: No space left on device (os error 28)``.

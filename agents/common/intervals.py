@@ -32,9 +32,9 @@ _Z = 1.96  # the normal distribution's quantile of LEVELS[1], as rounded as reco
 
 
 class Estimate(NamedTuple):
-    """A figure with its 95% interval; its ends are ``None`` where there isn't enough to have one.
+    """A figure with its 95% interval; its ends are ``None`` if there isn't enough to have one.
 
-    ``value`` isn't finite where the figure isn't defined, such as a correlation with what never varies.
+    ``value`` isn't finite if the figure isn't defined, such as a correlation with what never varies.
     """
 
     value: float
@@ -42,7 +42,8 @@ class Estimate(NamedTuple):
     high: float | None = None
 
     def __format__(self, form: str) -> str:
-        """``f"{estimate:.3f}"``: ``0.512 [0.470, 0.555]``, or ``0.512`` without interval, or ``-`` without value."""
+        """Return ``f"{estimate:.3f}"``: ``0.512 [0.470, 0.555]``, or ``0.512`` without interval, or ``-`` without
+        value."""
         if not form:
             return str(self)
         if not isfinite(self.value):
@@ -51,14 +52,14 @@ class Estimate(NamedTuple):
         return f"{self.value:{form}}{interval}"
 
     def to_json(self) -> dict[str, float | None]:
-        """``{"value", "low", "high"}``, without NaN and infinity, which JSON doesn't have."""
+        """Return ``{"value", "low", "high"}``, without NaN and infinity, which JSON doesn't have."""
         return {name: end if end is not None and isfinite(end) else None for name, end in self._asdict().items()}
 
 
 def percentiles(replicates: Array) -> tuple[float, float]:
     """The ends that leave out 2.5% of a figure's replicates on either side.
 
-    Replicates that aren't numbers don't count; NaN where there are no others.
+    Replicates that aren't numbers don't count; NaN if there are no others.
     """
     numbers = replicates[np.isfinite(replicates)]
     low, high = np.quantile(numbers, LEVELS) if len(numbers) else (nan, nan)
@@ -66,7 +67,7 @@ def percentiles(replicates: Array) -> tuple[float, float]:
 
 
 def of_replicates(value: float, replicates: Array) -> Estimate:
-    """A figure with the percentiles of its replicates, which reach as far as the figure itself.
+    """Return a figure with the percentiles of its replicates, which reach as far as the figure itself.
 
     Rounding aside, a figure of equal parts is so its own interval.
     """
@@ -77,7 +78,7 @@ def of_replicates(value: float, replicates: Array) -> Estimate:
 
 
 def over_rows(table: Array, of: Callable[[Array], Array], within: Range = ANYWHERE) -> Estimate:
-    """A function of a table's column means, (..., columns) -> (...), with its interval over the rows.
+    """Return a function of a table's column means, (..., columns) -> (...), with its interval over the rows.
 
     The rows of ``table``, shape (parts, columns), are independent of each other; ``within`` as in :func:`over_parts`.
     """
@@ -85,9 +86,9 @@ def over_rows(table: Array, of: Callable[[Array], Array], within: Range = ANYWHE
 
 
 def over_parts(of: Callable[[Array], Array], parts: int, within: Range = ANYWHERE) -> Estimate:
-    """A figure of independent parts with its interval, from what it is without each of them.
+    """Return a figure of independent parts with its interval, from what it is without each of them.
 
-    The jackknife's pseudo-values ``n f - (n - 1) f_(without i)``, which are the values themselves where the figure is a
+    The jackknife's pseudo-values ``n f - (n - 1) f_(without i)``, which are the values themselves if the figure is a
     mean, have a mean, a standard deviation s and a skewness g. With ``U = (mean - truth) / s`` the transformation
     ``U + (g / 3) U^2 + (g^2 / 27) U^3 + g / (6 n)`` has no skewness to the order of 1 / n (Hall 1992, "On the removal
     of skewness by transformation"); Student's quantiles over the root of n are its ends, and are transformed back.
@@ -115,7 +116,8 @@ def over_parts(of: Callable[[Array], Array], parts: int, within: Range = ANYWHER
 
 
 def without_each(parts: int) -> Array:
-    """(parts, parts) equal weights of all parts but one, a row for each that is left out; for two parts and more."""
+    """Return (parts, parts) equal weights of all parts but one, a row for each that is left out; for two parts and
+    more."""
     return (1 - np.eye(parts)) / (parts - 1)
 
 
@@ -125,7 +127,7 @@ def is_above(value: float, bound: float = 0.0) -> bool:
 
 
 def is_rounding(spread: float, value: float) -> bool:
-    """Whether what varies by ``spread`` around ``value`` doesn't vary at all but in its last bits."""
+    """Return whether what varies by ``spread`` around ``value`` doesn't vary at all but in its last bits."""
     return spread <= 1e-12 * max(1.0, abs(value))
 
 
@@ -140,22 +142,22 @@ def _skewed_ends(value: float, pseudo: Array) -> tuple[float, float]:
 
 
 def _unskewed(y: float, a: float) -> float:
-    """The U for which ``U + a U^2 + a^2 U^3 / 3 = y``."""
+    """Return the U for which ``U + a U^2 + a^2 U^3 / 3 = y``."""
     return y if abs(a) < 1e-9 else float(np.cbrt(1 + 3 * a * y) - 1) / a
 
 
 def mean(column: int) -> Callable[[Array], Array]:
-    """The mean of one column."""
+    """Return the mean of one column."""
     return lambda means: means[..., column]
 
 
 def ratio(numerator: int, denominator: int) -> Callable[[Array], Array]:
-    """The ratio of two columns' means."""
+    """Return the ratio of two columns' means."""
     return lambda means: means[..., numerator] / means[..., denominator]
 
 
 def student(values: Sequence[float] | Array) -> Estimate:
-    """The mean with Student's interval, which has no ends for fewer than two values; NaN of none."""
+    """Return the mean with Student's interval, which has no ends for fewer than two values; NaN of none."""
     if len(values) < 2:
         return Estimate(float(values[0]) if len(values) else nan)
     value = float(np.mean(values))
@@ -164,14 +166,15 @@ def student(values: Sequence[float] | Array) -> Estimate:
 
 
 def student_quantile(freedom: Any, confidence: float = CONFIDENCE) -> Any:
-    """How many standard errors a two-sided interval of Student's reaches, by its degrees of freedom: one, or many."""
+    """Return how many standard errors a two-sided interval of Student's reaches, by its degrees of freedom: one, or
+    many."""
     from scipy.special import stdtrit
 
     return stdtrit(freedom, (1 + confidence) / 2)
 
 
 def half_interval(values: Sequence[float] | Array, episodes: Sequence[int] | None = None) -> float:
-    """Half the width of the normal interval of the mean of ``values``, where those of one episode go together.
+    """Half the width of the normal interval of the mean of ``values``, if those of one episode go together.
 
     Values of one episode, such as the returns of its players, depend on each other: the episodes are the sample. By
     default every value has an episode of its own. NaN for a single episode.

@@ -13,7 +13,8 @@ LOCK_NAME = ".lock"
 
 
 def strangers(folder: Path, file: str) -> list[str]:
-    """The names in a folder, sorted, of what is neither its lock nor a draft of ``file`` that a killed process left."""
+    """Return the names in a folder, sorted, of what is neither its lock nor a draft of ``file`` that a killed process
+    left."""
     return sorted(path.name for path in folder.iterdir() if path.name != LOCK_NAME and draft_of(path) != file)
 
 

@@ -9,7 +9,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import IO, Any
 
 MOST_BYTES = 32 * 2**20
-"""Of a file that is read as a whole: settings, a manifest, a card. A run of 100 agents, where each meets each in all
+"""Of a file that is read as a whole: settings, a manifest, a card. A run of 100 agents, if each meets each in all
 games for two, has a manifest of half as many."""
 
 MOST_LINE = 64 * 2**20

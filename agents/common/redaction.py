@@ -31,13 +31,13 @@ AUTHORISATION = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
 
 
 def public_url(url: str) -> str:
-    """The part of a URL that may be written down: without user, password, query and fragment."""
+    """Return the part of a URL that may be written down: without user, password, query and fragment."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def url_secrets(url: str) -> list[str]:
-    """Everything in a URL that may be a credential, percent-encoded and decoded.
+    """Return everything in a URL that may be a credential, percent-encoded and decoded.
 
     These are ``user:password`` and both of its parts, the fragment, and of the query what is named like a secret or
     is as long as one (an API version isn't).
@@ -55,7 +55,7 @@ def url_secrets(url: str) -> list[str]:
 
 
 def with_variables(text: str) -> str:
-    """``text`` with the values of environment variables in place of ``$NAME`` and ``${NAME}``.
+    """Return ``text`` with the values of environment variables in place of ``$NAME`` and ``${NAME}``.
 
     Raises:
         ValueError: one of them isn't set.
@@ -97,7 +97,8 @@ class Redactor:
     def from_environment(
         cls, urls: Iterable[str] = (), environ: Mapping[str, str] | None = None, secrets: Iterable[str] = ()
     ) -> "Redactor":
-        """The secrets in environment variables that are named like one, in URLs among their values, and in ``urls``.
+        """Return the secrets in environment variables that are named like one, in URLs among their values, and in
+        ``urls``.
 
         ``secrets`` are further ones.
         """
@@ -109,7 +110,7 @@ class Redactor:
         return cls([*secrets, *(secret for url in urls for secret in url_secrets(url))])
 
     def scrub(self, text: str) -> str:
-        """``text`` without the secrets. What is left of a JSON document is one."""
+        """Return ``text`` without the secrets. What is left of a JSON document is one."""
         return self._scrubbed(text, self._long) if any(sign in text for sign in self._signs) else text
 
     def _scrubbed(self, text: str, forms: Iterable[str]) -> str:
@@ -125,7 +126,8 @@ class Redactor:
         return self.scrub(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def scrub_message(self, text: str) -> str:
-        """An error message without the secrets, without short ones too, and without whatever looks like a key."""
+        """Return an error message without the secrets, without short ones too, and without whatever looks like a
+        key."""
         text = AUTHORISATION.sub(rf"\1 {REDACTED}", self._scrubbed(text, self._all))
         return LOOKS_LIKE_A_KEY.sub(REDACTED, text)
 
@@ -161,7 +163,7 @@ def _shared(text: str, other: str) -> int:
 
 
 def replace_all(text: str, forms: Iterable[str]) -> str:
-    """``text`` with each of ``forms``, in this order, replaced by ``[redacted]``."""
+    """Return ``text`` with each of ``forms``, in this order, replaced by ``[redacted]``."""
     for form in forms:
         if form in text:
             text = text.replace(form, REDACTED)
@@ -169,7 +171,7 @@ def replace_all(text: str, forms: Iterable[str]) -> str:
 
 
 def forms_of(secret: str) -> Iterator[str]:
-    """What a secret looks like as text, inside a URL, inside JSON and inside base64."""
+    """Yield what a secret looks like as text, inside a URL, inside JSON and inside base64."""
     yield from (secret, quote(secret, safe=""), quote_plus(secret))
     yield from (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
     content = secret.encode("utf-8", "surrogatepass")

@@ -14,7 +14,8 @@ _BOUNDS = {"exclusiveMinimum": "above", "minimum": "of at least", "exclusiveMaxi
 
 
 def accepted(about: Mapping[str, Any]) -> str:
-    """What a value has to be by its JSON Schema, in words: ``a whole number from 1 to 10``. ``null`` isn't told."""
+    """Return what a value has to be by its JSON Schema, in words: ``a whole number from 1 to 10``. ``null`` isn't
+    told."""
     if "enum" in about:
         return f"one of {', '.join(map(str, about['enum']))}"
     if "const" in about:
@@ -49,7 +50,7 @@ def refusals(
     unknown: Callable[[str], str],
     accepts: Callable[[str], str],
 ) -> list[str]:
-    """What pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
+    """Return what pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
 
     Args:
         error: what pydantic raised.
@@ -77,7 +78,8 @@ def refusals(
 
 
 def problem_of(error: "ValidationError", place: str = "") -> str:
-    """The first problem that pydantic found in a document, as half a sentence: place, what is accepted, what was found.
+    """Return the first problem that pydantic found in a document, as half a sentence: place, what is accepted, what was
+    found.
 
     Args:
         error: what pydantic raised.
@@ -101,7 +103,7 @@ def problem_of(error: "ValidationError", place: str = "") -> str:
 
 
 def shown(value: object) -> str:
-    """A value for a message, shortened, with invisible characters as escapes."""
+    """Return a value for a message, shortened, with invisible characters as escapes."""
     try:
         text = repr(value)
     except ValueError:  # Python doesn't print whole numbers of more than 4,300 digits

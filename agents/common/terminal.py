@@ -34,7 +34,7 @@ def _escape(character: str) -> str:
 class PlainStream:
     """A text stream to which control characters are written as escapes; everything else is the inner stream's.
 
-    Progress bars of libraries redraw their line: a carriage return passes at the beginning of a line, where it
+    Progress bars of libraries redraw their line: a carriage return passes at the beginning of a line, if it
     overwrites nothing, and again on the line that was begun by one, as does the way back up to such a line.
     """
 
@@ -76,5 +76,5 @@ def plain_streams() -> Iterator[None]:
 
 
 def plain(stream: Any) -> TextIO:
-    """Return the stream, through a :class:`PlainStream` where it isn't one; ``None`` of a closed one stays."""
+    """Return the stream, through a :class:`PlainStream` if it isn't one; ``None`` of a closed one stays."""
     return cast(TextIO, stream if stream is None or isinstance(stream, PlainStream) else PlainStream(stream))

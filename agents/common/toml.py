@@ -14,7 +14,7 @@ Refusal = Callable[[str], Exception]
 
 
 def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError, advice: str = "") -> dict[str, Any]:
-    """The content of a TOML file, which errors call ``name``, such as ``"the price file prices.toml"``.
+    """Return the content of a TOML file, which errors call ``name``, such as ``"the price file prices.toml"``.
 
     Raises:
         ValueError: or what ``refusal`` makes: it can't be read (``advice`` then ends the error), or isn't TOML.
@@ -30,7 +30,7 @@ def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError
 
 
 def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[str, Any]:
-    """The name and the value (:func:`read_value`) of a ``--set NAME=VALUE``, of every command that has one.
+    """Return the name and the value (:func:`read_value`) of a ``--set NAME=VALUE``, of every command that has one.
 
     Raises:
         ValueError: or what ``refusal`` makes: there is no ``=`` in it, or no name; says that the flag takes ``form``.
@@ -42,7 +42,8 @@ def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[s
 
 
 def read_value(text: str) -> Any:
-    """A value as TOML writes it, or as JSON does where TOML has no such value (``null``, ``{"a": 1}``), else the text.
+    """Return a value as TOML writes it, or as JSON does where TOML has no such value (``null``, ``{"a": 1}``), else the
+    text.
 
     So a text needs no quotes, unless it would be read as something else: ``"true"``.
     """
@@ -61,7 +62,7 @@ def _toml_value(text: str) -> Any:
 
 
 def to_toml(value: Any) -> str:
-    """A value as TOML writes it."""
+    """Return a value as TOML writes it."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{json.dumps(key)} = {to_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):

@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parents[1] / "adapters" / "weights"
 
 
 def provider_of(folder: Path) -> Provider:
-    """A provider of the adapters in a folder, each a folder of its own there, by their folders' names."""
+    """Return a provider of the adapters in a folder, each a folder of its own there, by their folders' names."""
     names = sorted(file.parent.name for file in folder.glob(f"*/{SETTINGS}"))
 
     def make(

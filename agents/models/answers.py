@@ -32,7 +32,7 @@ class LegalAnswers:
     Attributes:
         names: of the legal actions.
         reasons: whether the model may write anything before the action.
-        begun: the response as far as it is written already, where it goes on from a prefix.
+        begun: the response as far as it is written already, if it goes on from a prefix.
 
     Raises:
         ValueError: no names: where actions can't be listed there is nothing to constrain by.
@@ -47,7 +47,7 @@ class LegalAnswers:
             raise ValueError("legal-only decoding needs the list of legal actions, and there is none here")
 
     def endings(self) -> list[str]:
-        """What may follow the beginning, of answers without reasoning: for engines that are told whole texts.
+        """Return what may follow the beginning, of answers without reasoning: for engines that are told whole texts.
 
         Raises:
             ValueError: a prefix that no legal answer goes on from.
@@ -84,11 +84,11 @@ CLOSED_BY_A_BUDGET = (
 """Why a model of this process with a budget for its reasoning can't be held to legal answers."""
 
 UNLIMITED = 10**9
-"""Tokens that are left where no limit is near."""
+"""Tokens that are left if no limit is near."""
 
 
 def no_answer_after(answers: LegalAnswers) -> str:
-    """What to say of a prefix that no legal answer goes on from."""
+    """Return what to say of a prefix that no legal answer goes on from."""
     return f"no legal answer goes on from the response prefix {answers.begun!r}; there are {', '.join(answers.names)}"
 
 
@@ -115,12 +115,12 @@ class Vocabulary:
 
     @classmethod
     def of(cls, tokenizer: Any, size: int, ends: Iterable[int]) -> "Vocabulary":
-        """The vocabulary of a tokenizer of transformers, for a model that knows ``size`` tokens."""
+        """Return the vocabulary of a tokenizer of transformers, for a model that knows ``size`` tokens."""
         known = min(size, len(tokenizer))
         return cls(token_texts(tokenizer, known) + [b""] * (size - known), ends)
 
     def rules(self, answers: LegalAnswers) -> "Rules":
-        """The rules of some answers, which are kept for the next time."""
+        """Return the rules of some answers, which are kept for the next time."""
         if (found := self._rules.get(answers)) is None:
             if len(self._rules) >= _REMEMBERED:
                 self._rules.clear()
@@ -180,7 +180,7 @@ class Rules:
         return state
 
     def allowed(self, state: State, left: int) -> TokenSet | None:
-        """The tokens that may come next where the response may have ``left`` more; ``None``: all of them."""
+        """Return the tokens that may come next where the response may have ``left`` more; ``None``: all of them."""
         left = min(left, self.reserve + 1)  # more makes no difference
         key = state, left
         if key not in self._known:
@@ -189,7 +189,7 @@ class Rules:
         return self._known[key]
 
     def after(self, state: State, token: int, left: int) -> State:
-        """The state behind an allowed token; ``left`` is as it was before it."""
+        """Return the state behind an allowed token; ``left`` is as it was before it."""
         text = self._vocabulary.texts[token]
         if state.free and left > self.reserve:
             if not state.text and b"<" not in text:
@@ -202,7 +202,7 @@ class Rules:
         return state._replace(text=state.text + text)
 
     def _only(self, state: State, left: int) -> TokenSet:
-        """The tokens that go on with an answer which ``left`` tokens are enough for."""
+        """Return the tokens that go on with an answer which ``left`` tokens are enough for."""
         start, found = len(state.text), set[int]()
         for text, fewest in self._answers[state.thinking]:
             if text.startswith(state.text):
@@ -212,7 +212,7 @@ class Rules:
         return TokenSet(tuple(sorted(found)))
 
     def _all_but(self, state: State) -> TokenSet | None:
-        """All tokens but those that would end the reasoning in an answer that isn't legal, or in none."""
+        """Return all tokens but those that would end the reasoning in an answer that isn't legal, or in none."""
         vocabulary = self._vocabulary
         wrong = [
             token
@@ -223,7 +223,7 @@ class Rules:
         return TokenSet(ids, others=True) if ids else None
 
     def _goes_on(self, state: State) -> bool:
-        """Whether the tokenizer can write some legal answer from here."""
+        """Return whether the tokenizer can write some legal answer from here."""
         place = len(state.text)
         return state.free or any(
             (text.startswith(state.text) and place < len(text) and fewest[place] != inf)
@@ -232,14 +232,15 @@ class Rules:
         )  # fmt: skip
 
     def _forced(self, state: State) -> State:
-        """The state in which nothing but the ending may follow; the tag that the text has begun is gone on with."""
+        """Return the state in which nothing but the ending may follow; the tag that the text has begun is gone on
+        with."""
         if not state.free:
             return state
         begun = [state._replace(text=state.text[at:], free=False) for at in range(len(state.text))]
         return next(filter(self._goes_on, begun), State(b"", free=False, thinking=state.thinking))
 
     def _read(self, state: State, text: bytes) -> State | None:
-        """The state when free text goes on; ``None`` where no legal answer can follow."""
+        """Return the state when free text goes on; ``None`` if no legal answer can follow."""
         text, thinking = state.text + text, state.thinking
         while True:
             places = [(at, mark) for mark in _MARKS if (at := text.find(mark)) >= 0]
@@ -260,7 +261,7 @@ class Guide:
         self._rules, self._state, self._left = rules, rules.start, limit
 
     def allowed(self) -> TokenSet | None:
-        """The tokens that may come next."""
+        """Return the tokens that may come next."""
         return self._rules.allowed(self._state, self._left)
 
     def take(self, token: int) -> None:
@@ -270,7 +271,7 @@ class Guide:
 
 
 def sets_of(rules: Rules, tokens: Sequence[int], limit: int) -> tuple[TokenSet | None, ...]:
-    """What was allowed at every token of a response of at most ``limit``, for engines that don't tell.
+    """Return what was allowed at every token of a response of at most ``limit``, for engines that don't tell.
 
     Raises:
         ValueError: a token that wasn't: the engine constrains by something else.
@@ -286,14 +287,14 @@ def sets_of(rules: Rules, tokens: Sequence[int], limit: int) -> tuple[TokenSet |
 
 
 def _begun_mark(text: bytes) -> bytes:
-    """The longest end of a text that a tag may begin with."""
+    """Return the longest end of a text that a tag may begin with."""
     longest = max(map(len, _MARKS)) - 1
     ends = (text[-size:] for size in range(min(longest, len(text)), 0, -1))
     return next((end for end in ends if any(mark.startswith(end) for mark in _MARKS)), b"")
 
 
 def _fewest(vocabulary: Vocabulary, text: bytes) -> list[float]:
-    """The fewest tokens that write ``text[place:]``, for every place, its end included."""
+    """Return the fewest tokens that write ``text[place:]``, for every place, its end included."""
     fewest = [inf] * len(text) + [0.0]
     for place in range(len(text) - 1, -1, -1):
         stops = range(place + 1, len(text) + 1)
@@ -302,7 +303,7 @@ def _fewest(vocabulary: Vocabulary, text: bytes) -> list[float]:
 
 
 def token_texts(tokenizer: Any, count: int) -> list[bytes]:
-    """The text of each of a tokenizer's first tokens, in bytes, as it stands behind other text."""
+    """Return the text of each of a tokenizer's first tokens, in bytes, as it stands behind other text."""
     pieces = [piece or "" for piece in tokenizer.convert_ids_to_tokens(list(range(count)))]
     decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
     if type(decoder).__name__ == "ByteLevel":
@@ -327,7 +328,7 @@ def token_texts(tokenizer: Any, count: int) -> list[bytes]:
 
 @cache
 def _byte_alphabet() -> dict[str, int]:
-    """What byte each letter stands for in the pieces of byte-level BPE (as in GPT-2)."""
+    """Return what byte each letter stands for in the pieces of byte-level BPE (as in GPT-2)."""
     plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in plain]
     return {chr(byte): byte for byte in plain} | {chr(256 + index): byte for index, byte in enumerate(others)}

@@ -71,7 +71,7 @@ class LanguageModel(Protocol):
     name: str
 
     def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
-        """One :class:`~agents.turn.Turn` per prompt, in order, without the prompt.
+        """Return one :class:`~agents.turn.Turn` per prompt, in order, without the prompt.
 
         A prompt that is longer than the model can read has its completion's :attr:`Turn.error` say so; the others
         are answered.
@@ -95,7 +95,7 @@ class AsyncLanguageModel(Protocol):
     name: str
 
     async def generate_async(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Turn:
-        """The completion of one prompt.
+        """Return the completion of one prompt.
 
         A provider's errors come back in :attr:`Turn.error`, after the retries that make sense; they are never
         raised. Errors of the program (a wrong type) are.
@@ -118,7 +118,7 @@ class NotLoaded:
 
 
 def why_unconstrained(model: LanguageModel | AsyncLanguageModel, reasons: bool) -> str | None:
-    """Why a model can't be held to legal answers, as half a sentence; ``None`` where it can.
+    """Return why a model can't be held to legal answers, as half a sentence; ``None`` if it can.
 
     A model that can has a method ``why_unconstrained(reasons) -> str | None`` (``reasons``: whether it may write
     anything before the action) and takes, as the last argument of ``generate`` or ``generate_async``, the
@@ -130,12 +130,12 @@ def why_unconstrained(model: LanguageModel | AsyncLanguageModel, reasons: bool) 
 
 
 def settings_of(model: LanguageModel | AsyncLanguageModel) -> Any:
-    """What decides a model's responses, as plain data: its ``settings``, or its name where it has none."""
+    """Return what decides a model's responses, as plain data: its ``settings``, or its name if it has none."""
     return getattr(model, "settings", {"name": model.name})
 
 
 def check_prefix(model: LanguageModel | AsyncLanguageModel, prefix: str) -> None:
-    """Raise the ``ValueError`` of a model that can't go on from a response's prefix, where that is known beforehand.
+    """Raise the ``ValueError`` of a model that can't go on from a response's prefix, if that is known beforehand.
 
     Such a model has a method ``check_prefix(prefix)``.
     """
@@ -144,5 +144,5 @@ def check_prefix(model: LanguageModel | AsyncLanguageModel, prefix: str) -> None
 
 
 def seed_number(seed: tuple[int, ...]) -> int:
-    """A decision's seed as one number of 31 bits, which every server and engine takes."""
+    """Return a decision's seed as one number of 31 bits, which every server and engine takes."""
     return int.from_bytes(hashlib.blake2b(repr(seed).encode(), digest_size=4).digest(), "big") >> 1

@@ -90,7 +90,7 @@ class ResponseCache:
         return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 
     def get(self, key: str) -> Turn | None:
-        """The kept completion, marked as cached, or ``None``."""
+        """Return the kept completion, marked as cached, or ``None``."""
         rows = self._run("SELECT completion FROM responses WHERE key = ?", (key,))
         return read_row(rows[0][0]) if rows else None
 
@@ -183,7 +183,7 @@ def _patiently(connection: sqlite3.Connection, statement: str) -> None:
 
 
 def row_of(completion: Turn, redactor: Redactor) -> str:
-    """A completion as the cache keeps it: a JSON object with a checksum."""
+    """Return a completion as the cache keeps it: a JSON object with a checksum."""
     said = None if completion.served_by is None else writable(completion.served_by)
     kept = replace(completion, seconds=0.0, served_by=said, reasoning=writable(completion.reasoning))
     # nobody learns from what is answered from here, so what was allowed isn't kept; the prompt is in the key
@@ -193,7 +193,7 @@ def row_of(completion: Turn, redactor: Redactor) -> str:
 
 
 def read_row(row: object) -> Turn | None:
-    """The completion of a row, marked as cached; ``None`` where the row is damaged or was never one."""
+    """Return the completion of a row, marked as cached; ``None`` if the row is damaged or was never one."""
     from pydantic import ValidationError
 
     try:
@@ -212,7 +212,7 @@ def _used_again(completion: Turn) -> Turn:
 
 @cache
 def _row_type() -> "TypeAdapter[Any]":
-    """The form of a row, with the limits of an episode's record; made late, as few runs have a cache."""
+    """Return the form of a row, with the limits of an episode's record; made late, as few runs have a cache."""
     from typing import NotRequired
 
     from pydantic import ConfigDict, Field, TypeAdapter, with_config
@@ -258,7 +258,7 @@ class _Kept(Generic[ModelT]):
         check_prefix(self.model, prefix)
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Why the model's answers can't be held to legal ones; ``None`` where they can."""
+        """Return why the model's answers can't be held to legal ones; ``None`` if they can."""
         return why_unconstrained(self.model, reasons)
 
 
@@ -337,7 +337,7 @@ class AsyncCachedModel(_Kept[AsyncLanguageModel]):
 
 
 def cached(model: LanguageModel | AsyncLanguageModel, cache: ResponseCache) -> CachedModel | AsyncCachedModel:
-    """The model with a cache before it, which answers what was asked before."""
+    """Return the model with a cache before it, which answers what was asked before."""
     if isinstance(model, AsyncLanguageModel):
         return AsyncCachedModel(model, cache)
     return CachedModel(model, cache)

@@ -23,7 +23,7 @@ READS: Mapping[str, tuple[str, ...]] = {
 """``{name: the scenarios that the model has learnt to read}``; in others it hardly answers in form."""
 
 EMBEDDED = tuple(READS)
-"""Their names, where the installed version has them."""
+"""Their names, if the installed version has them."""
 
 CONTEXT_LENGTH = 16_384
 """How many tokens they read. They were trained on prompts of some hundred. Those of other games are long, since nearly
@@ -34,7 +34,7 @@ FOLDER = Path(__file__).parents[1] / "tiny" / "weights"
 
 
 def embedded_agents() -> tuple[str, ...]:
-    """The specs of the models that this installed version ships."""
+    """Return the specs of the models that this installed version ships."""
     return tuple(name for name in EMBEDDED if (FOLDER / name / "config.json").is_file())
 
 

@@ -18,7 +18,7 @@ _BLOCKS, _BLOCK = 1024, 64 * 2**10
 
 
 def weights_fingerprint(folder: str | Path) -> str | None:
-    """A short digest of the weight files in a folder; ``None`` where there are none (such as a name on the hub).
+    """Return a short digest of the weight files in a folder; ``None`` if there are none (such as a name on the hub).
 
     Files of more than 64 MiB count by their size and 1,024 blocks of 64 KiB spread evenly over them, so that large
     models don't wait: training changes every block.
@@ -42,7 +42,8 @@ def weights_fingerprint(folder: str | Path) -> str | None:
 
 
 def weights_identity(path_or_repo: str | Path, *, commit: str | None = None) -> dict[str, str]:
-    """What settings say of the weights: ``{"weights": digest}`` of a folder, ``{"revision": commit}`` of the hub.
+    """Return what settings say of the weights: ``{"weights": digest}`` of a folder, ``{"revision": commit}`` of the
+    hub.
 
     Of a folder that holds an adapter it is what is said of its base, with what :func:`adapter_identity` says beside it:
     neither alone answers.
@@ -76,6 +77,7 @@ def tokenizer_identity(tokenizer: Any, eos_ids: Iterable[int]) -> dict[str, str]
 
 
 def adapter_identity(path_or_repo: str | Path) -> dict[str, str]:
-    """What settings say of an adapter: digests of its weights and of what decides what they do, such as its scale."""
+    """Return what settings say of an adapter: digests of its weights and of what decides what they do, such as its
+    scale."""
     found = {"adapter_weights": weights_fingerprint(path_or_repo), "adapter_settings": settings_digest(path_or_repo)}
     return {name: digest for name, digest in found.items() if digest is not None}

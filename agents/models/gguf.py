@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def folder_of(name_or_path: str) -> str:
-    """The folder in Hugging Face format that a file was converted into: now, where it wasn't before.
+    """Return the folder in Hugging Face format that a file was converted into: now, if it wasn't before.
 
     Raises:
         ValueError, OSError: there is no such file, it can't be fetched, or not be converted.

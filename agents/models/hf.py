@@ -49,10 +49,10 @@ def load(
 def unloaded(
     name: str, *, dtype: str = "auto", device: str = "auto", thinking_budget: int | None = None, **others: Any
 ) -> NotLoaded:
-    """What stands for a model of this process with these options until it is loaded.
+    """Return what stands for a model of this process with these options until it is loaded.
 
     Raises:
-        ValueError: there is no such number type or device, or not here; torch is asked where one is chosen.
+        ValueError: there is no such number type or device, or not here; torch is asked if one is chosen.
     """
     if (dtype, device) != ("auto", "auto"):
         from agents.models.local.loading.load import pick_device, pick_dtype
@@ -92,7 +92,8 @@ def fetches(path_or_repo: str) -> str | None:
 
 
 def card_of(path_or_repo: str, *, adapter: str | None = None) -> Card | None:
-    """How the weights were asked when they were trained; an adapter's card goes before that of the model below it."""
+    """Return how the weights were asked when they were trained; an adapter's card goes before that of the model below
+    it."""
     return (None if adapter is None else read_card(adapter)) or read_card(path_or_repo)
 
 

@@ -40,8 +40,8 @@ class LiteLLMModel(ServedModel):
     Args:
         model: as LiteLLM has it, ``PROVIDER/MODEL``: ``anthropic/claude-sonnet-4-5``, ``gemini/gemini-2.5-flash``,
             ``bedrock/...``, ``azure/DEPLOYMENT``; ``openai/NAME`` with ``base_url`` for any OpenAI-compatible server.
-        base_url: the address, where it isn't the provider's own or LiteLLM's variables don't name it.
-        key_variable: the environment variable with the key, where it isn't the one that LiteLLM reads for the provider
+        base_url: the address, if it isn't the provider's own or LiteLLM's variables don't name it.
+        key_variable: the environment variable with the key, if it isn't the one that LiteLLM reads for the provider
             (``ANTHROPIC_API_KEY``, ``GEMINI_API_KEY``, AWS's and Azure's variables ...).
         route: ``"chat"``, or ``"completions"`` for base models. Where a model needs OpenAI's Responses interface,
             LiteLLM asks there by itself.
@@ -107,7 +107,7 @@ class LiteLLMModel(ServedModel):
         return {**about, **({"base_url": self.base_url} if self.base_url else {}), **super().settings}
 
     def check_prefix(self, prefix: str) -> None:
-        """A ValueError where the provider is known not to go on from a response's prefix."""
+        """A ValueError if the provider is known not to go on from a response's prefix."""
         if self._provider in ("openai", "azure") and self.base_url is None:
             raise ValueError(
                 f"{self.name} can't go on from the response prefix {prefix!r}: OpenAI's interfaces begin every "
@@ -126,7 +126,7 @@ class LiteLLMTransport:
         self._arguments, self._timeout = dict(arguments), timeout
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        """The status, the headers and the body of the answer to one request."""
+        """Return the status, the headers and the body of the answer to one request."""
         litellm = load_litellm(self.url)
         function = getattr(litellm, FUNCTIONS[path])
         if not self._open:  # providers that go on from an assistant's message do so unasked
@@ -161,7 +161,7 @@ class LiteLLMTransport:
 
 
 def load_litellm(asked_for: str) -> Any:
-    """The package, set up to fetch nothing and to say nothing; it takes some seconds the first time.
+    """Return the package, set up to fetch nothing and to say nothing; it takes some seconds the first time.
 
     Raises:
         ModuleNotFoundError: it isn't installed; the message has the command.
@@ -194,13 +194,14 @@ def _provider_of(litellm: Any, model: str) -> str:
 
 
 def _missing_keys(litellm: Any, model: str) -> list[str]:
-    """The variables with keys that LiteLLM misses; other credentials (AWS's profiles) it finds in other places, too."""
+    """Return the variables with keys that LiteLLM misses; other credentials (AWS's profiles) it finds in other places,
+    too."""
     missing = litellm.validate_environment(model).get("missing_keys") or []
     return [name for name in missing if name.endswith("_API_KEY")]
 
 
 def _message_of(error: Exception) -> str:
-    """What the provider said, without LiteLLM's words before it."""
+    """Return what the provider said, without LiteLLM's words before it."""
     text = str(getattr(error, "message", None) or error)
     return text.partition("Exception - ")[2] or text.removeprefix("litellm.")
 
@@ -212,10 +213,10 @@ def _headers_of_error(error: Exception) -> dict[str, str]:
 
 
 def _undo(body: dict[str, Any]) -> None:
-    """Undo what LiteLLM makes of a chat completion, where the difference matters here.
+    """Undo what LiteLLM makes of a chat completion, if the difference matters here.
 
     It calls unknown finish reasons ``"stop"``, and takes a leading ``<think>...</think>`` out of the content, which
-    here is a part of the response. It does so only where the server gives no reasoning of its own.
+    here is a part of the response. It does so only if the server gives no reasoning of its own.
     """
     for choice in body.get("choices") or ():
         finish = (choice.get("provider_specific_fields") or {}).get("native_finish_reason")
@@ -229,9 +230,10 @@ def _undo(body: dict[str, Any]) -> None:
 
 
 def list_price(model: str, *, base_url: str | None = None) -> dict[str, Any] | None:
-    """The price of a model in the table that comes with LiteLLM, US dollars per million tokens; ``None`` without one.
+    """Return the price of a model in the table that comes with LiteLLM, US dollars per million tokens; ``None`` without
+    one.
 
-    A server of one's own (``openai/NAME`` at another address) may have any price. Where the table has 0 for prompts and
+    A server of one's own (``openai/NAME`` at another address) may have any price. If the table has 0 for prompts and
     completions the price isn't known, but for models that run on one's own machine.
     """
     if find_spec("litellm") is None or (base_url is not None and model.startswith("openai/")):
@@ -249,7 +251,7 @@ def list_price(model: str, *, base_url: str | None = None) -> dict[str, Any] | N
 
 
 def check(model: str, **options: Any) -> LiteLLMModel | NotLoaded:
-    """The model as it would be asked, which asks nobody; a key isn't needed until it is."""
+    """Return the model as it would be asked, which asks nobody; a key isn't needed until it is."""
     try:
         return LiteLLMModel(model, **options)
     except MissingAPIKeyError:

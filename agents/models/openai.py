@@ -46,7 +46,7 @@ class OpenAIModel(ServedModel):
             ``max_completion_tokens`` once the server has said that it wants that.
         reasoning_effort: how much a reasoning model is to reason, in the server's words: ``"low"``, ``"medium"`` ...
         reasoning_tokens: what is added to the limit of a response for the reasoning before it. When not given, 25,000
-            where an effort is asked for, or once reasoning has eaten up a response; else nothing.
+            if an effort is asked for, or once reasoning has eaten up a response; else nothing.
         chat_template_kwargs: arguments of the model's chat template, for servers of open models:
             ``{"enable_thinking": False}``. A model that is told to think is sent no stop string, which servers look for
             in reasoning, too: its responses end here.
@@ -135,7 +135,7 @@ class OpenAIModel(ServedModel):
         return {"kind": "openai", "name": self.name, "base_url": self.base_url, **super().settings}
 
     def check_prefix(self, prefix: str) -> None:
-        """A ValueError where the server is known not to go on from a response's prefix."""
+        """A ValueError if the server is known not to go on from a response's prefix."""
         if self.base_url.rstrip("/") == DEFAULT_BASE_URL or self._dialect.settings.get("route") == "responses":
             raise ValueError(
                 f"{self.name} at {self.base_url} can't go on from the response prefix {prefix!r}: OpenAI's interfaces "
@@ -148,14 +148,14 @@ class OpenAIModel(ServedModel):
 
 
 def _missing() -> str | None:
-    """Whether there is neither a key nor a server of the user's own."""
+    """Return whether there is neither a key nor a server of the user's own."""
     if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
         return None
     return "a key (export OPENAI_API_KEY=...) or a server of your own (--base-url http://127.0.0.1:8000/v1)"
 
 
 def list_price(model: str, *, base_url: str | None = None) -> Mapping[str, Any] | None:
-    """OpenAI's own price of a model, where LiteLLM is installed, whose table has it; of other servers nobody knows."""
+    """OpenAI's own price of a model, if LiteLLM is installed, whose table has it; of other servers nobody knows."""
     from agents.models import litellm
 
     address = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
@@ -163,7 +163,7 @@ def list_price(model: str, *, base_url: str | None = None) -> Mapping[str, Any] 
 
 
 def check(model: str, **options: Any) -> OpenAIModel:
-    """The model as it would be asked, which asks nobody; a key isn't needed until it is."""
+    """Return the model as it would be asked, which asks nobody; a key isn't needed until it is."""
     return OpenAIModel(model, **{"api_key": "none", **options})
 
 

@@ -32,16 +32,16 @@ class Provider:
             options, explained in its docstring.
         description: what its models are, in one line.
         example: a model that ``NAME:`` could be followed by.
-        takes: what stands for the model's name in lists; empty where all of its models are in ``models``.
+        takes: what stands for the model's name in lists; empty if all of its models are in ``models``.
         models: ``{spec: model}`` of models that are known without ``NAME:``; a second spec of one is an alias.
-        folder: ``folder(model)``, where the weights of a model are in Hugging Face format, made first where they have
-            to be; training and adapters load them from there. ``None`` where models have no such folder.
-        missing: says what has to be done before its models can run here; ``None`` when they can. Where it is
+        folder: ``folder(model)``, if the weights of a model are in Hugging Face format, made first if they have
+            to be; training and adapters load them from there. ``None`` if models have no such folder.
+        missing: says what has to be done before its models can run here; ``None`` when they can. If it is
             :class:`~textgames.extras.Packages`, that is said before anything is fetched or loaded.
         check: ``check(model, **options)`` refuses what ``make`` would, as far as that is known without loading weights
             or asking a server. It returns the model where making it does neither, else one that is not loaded.
-        card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` where nobody knows.
-        reads: ``reads(model)``, the scenarios that a model has learnt to read, where it can't read others; ``None`` for
+        card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` if nobody knows.
+        reads: ``reads(model)``, the scenarios that a model has learnt to read, if it can't read others; ``None`` for
             models that read any.
         fetches: ``fetches(model)``, what would be fetched from a hub or an index before a model can play; ``None`` when
             it is here.
@@ -99,7 +99,7 @@ def register_provider(name: str, provider: Provider | str) -> None:
 
 
 def providers() -> dict[str, Provider]:
-    """All providers by name: those of this project, then registered ones, then those of installed packages."""
+    """Return all providers by name: those of this project, then registered ones, then those of installed packages."""
     found: dict[str, Provider] = {
         name: resolve_name(provider) if isinstance(provider, str) else provider for name, provider in _PROVIDERS.items()
     }
@@ -109,7 +109,7 @@ def providers() -> dict[str, Provider]:
 
 
 def _of_package(entry: EntryPoint) -> Provider:
-    """An installed package's provider. A broken one says so when it is asked for, and the others still work."""
+    """Return an installed package's provider. A broken one says so when it is asked for, and the others still work."""
     try:
         provider = entry.load()
         wrong = "" if isinstance(provider, Provider) else f"it is a {type(provider).__name__} and no Provider"
@@ -125,7 +125,8 @@ def _of_package(entry: EntryPoint) -> Provider:
 
 
 def find_model(spec: str) -> tuple[Provider, str] | None:
-    """The provider that a spec names and its model's name, which must not be empty; ``None`` where it names none."""
+    """Return the provider that a spec names and its model's name, which must not be empty; ``None`` if it names
+    none."""
     name, separator, model = spec.partition(":")
     known = providers()
     for provider in known.values():
@@ -139,7 +140,7 @@ def find_model(spec: str) -> tuple[Provider, str] | None:
 
 
 def model_folder(source: str) -> str:
-    """The folder, in Hugging Face format, of a model's spec; any other source as it is.
+    """Return the folder, in Hugging Face format, of a model's spec; any other source as it is.
 
     ``tiny``, ``smollm2``, ``gguf:PATH`` and ``hf:PATH_OR_REPO`` name the same models here as for ``--agent``, so an
     adapter's ``base_model_name_or_path`` may be one of them and holds on every machine. What has to be fetched or
@@ -181,7 +182,7 @@ def check_source(source: str) -> None:
 
 
 def call_with(make: Callable[..., Any], options: Mapping[str, Any], *arguments: Any) -> Any:
-    """Call a class or function with those of the options that are its own: with all, where it has ``**options``.
+    """Call a class or function with those of the options that are its own: with all, if it has ``**options``.
 
     A TypeError says what else it needs.
     """

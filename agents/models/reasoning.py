@@ -42,12 +42,13 @@ NOT_BEGUN = Begun()
 
 
 def still_reasons(text: str, opening: Opening) -> bool:
-    """Whether what a model has written so far ends in reasoning, which may be opened again behind its close."""
+    """Return whether what a model has written so far ends in reasoning, which may be opened again behind its close."""
     return opening != "none" and behind_thoughts(Begun(opening=opening).text + text) is None
 
 
 def split_reasoning(text: str, opening: Opening) -> tuple[str, str]:
-    """``(reasoning, response)`` of what a model wrote, or has written so far: all is reasoning until it is closed."""
+    """Return ``(reasoning, response)`` of what a model wrote, or has written so far: all is reasoning until it is
+    closed."""
     if still_reasons(text, opening):
         return _bare(text), ""
     before, closed, after = text.rpartition(THOUGHT)
@@ -55,7 +56,7 @@ def split_reasoning(text: str, opening: Opening) -> tuple[str, str]:
 
 
 def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> int:
-    """How many of a response's tokens are reasoning: those up to the one that closes it."""
+    """Return how many of a response's tokens are reasoning: those up to the one that closes it."""
     text = decode(ids)
     if still_reasons(text, opening):
         return len(ids)
@@ -64,7 +65,7 @@ def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> in
 
 
 def end_of_response(text: str, stops: Sequence[str], begun: str = "") -> int | None:
-    """Where the first stop string ends that no open ``<think>`` is around; ``None`` where there is none.
+    """Where the first stop string ends that no open ``<think>`` is around; ``None`` if there is none.
 
     What comes after it wouldn't have been written by an engine that stops there, and doesn't count. ``begun`` is what
     of the response stands in its prompt.
@@ -74,7 +75,7 @@ def end_of_response(text: str, stops: Sequence[str], begun: str = "") -> int | N
 
 
 def behind_reasoning(completion: Turn, opening: Opening, stops: Sequence[str], decode: Decode) -> Turn:
-    """What an engine that was sent no stop string has written, ended at the first one behind the reasoning.
+    """Return what an engine that was sent no stop string has written, ended at the first one behind the reasoning.
 
     The tokens after that are left out, as if the engine had stopped there.
     """
@@ -100,7 +101,7 @@ def behind_reasoning(completion: Turn, opening: Opening, stops: Sequence[str], d
 
 
 def _fewest(ids: Sequence[int], enough: Callable[[str], bool], decode: Decode) -> int:
-    """The fewest of the tokens whose text is enough, where that of all of them is."""
+    """Return the fewest of the tokens whose text is enough, if that of all of them is."""
     low, high = 0, len(ids)
     while low < high:
         middle = (low + high) // 2
@@ -113,13 +114,13 @@ def _bare(reasoning: str) -> str:
 
 
 def asks_for_reasoning(arguments: Mapping[str, Any]) -> bool | None:
-    """Whether a chat template's arguments switch reasoning on or off; ``None`` where they say nothing of it."""
+    """Return whether a chat template's arguments switch reasoning on or off; ``None`` if they say nothing of it."""
     said = [arguments[name] for name in ("enable_thinking", "thinking") if isinstance(arguments.get(name), bool)]
     return said[0] if said else None
 
 
 def check_thinking(arguments: Mapping[str, Any] | None, budget: int | None) -> dict[str, Any]:
-    """A chat template's arguments as a dictionary, once they and the budget are seen to be such.
+    """Return a chat template's arguments as a dictionary, once they and the budget are seen to be such.
 
     Raises:
         ValueError: they aren't; it names the option.

@@ -37,7 +37,7 @@ class ScriptedModel:
         """Responses given so far."""
 
     def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
-        """The next response for each prompt; :class:`ScriptExhaustedError` is raised when there are no more."""
+        """Return the next response for each prompt; :class:`ScriptExhaustedError` is raised when there are no more."""
         return [self._next(prompt, decoding, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
 
     def _next(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> Turn:

@@ -29,7 +29,7 @@ class VLLMModel:
 
     Args:
         path_or_repo: a folder in Hugging Face format or a repository.
-        chat: render prompts with the tokenizer's chat template; ``None`` does it where there is one. Without, a prompt
+        chat: render prompts with the tokenizer's chat template; ``None`` does it if there is one. Without, a prompt
             is its messages' contents joined by blank lines.
         chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
         thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), which vLLM then
@@ -90,7 +90,7 @@ class VLLMModel:
         }
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Why answers can't be held to legal ones; ``None`` where they can."""
+        """Return why answers can't be held to legal ones; ``None`` if they can."""
         return NEVER_CLOSED if reasons else None
 
     @cached_property
@@ -147,7 +147,7 @@ class VLLMModel:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def check_prefix(self, prefix: str) -> None:
-        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
+        """See that the chat template can go on from a response's prefix; a ValueError if it can't."""
         if self._chat:
             check_prefix(self._tokenizer, prefix, self.name)
 
@@ -199,7 +199,7 @@ def sampling_fields(
 
 
 def tokens_left(completion: Turn, decoding: Decoding, begun: Begun) -> int:
-    """How many tokens more a response may take that vLLM has stopped in a ``<think>``; 0 for any other.
+    """Return how many tokens more a response may take that vLLM has stopped in a ``<think>``; 0 for any other.
 
     vLLM doesn't tell a stop string in there from the one that ends the response.
     """
@@ -239,7 +239,7 @@ def joined(first: Turn, more: Turn, stops: Sequence[str], begun: Begun, decode: 
 
 
 def held_to(completion: Turn, answers: LegalAnswers | None, vocabulary: Callable[[], Vocabulary]) -> Turn:
-    """A completion of vLLM with what was allowed at each of its tokens, which vLLM itself doesn't tell.
+    """Return a completion of vLLM with what was allowed at each of its tokens, which vLLM itself doesn't tell.
 
     Its grammars allow the tokens whose text goes on with an answer, as ours do; a completion that isn't so is an error.
     """
@@ -257,14 +257,15 @@ def held_to(completion: Turn, answers: LegalAnswers | None, vocabulary: Callable
 
 
 def cut_off(finish_reason: str | None) -> str | None:
-    """What to say of a response that neither stopped nor reached its limit, such as one aborted with the engine."""
+    """Return what to say of a response that neither stopped nor reached its limit, such as one aborted with the
+    engine."""
     if finish_reason in ("stop", "length"):
         return None
     return f"vLLM ended the response with finish_reason {finish_reason!r}"
 
 
 def _completion(output: Any, seconds: float) -> Turn:
-    """A completion, made of one of vLLM's outputs."""
+    """Return a completion, made of one of vLLM's outputs."""
     best = output.outputs[0]
     if (message := cut_off(best.finish_reason)) is not None:
         return Turn("", finish_reason="error", seconds=seconds, error=message)

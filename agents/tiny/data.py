@@ -21,7 +21,7 @@ class Example(NamedTuple):
     """One decision to imitate. The prompt is kept in parts, as what stands around observations is shared by many.
 
     ``frame`` are the parts of ``before`` and ``after`` that are the same at every decision: what stands around the
-    number of moves that are left. ``fixed`` are texts that are to be one token each, where the demonstration knows
+    number of moves that are left. ``fixed`` are texts that are to be one token each, if the demonstration knows
     them.
     """
 
@@ -38,7 +38,7 @@ class Example(NamedTuple):
 
 
 def scenarios_of(games: Sequence[str]) -> dict[str, float]:
-    """The scenarios to demonstrate and their shares of the examples; a ValueError for another name.
+    """Return the scenarios to demonstrate and their shares of the examples; a ValueError for another name.
 
     ``"frozen-lake"`` or ``"snake"`` is the game's training scenario for one half, its variants for the other; with
     ``-training`` after it, it is the training scenario alone. The name of a variant, or of a twin, is that one.
@@ -115,7 +115,7 @@ def demonstrations(
 
 
 def _frame(prompt_map: PromptMap, game: TSMG[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The text before and after the observation in a game's prompts, for players that are told the same.
+    """Return the text before and after the observation in a game's prompts, for players that are told the same.
 
     Each is in parts, which the number of moves left joins.
     """
@@ -127,5 +127,5 @@ def _frame(prompt_map: PromptMap, game: TSMG[Any]) -> tuple[tuple[str, ...], tup
 
 
 def around_the_clock(text: str) -> tuple[str, ...]:
-    """The parts of a text that :data:`MARKED_STEPS` stands between."""
+    """Return the parts of a text that :data:`MARKED_STEPS` stands between."""
     return tuple(text.split(str(MARKED_STEPS)))

@@ -57,7 +57,7 @@ class Demonstration(NamedTuple):
 
 
 def has_demonstrator(game: TSMG[Any]) -> bool:
-    """Whether a game has a demonstrator; the others are demonstrated by random legal play."""
+    """Return whether a game has a demonstrator; the others are demonstrated by random legal play."""
     return isinstance(game, FrozenLake | Snake)
 
 
@@ -109,7 +109,8 @@ class Demonstrator:
         return self._reasons(sight, target, towards, action)
 
     def _reasons(self, sight: Sight, target: str, towards: tuple[str, ...], action: str) -> str:
-        """The statements on where the target is, and on what is beside the player in the directions that matter."""
+        """Return the statements on where the target is, and on what is beside the player in the directions that
+        matter."""
         parts = []
         if "(" in target:  # a cell to compare one's own with
             parts.append(f"{sight.own} {_cell(sight.head)}")
@@ -122,12 +123,12 @@ class Demonstrator:
         return "; ".join(parts)
 
     def _seen(self, sight: Sight, way: tuple[str, ...]) -> str:
-        """What some moves lead to, as a statement."""
+        """Return what some moves lead to, as a statement."""
         cell = f" {_cell(sight.cell(*way))}" if self.cells else ""
         return f"{' '.join(way)}{cell} is {sight.beside(*way)}"
 
     def _target(self, sight: Sight, rng: np.random.Generator) -> tuple[str, tuple[str, ...]]:
-        """What it is after and where that lies; no directions where there is nothing to be after."""
+        """Return what it is after and where that lies; no directions if there is nothing to be after."""
         goals = [cell for cell, kind in sight.kinds.items() if kind in self._paying]
         if not goals:
             return "", ()

@@ -94,7 +94,7 @@ def pretrain(
 
 
 def demonstrate(recipe: Recipe) -> list[Example]:
-    """The recipe's demonstrations, scenario by scenario."""
+    """Return the recipe's demonstrations, scenario by scenario."""
     examples: list[Example] = []
     for index, (name, share) in enumerate(scenarios_of(recipe.games).items()):
         count = max(1, round(share * recipe.examples))
@@ -115,7 +115,7 @@ def demonstrate(recipe: Recipe) -> list[Example]:
 
 
 def make_tokenizer(examples: Sequence[Example]) -> Any:
-    """The tokenizer for these examples, from an even sample of them."""
+    """Return the tokenizer for these examples, from an even sample of them."""
     sample = examples[:: max(1, len(examples) // _TOKENIZER_EXAMPLES)]
     known = [example for example in sample if example.fixed]
     blocks = constant_blocks((one.frame[0], one.observation, one.frame[1]) for one in sample if not one.fixed)
@@ -136,7 +136,7 @@ def tokenize(examples: Sequence[Example], tokenizer: Any) -> list[Tokens]:
 
 
 def make_model(recipe: Recipe, tokenizer: Any) -> Any:
-    """The untrained model: Llama, tied embeddings, weights from the recipe's seed."""
+    """Return the untrained model: Llama, tied embeddings, weights from the recipe's seed."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
@@ -172,7 +172,7 @@ def imitation_loss(model: Any, batch: Sequence[Tokens]) -> Tensor:
 
 
 def _parts(batch: Sequence[Tokens]) -> Iterator[list[Tokens]]:
-    """A batch in parts of about :data:`_PART_TOKENS` tokens, similar lengths together."""
+    """Yield a batch in parts of about :data:`_PART_TOKENS` tokens, similar lengths together."""
     part: list[Tokens] = []
     size = 0
     for example in sorted(batch, key=lambda example: len(example.ids)):

@@ -78,12 +78,12 @@ def legal_play(
 
 
 def favourite(observation: str, legal: Sequence[str]) -> str:
-    """The legal action that an observation's checksum points at: always the same one, for no reason."""
+    """Return the legal action that an observation's checksum points at: always the same one, for no reason."""
     return legal[crc32(observation.encode()) % len(legal)]
 
 
 def _frame(prompt_map: PromptMap, game: TSMG[Any], player: Player) -> tuple[tuple[str, ...], ...]:
-    """What a player's prompts say before the observation, between it and the legal actions, and after these.
+    """Return what a player's prompts say before the observation, between it and the legal actions, and after these.
 
     Each is in parts, which the number of moves left joins.
     """
@@ -97,7 +97,8 @@ def _frame(prompt_map: PromptMap, game: TSMG[Any], player: Player) -> tuple[tupl
 
 
 def whole_texts(examples: Sequence[Example]) -> list[str]:
-    """What is to be one token each: the fixed texts of the examples, and the lines that observations always have.
+    """Return what is to be one token each: the fixed texts of the examples, and the lines that observations always
+    have.
 
     Everything else, such as a board's cells, is left to be read piece by piece. In order of first appearance.
     """

@@ -58,7 +58,7 @@ def save(made: Pretrained, folder: str | Path, *, command: str = "") -> Path:
 
 
 def card(made: Pretrained, command: str) -> str:
-    """The model card in Markdown: data, training and limits; who evaluates the model fills in its results."""
+    """Return the model card in Markdown: data, training and limits; who evaluates the model fills in its results."""
     recipe = made.recipe
     parameters = sum(p.numel() for p in made.model.parameters())
     shares = ", ".join(f"{name} {share:.1%}" for name, share in scenarios_of(recipe.games).items())
@@ -121,7 +121,7 @@ def _demonstrated(recipe: Recipe) -> str:
 
 
 def _commit() -> str:
-    """The commit of the source tree, with a note if it is changed; ``unknown`` outside of one."""
+    """Return the commit of the source tree, with a note if it is changed; ``unknown`` outside of one."""
     here = Path(__file__).parent
     try:
         told = [

@@ -21,7 +21,7 @@ class Sight(NamedTuple):
     Attributes:
         width: cells in a row.
         height: cells in a column.
-        head: where the player is.
+        head: if the player is.
         kinds: ``{cell: kind}`` of every other cell, as statements call it.
         edge: what statements call the outside of the board.
     """
@@ -34,7 +34,7 @@ class Sight(NamedTuple):
 
     @classmethod
     def of(cls, observation: str) -> "Sight":
-        """Read the grid of an observation; a ValueError where it shows none of Frozen Lake or Snake."""
+        """Read the grid of an observation; a ValueError if it shows none of Frozen Lake or Snake."""
         size, grid = board_size(observation), _GRID.search(observation)
         if size is None or grid is None:
             raise ValueError(f"no grid to check statements against in {observation[:80]!r}; observe with grid=True")
@@ -59,11 +59,11 @@ class Sight(NamedTuple):
         return "player" if self.edge == "edge" else "head"
 
     def beside(self, *directions: str) -> str:
-        """What is in the cell that one step or several lead to."""
+        """Return what is in the cell that one step or several lead to."""
         return self.kinds.get(self.cell(*directions), self.edge)
 
     def cell(self, *directions: str) -> tuple[int, int]:
-        """The cell that steps lead to, on the board or off it."""
+        """Return the cell that steps lead to, on the board or off it."""
         steps = [DIRECTIONS[direction] for direction in directions]
         return self.head[0] + sum(dx for dx, _ in steps), self.head[1] + sum(dy for _, dy in steps)
 
@@ -76,7 +76,7 @@ class Sight(NamedTuple):
 
 
 def directions_of(dx: int, dy: int) -> tuple[str, ...]:
-    """The directions that an offset is made of, horizontal first."""
+    """Return the directions that an offset is made of, horizontal first."""
     across = () if not dx else ("right",) if dx > 0 else ("left",)
     along = () if not dy else ("up",) if dy > 0 else ("down",)
     return (*across, *along)

@@ -31,7 +31,7 @@ _RARE = 0.002  # a piece of observation in fewer prompts than this share isn't w
 
 
 def constant_blocks(prompts: Iterable[tuple[Sequence[str], str, Sequence[str]]]) -> list[str]:
-    """The texts that prompts ``(before, observation, after)`` always repeat, in order of first appearance.
+    """Return the texts that prompts ``(before, observation, after)`` always repeat, in order of first appearance.
 
     What stands before and after an observation is in parts, between which a prompt has the number of moves left.
 

@@ -59,7 +59,7 @@ def add_number(
 
 
 def given_or_newest(given: Sequence[str], output: "Output") -> list[Path]:
-    """The given folders, else the newest run in ``runs/``, which is then named on stderr.
+    """Return the given folders, else the newest run in ``runs/``, which is then named on stderr.
 
     Raises:
         UsageError: nothing is given and there is no run.

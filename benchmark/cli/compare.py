@@ -13,7 +13,7 @@ from benchmark.cli.arguments import add_import_option
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the agents that are compared, where they played, and the form of the output."""
+    """Declare the agents that are compared, if they played, and the form of the output."""
     parser.add_argument("agents", nargs="+", metavar="A", help="agents' names, or run folders with all their agents")
     parser.add_argument("--in", dest="sources", action="append", metavar="DIR", help="runs or entries that they are in")
     parser.add_argument("--scenario", action="append", metavar="NAME", help="only this scenario (several times)")

@@ -114,7 +114,7 @@ def run(args: Namespace) -> int:
 
 
 def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
-    """Everything that the measurement needs; what is wrong is said before anything is played."""
+    """Return everything that the measurement needs; what is wrong is said before anything is played."""
     from benchmark.credit.batches import Setting
     from benchmark.credit.gradients.scores import why_no_gradient
     from benchmark.credit.instrument import Instrument, methods_of

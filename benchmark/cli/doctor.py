@@ -72,7 +72,7 @@ def ask(spec: str, options: RunOptions) -> dict[str, Any]:
     (turn,) = policy.act([request])
     seconds = perf_counter() - started
     scrub = Redactor.from_environment(secrets=secrets_of(options)).scrub
-    steps = episode.play({player: turn})  # none where the provider failed
+    steps = episode.play({player: turn})  # none if the provider failed
     return {
         "agent": spec,
         "error": None if turn.error is None else scrub(turn.error),
@@ -97,7 +97,7 @@ def _device() -> str:
 
 
 def _smollm2() -> str:
-    """Whether the pretrained model is here, and in which type it would run."""
+    """Return whether the pretrained model is here, and in which type it would run."""
     from agents.models.gguf import PROVIDER
     from agents.models.local.loading.smollm2 import status
 

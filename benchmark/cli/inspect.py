@@ -117,7 +117,7 @@ _OF_A_WORLD = {
 
 
 def to_json(inspection: "Inspection", agent: str) -> dict[str, Any]:
-    """The inspection as plain data."""
+    """Return the inspection as plain data."""
     episode = inspection.episode
     return {
         "agent": agent,
@@ -148,7 +148,7 @@ def to_json(inspection: "Inspection", agent: str) -> dict[str, Any]:
 
 
 def _telling(actions: Sequence[str], steps: "Sequence[InspectedStep]") -> Sequence[str]:
-    """The actions that have a column: all, or of very many those that were played, are best or are likely."""
+    """Return the actions that have a column: all, or of very many those that were played, are best or are likely."""
     if len(actions) <= _COLUMNS:
         return actions
     played = [one.step.action for one in steps]

@@ -47,7 +47,7 @@ def _suite_sheets() -> "list[Sheet]":
 
 
 def _scenario_sheets() -> "list[Sheet]":
-    """One sheet for every suite, with the scenarios that no suite before it has."""
+    """Return one sheet for every suite, with the scenarios that no suite before it has."""
     from benchmark.play.agents.catalogue import scenario_facts
     from benchmark.show.tables.suites import by_suite
     from benchmark.show.tables.terminal import Sheet

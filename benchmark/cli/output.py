@@ -113,7 +113,8 @@ def _unreadable(ending: "Ending", scores: "Sequence[ScoreView]") -> "list[Unread
 
 
 def _why_unscored(scores: "Sequence[ScoreView]") -> str:
-    """How many episodes are unscored, and the reason of most: all that there is to say of a server that isn't there."""
+    """Return how many episodes are unscored, and the reason of most: all that there is to say of a server that isn't
+    there."""
     reasons: Counter[str] = Counter()
     for row in scores:
         reasons.update(row["errors"])
@@ -124,7 +125,7 @@ def _why_unscored(scores: "Sequence[ScoreView]") -> str:
 
 
 def _on_cluster(options: "RunOptions") -> str:
-    """What a resume has to say to go on where the run was: the folder doesn't know of the cluster."""
+    """Return what a resume has to say to go on where the run was: the folder doesn't know of the cluster."""
     from benchmark.play.options import CLUSTER, OPTIONS, flag_of
 
     told = [name for name in CLUSTER if name in options.given and options.ray is not None]
@@ -136,7 +137,7 @@ def _on_cluster(options: "RunOptions") -> str:
 
 
 def ask_at_terminal(question: str) -> bool:
-    """Ask the user, where there is one."""
+    """Ask the user, if there is one."""
     import sys
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -27,7 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    """Step through the episode, or print it where there is no terminal."""
+    """Step through the episode, or print it if there is no terminal."""
     import sys
 
     from benchmark.cli.arguments import given_or_newest

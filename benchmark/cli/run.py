@@ -185,7 +185,7 @@ def _total_note(total: "Total", options: "RunOptions") -> str:
 
 
 def _money_sheet(estimates: "Sequence[Estimate]", total: str) -> "Sheet":
-    """What the agents would take whose tokens cost money."""
+    """Return what the agents would take whose tokens cost money."""
     from benchmark.play.cost.letters import LETTERS_PER_TOKEN
     from benchmark.show.tables.terminal import Sheet
 
@@ -221,14 +221,14 @@ def _money_sheet(estimates: "Sequence[Estimate]", total: str) -> "Sheet":
 
 
 def _requests_at_most(scenario: "Scenario") -> int:
-    """The most requests that the player of one seat makes in one episode."""
+    """Return the most requests that the player of one seat makes in one episode."""
     from agents.protocol import answers_at_most
 
     return scenario.horizon * answers_at_most(scenario.protocol)
 
 
 def _per_agent(plan: "Plan") -> list[dict[str, Any]]:
-    """What every agent has to play: the episodes that it sits in, and its own decisions."""
+    """Return what every agent has to play: the episodes that it sits in, and its own decisions."""
     rows = []
     for agent in plan.agents:
         seats = [(matchup, seeds) for matchup, seeds in plan.seeds.items() if agent in matchup.agents]
@@ -255,7 +255,7 @@ def _by_matchup(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _by_scenario(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
-    """A line for each scenario: at many tables nobody reads who sits at which."""
+    """Return a line for each scenario: at many tables nobody reads who sits at which."""
     lines = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]

@@ -38,14 +38,14 @@ def run(args: Namespace) -> int:
 
 
 def schema_text(name: str) -> str:
-    """The JSON Schema of one of :data:`NAMES` as it is printed."""
+    """Return the JSON Schema of one of :data:`NAMES` as it is printed."""
     import json
 
     return json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n"
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of one of :data:`NAMES`."""
+    """Return the JSON Schema (draft 2020-12) of one of :data:`NAMES`."""
     from pydantic import TypeAdapter
 
     if name == "training-config":

@@ -93,7 +93,7 @@ def run(args: Namespace) -> int:
 
 
 def _gate(args: Namespace) -> dict[str, Any]:
-    """The arguments of :class:`textbench.integrations.openenv.gate.Gate`."""
+    """Return the arguments of :class:`textbench.integrations.openenv.gate.Gate`."""
     import os
 
     from benchmark.errors import UsageError
@@ -108,7 +108,7 @@ def _gate(args: Namespace) -> dict[str, Any]:
 
 
 def _served(args: Namespace) -> dict[str, Any]:
-    """The arguments of :class:`textbench.integrations.openenv.ServedGame`."""
+    """Return the arguments of :class:`textbench.integrations.openenv.ServedGame`."""
     from agents import PromptMap, PromptTexts, load_agent
     from benchmark.errors import UsageError
     from benchmark.runs.plan import find_scenario, num_players
@@ -137,7 +137,7 @@ def _served(args: Namespace) -> dict[str, Any]:
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
-    """The settings of the game that ``--set`` gives."""
+    """Return the settings of the game that ``--set`` gives."""
     from agents.common.toml import read_setting
     from benchmark.errors import UsageError
 
@@ -149,7 +149,7 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address; port 0 takes a free port.
+    """Return a socket that listens at an address; port 0 takes a free port.
 
     Raises:
         OSError: the port is taken or may not be used, or there is no such host here; the message says so.

@@ -100,7 +100,7 @@ def run(args: Namespace) -> int:
 
 
 def _config(args: Namespace) -> "MSGRPOConfig":
-    """The trainer's settings, as the options say and then ``--set``."""
+    """Return the trainer's settings, as the options say and then ``--set``."""
     from agents.msgrpo.warmup.start import warmup_config
     from benchmark.runs.plan import find_scenarios
 

@@ -1,11 +1,11 @@
-"""Who wrote an entry's responses: told by asking again, where the player ships with the project.
+"""Who wrote an entry's responses: told by asking again, if the player ships with the project.
 
 Its scripted players and its embedded models are deterministic: the same seeds give the same responses, and a model the
 same tokens. Of all others nobody can tell; there only the parts of the card must agree.
 
 A model that has a name and is larger (``smollm2``, and the adapters on it) would be asked for hours. Of each scenario
 one episode is asked again, which the entry's own text decides, every answer by itself after the stored ones before it;
-and as such a model computes in half precision, where another batch rounds otherwise, most of them must be the same.
+and as such a model computes in half precision, if another batch rounds otherwise, most of them must be the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ OF_A_SHIPPED_MODEL = ("temperature", "top_p", "max_tokens", "mode", "history", "
 
 
 def kind_problems(card: Mapping[str, Any]) -> Iterator[str]:
-    """What contradicts itself in an agent's spec, its kind and its model."""
+    """Yield what contradicts itself in an agent's spec, its kind and its model."""
     spec, kind, settings = innermost(card["spec"])[0], card["kind"], card["settings"]
     prefix, _, model = spec.partition(":")
     named = _provider_of(spec)
@@ -64,7 +64,7 @@ def _model_of(spec: str) -> str:
 
 
 def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> str | None:
-    """Which option one of the project's own players may not have in an entry; ``None`` where there is none.
+    """Which option one of the project's own players may not have in an entry; ``None`` if there is none.
 
     Not even a seed of its own: else the best of many samples could be chosen.
 
@@ -86,7 +86,7 @@ def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> st
 
 
 def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
-    """Whether one of the project's own players really wrote the responses that are under its name."""
+    """Yield whether one of the project's own players really wrote the responses that are under its name."""
     card = folder.manifest["agents"][0]
     name, spec = card["name"], card["spec"]
     if not is_shipped(spec):
@@ -114,7 +114,7 @@ def author_problems(folder: RunFolder, plan: Plan) -> Iterator[str]:
 def differing_claims(
     ours: Mapping[str, Any], theirs: Mapping[str, Any], place: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
-    """(place, our value, their value) of every setting that isn't equal on both cards.
+    """Yield (place, our value, their value) of every setting that isn't equal on both cards.
 
     One that a card lacks is ``None`` there. What is the machine's and not the agent's doesn't count.
     """

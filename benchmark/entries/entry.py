@@ -39,7 +39,7 @@ class Terms(NamedTuple):
 
 
 def open_terms() -> Terms:
-    """The terms of the leaderboard that anybody may enter at any time."""
+    """Return the terms of the leaderboard that anybody may enter at any time."""
     return Terms(PAPER_SCENARIOS, MIN_EPISODES)
 
 
@@ -57,7 +57,7 @@ def submit(
     Args:
         source: the run folder.
         out: where entries are; the entry becomes a folder in it.
-        agent: whose; may be left out where the run has one agent.
+        agent: whose; may be left out if the run has one agent.
         author, note: who submits it, and a line for the reader.
         redactor: what must not get in.
         terms: what it has to have played; those of the open leaderboard unless others are given.
@@ -97,7 +97,7 @@ def submit(
 
 
 def name_problem(name: str) -> str | None:
-    """Why an agent's name can't be an entry's; ``None`` where it can.
+    """Return why an agent's name can't be an entry's; ``None`` if it can.
 
     Other alphabets have letters that look like those of ASCII, and some that look like nothing at all. A name becomes a
     folder's, an argument of commands and a cell of tables, on everybody's computer.

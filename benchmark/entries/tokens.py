@@ -45,7 +45,7 @@ class TokenTally:
                     self._places[i] = f"{record['scenario']}, seed {record['seed']}, step {index}"
 
     def problems(self, card: Mapping[str, Any]) -> Iterator[str]:
-        """What can't be true of the counted tokens, as sentences."""
+        """Yield what can't be true of the counted tokens, as sentences."""
         limit = card["settings"].get("max_tokens")
         longest = limit if card["kind"] in LOCAL and isinstance(limit, int) else MOST_REASONING
         for i, (what, most) in enumerate((("prompt", MOST_PROMPT), ("response", longest))):

@@ -60,7 +60,7 @@ class Verdict:
 
     # what is wrong with it, one sentence each with its place, at most MAX_PROBLEMS; nothing for a good entry
     problems: list[str] = field(default_factory=list)
-    # {scenario: how much luck it had} of the scenarios with chance, where every episode was looked at
+    # {scenario: how much luck it had} of the scenarios with chance, if every episode was looked at
     luck: Mapping[str, LuckCheck] = field(default_factory=dict)
     # {scenario: how much undue luck that check would have found} of the same ones
     power: Mapping[str, LuckPower] = field(default_factory=dict)
@@ -124,7 +124,7 @@ def check_entry(path: Path, terms: Terms | None = None, beside: Path | None = No
 
 
 def manifest_problems(manifest: Manifest, plan: Plan, terms: Terms | None = None) -> Iterator[str]:
-    """What is wrong with an entry's claims about itself."""
+    """Yield what is wrong with an entry's claims about itself."""
     terms = terms or open_terms()
     if len(manifest["agents"]) != 1:
         yield f"{MANIFEST_NAME}: an entry has the card of one agent"
@@ -257,7 +257,7 @@ def _seed_problems(plan: Plan, agent: str, manifest: Manifest, terms: Terms) -> 
 
 
 def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """(place, our value, their value) of everything that differs between two JSON values."""
+    """Yield (place, our value, their value) of everything that differs between two JSON values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in {**ours, **theirs}:
             yield from _differences(ours.get(name), theirs.get(name), f"{path}.{name}")
@@ -296,7 +296,7 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: T
 
 
 def _measure_problems(record: Record) -> Iterator[str]:
-    """What contradicts itself among the figures that no replay can give."""
+    """Yield what contradicts itself among the figures that no replay can give."""
     answers = [answer for step in record["steps"] for answer in answers_of(step)]
     counted = [*tokens_of(answers)]
     cached = record[MEASURED].get("cached_tokens", [0, 0])

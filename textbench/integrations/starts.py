@@ -36,7 +36,7 @@ def list_starts(
         starts: how many layouts there are.
         first_seed: of the layouts; they are those of consecutive training seeds.
         seats: the players that are trained, each with a start of its own for every layout; all of them when not given.
-        **settings: of the environment, where they decide who its players are; rows have no others.
+        **settings: of the environment, if they decide who its players are; rows have no others.
 
     Raises:
         ValueError: no such scenario, setting or player, a setting that doesn't change who plays, or seeds that aren't

@@ -30,7 +30,7 @@ class BanditPlayer(SearchPlayer):
     """Plays a bandit.
 
     ``planner`` maximises the expected return over the prior exactly (:mod:`textgames.solving.bayes_bandit`): the most
-    that any player can get who doesn't know the means, the same for every seed. Where that is too large to enumerate,
+    that any player can get who doesn't know the means, the same for every seed. If that is too large to enumerate,
     it takes the arm whose expected reward is largest where one arm is good and all others equal (which is optimal
     wherever that could be computed), samples like Thompson where means are uniform, and follows UCB where rewards are
     normal. ``greedy`` knows no prior: every arm once, then
@@ -53,7 +53,7 @@ class BanditPlayer(SearchPlayer):
         self.method = _NAMES[self._method]
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        """Bayes-optimal values; or, where the rule is another, those of staying with each arm to the end."""
+        """Bayes-optimal values; or, if the rule is another, those of staying with each arm to the end."""
         evidence, left = self._read(request)
         if self._method == "bayes" and left > 1:
             wins = tuple(round(total) for total in evidence.sums)
@@ -89,7 +89,7 @@ class BanditPlayer(SearchPlayer):
         return evidence, at_most(self._game.rounds - sum(evidence.pulls), request.steps_left)
 
     def _means(self, evidence: Evidence) -> list[float]:
-        """The expected reward of every arm, given the evidence."""
+        """Return the expected reward of every arm, given the evidence."""
         if self._game.prior == "gaussian":  # prior and noise have the same standard deviation: it counts as one pull
             return [total / (n + 1) for n, total in zip(evidence.pulls, evidence.sums, strict=True)]
         pulls, wins = np.array([evidence.pulls]), np.array([evidence.sums]).round().astype(np.int64)
@@ -104,7 +104,7 @@ class BanditPlayer(SearchPlayer):
 
 
 def ucb(evidence: Evidence, scale: float = 1.0) -> int:
-    """Every arm once, in order, then the largest ``mean + scale * sqrt(.5 ln t / n)`` after ``t`` rounds."""
+    """Return every arm once, in order, then the largest ``mean + scale * sqrt(.5 ln t / n)`` after ``t`` rounds."""
     if 0 in evidence.pulls:
         return evidence.pulls.index(0)
     width = 0.5 * math.log(sum(evidence.pulls))

@@ -30,13 +30,13 @@ _OTHER = re.compile(r"^player_\d+: at (\(\d+, \d+\))", re.MULTILINE)
 _WORTH_CLEANING = 3
 """Dirty cells that one use of the cleaning beam has to remove to be worth its cost."""
 _NO_LIMIT = 40
-"""Rounds that values look ahead where an episode has no end."""
+"""Rounds that values look ahead if an episode has no end."""
 
 
 class _View(NamedTuple):
     """What a player reads from an observation: its cell and heading, and cells by what is on them.
 
-    ``apples`` has the rounds until each apple is there, 0 where it is; ``others`` are the cells of the other players
+    ``apples`` has the rounds until each apple is there, 0 if it is; ``others`` are the cells of the other players
     who aren't out; ``dirt`` is empty in Gathering.
     """
 
@@ -67,7 +67,7 @@ class CommonsPlayer(SearchPlayer):
         return _View(self._cells[found[1]], HEADINGS.index(found[2]), apples, others, dirt)
 
     def _after(self, view: _View, action: str) -> tuple[int, int]:
-        """The cell and the heading in which an action leaves its player."""
+        """Return the cell and the heading in which an action leaves its player."""
         if action in STEPS:
             return self._map.steps[(view.heading + STEPS[action]) % 4][view.cell], view.heading
         return view.cell, (view.heading + TURNS.get(action, 0)) % 4
@@ -80,7 +80,7 @@ class CommonsPlayer(SearchPlayer):
         return self._harvest(self._read(request.observation))
 
     def _harvest(self, view: _View) -> Choice:
-        """The first step towards the apple that can be had first, or towards where apples grow.
+        """Return the first step towards the apple that can be had first, or towards where apples grow.
 
         An apple that one of ``view.others`` can have as soon counts as a round further away.
         """
@@ -118,7 +118,7 @@ class CommonsPlayer(SearchPlayer):
         return {BEAM: self._game.config.beam_reward}
 
     def _walk(self, cell: int, apples: dict[int, int], steps: int) -> float:
-        """What a walk pays that stands on ``cell`` after one of ``steps`` rounds."""
+        """Return what a walk pays that stands on ``cell`` after one of ``steps`` rounds."""
         ready, now, eaten = dict(apples), 1, 0
         while ready:
             if ready.get(cell, now + 1) > now:  # nothing to eat here now: on to where something can be had first
@@ -136,7 +136,7 @@ class CommonsPlayer(SearchPlayer):
         return eaten * self._game.config.apple_reward
 
     def _back_after(self) -> int | None:
-        """Rounds after which an eaten apple is back; ``None`` where chance decides."""
+        """Rounds after which an eaten apple is back; ``None`` if chance decides."""
         return None
 
 
@@ -172,7 +172,7 @@ class CleanupPlayer(CommonsPlayer):
         return {**super()._costs(), CLEAN: self._clean_reward}
 
     def _keep_clean(self, view: _View, request: TurnRequest) -> Choice:
-        """Clean where it removes enough dirt; else the first move to where it removes the most per round."""
+        """Clean if it removes enough dirt; else the first move to where it removes the most per round."""
         here = len(self._reach[view.heading][view.cell] & view.dirt)
         best_action, best_rate, best_cells = "", float(here) if here >= _WORTH_CLEANING else 0.0, here
         for cell, heading, first, rounds in self._poses(view):
@@ -186,7 +186,7 @@ class CleanupPlayer(CommonsPlayer):
         return Choice(STAY, "I keep the river clean, and there is too little dirt in one place to be worth it yet.")
 
     def _poses(self, view: _View) -> list[tuple[int, int, str, int]]:
-        """Every other cell and heading that can be reached, by which first move and after how many rounds."""
+        """Return every other cell and heading that can be reached, by which first move and after how many rounds."""
         seen = {(view.cell, view.heading)}
         queue = deque([(view, "", 0)])
         poses = []
@@ -202,14 +202,15 @@ class CleanupPlayer(CommonsPlayer):
 
 
 def _listed(observation: str, label: str) -> list[str]:
-    """The cells of the line ``"Apples: (0, 1), ..."``."""
+    """Return the cells of the line ``"Apples: (0, 1), ..."``."""
     found = re.search(rf"^{label}: (.*)$", observation, re.MULTILINE)
     return _CELL.findall(found[1]) if found else []
 
 
 @lru_cache(maxsize=16)
 def distances(rows: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    """``distances[a][b]``: steps from one cell of a map to another; the number of cells where there is no way."""
+    """Return ``distances[a][b]``: steps from one cell of a map to another; the number of cells if there is no
+    way."""
     board = board_of(rows)
     size = len(board.tiles)
     table = []

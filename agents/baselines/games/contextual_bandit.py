@@ -44,7 +44,7 @@ class LinearBelief:
         self.means = np.asarray(np.einsum("aij,aj->ai", self.covariances, targets), dtype=np.float64)
 
     def rewards(self, context: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and standard deviation of every arm's expected reward; two arrays of shape (arms,)."""
+        """Return mean and standard deviation of every arm's expected reward; two arrays of shape (arms,)."""
         x = np.array(CONTEXTS[context])
         return self.means @ x, np.sqrt(np.einsum("i,aij,j->a", x, self.covariances, x))
 

@@ -33,7 +33,7 @@ ITERATIONS, TARGET = 1000, 0.0015
 """Of CFR+: the most iterations, and the exploitability at which it stops; in the units of the game's returns."""
 
 TREMBLE = 1e-3
-"""How often an opponent is taken to play at random where values are asked for, so that it may come everywhere."""
+"""How often an opponent is taken to play at random if values are asked for, so that it may come everywhere."""
 
 MOST_BIDS = 12
 """The most different bids of Liar's Dice with which it is solved: two to this power is the number of biddings."""
@@ -140,7 +140,7 @@ def hidden_game_player(game: TSMG[Any]) -> EquilibriumPlayer:
 
 
 def liars_dice_player(game: LiarsDice) -> EquilibriumPlayer:
-    """The player of Liar's Dice; a ValueError where it has too many bids to be solved."""
+    """Return the player of Liar's Dice; a ValueError if it has too many bids to be solved."""
     bids = 2 * game.num_dice * game.num_sides
     if bids > MOST_BIDS:
         raise ValueError(

@@ -24,7 +24,7 @@ class FrozenLakePlayer(YardstickPlayer):
         return FrozenLake() if GRID_KEY in text or re.search(r"^Holes: ", text, re.MULTILINE) else None
 
     def greedy(self, request: TurnRequest) -> Choice:
-        """The first step of a shortest way around the holes, as if the ice weren't slippery."""
+        """Return the first step of a shortest way around the holes, as if the ice weren't slippery."""
         lake, position = self.state(request)
         distances = _distances(lake)
         targets = move_table(lake.nrow, lake.ncol)[position]
@@ -39,11 +39,12 @@ class FrozenLakePlayer(YardstickPlayer):
         return Choice(ACTIONS[best], f"The shortest way to the goal around the holes begins with {ACTIONS[best]}.")
 
     def plan(self, request: TurnRequest) -> Choice:
-        """An action of the largest value; among those, the first that dawdles least."""
+        """Return an action of the largest value; among those, the first that dawdles least."""
         return self.plans(request)[0]
 
     def plans(self, request: TurnRequest) -> list[Choice]:
-        """All actions of the largest value that dawdle least: all legal ones where nothing can be reached any more."""
+        """Return all actions of the largest value that dawdle least: all legal ones if nothing can be reached any
+        more."""
         state = self.state(request)
         steps = horizon(state, request.steps_left)
         chance = self._yardstick.value(state, steps, request.player)
@@ -53,7 +54,8 @@ class FrozenLakePlayer(YardstickPlayer):
         ]
 
     def state(self, request: TurnRequest) -> FrozenLakeState:
-        """The state, on the one :class:`Lake` that stands for all observations of a map and remembers what it computed.
+        """Return the state, on the one :class:`Lake` that stands for all observations of a map and remembers what it
+        computed.
 
         Where the start tile was can't be seen and doesn't matter.
         """
@@ -67,7 +69,8 @@ def _lake(nrow: int, ncol: int, tiles: str) -> Lake:
 
 
 def _distances(lake: Lake) -> dict[int, int]:
-    """``{cell: steps to the nearest goal without entering a hole}`` of the cells that have a way; kept with the map."""
+    """Return ``{cell: steps to the nearest goal without entering a hole}`` of the cells that have a way; kept with the
+    map."""
     known: dict[int, int] | None = lake.memo.get("distances to a goal")
     if known is not None:
         return known

@@ -56,7 +56,7 @@ class GuessingPlayer(SearchPlayer):
         return -sum(wrong**guess for guess in range(guesses_left)) - lost * wrong**guesses_left
 
     def _read(self, request: TurnRequest) -> tuple[Indices, int, int]:
-        """What is possible, how many guesses are left, and what it costs if none of them is right."""
+        """Return what is possible, how many guesses are left, and what it costs if none of them is right."""
         text, game = request.observation, self._game
         left = _LEFT.search(text)
         possible = [
@@ -72,7 +72,7 @@ class GuessingPlayer(SearchPlayer):
 
 
 class SolvedGuessingPlayer(GuessingPlayer):
-    """Optimal guessing where that is computed, else the guess whose answer tells most.
+    """Optimal guessing if that is computed, else the guess whose answer tells most.
 
     Among many candidates only the guesses that tell most are looked at, which makes the first guess at 313 words take a
     second in place of twenty. That the best one is among them is checked by the tests.
@@ -99,7 +99,7 @@ class SolvedGuessingPlayer(GuessingPlayer):
         return self.choice(self._values(request, self._promising(request)))
 
     def _promising(self, request: TurnRequest) -> list[int]:
-        """The guesses among which the best one is looked for, in the order of the list."""
+        """Return the guesses among which the best one is looked for, in the order of the list."""
         candidates, _, _ = self._read(request)
         if len(candidates) <= MANY or not self._solved:
             return list(range(len(self._game.secrets)))

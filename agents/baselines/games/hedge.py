@@ -24,11 +24,11 @@ class LeaderPlayer(SearchPlayer):
 
     @abstractmethod
     def losses(self, request: TurnRequest) -> Sequence[float]:
-        """What every action would have cost so far, in the order of the actions."""
+        """Return what every action would have cost so far, in the order of the actions."""
 
     @abstractmethod
     def rate(self, request: TurnRequest) -> float:
-        """The learning rate of Hedge in this game."""
+        """Return the learning rate of Hedge in this game."""
 
     def values(self, request: TurnRequest) -> dict[str, float]:
         """Minus each action's loss so far: an order of the actions as the leader's follower sees it, no forecast."""
@@ -65,5 +65,5 @@ class MatrixGamePlayer(LeaderPlayer):
 
 
 def matrix_game_player(game: MatrixGame) -> SearchPlayer:
-    """The best response where the other player is a program, else Hedge."""
+    """Return the best response where the other player is a program, else Hedge."""
     return MatrixGamePlayer(game) if game.opponent is None else YardstickPlayer(game, BestResponseYardstick(game))

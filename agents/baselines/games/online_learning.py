@@ -26,7 +26,7 @@ PERIODS = (6.0, 8.0, 10.0, 12.0, 14.0)
 
 STEADY, OTHERS = 0.98, 0.005
 """How likely a pattern is before the first round: that of steady means, and each of the four others. Those show
-themselves within a few rounds, and what they cost where they aren't the truth is what a high share of them costs."""
+themselves within a few rounds, and what they cost if they aren't the truth is what a high share of them costs."""
 
 LEADER_IS_HIT = 0.9
 """How sure it is, under the adversarial pattern, that the action that has cost least is hit: sums are read rounded."""
@@ -107,7 +107,7 @@ def _smooth(rows: Floats, covariance: Floats, noise: float) -> Belief:
 
 
 def _adversary(rows: Floats) -> Belief:
-    """The action that has cost least so far costs 8 to 10, all others 0 to 2."""
+    """Return the action that has cost least so far costs 8 to 10, all others 0 to 2."""
     actions = rows.shape[1]
     so_far = np.cumsum(np.vstack([np.zeros(actions), rows]), axis=0)  # before every round, and now
     evidence = 0.0

@@ -15,7 +15,7 @@ class SlidingPuzzlePlayer(YardstickPlayer):
         super().__init__(game, SlidingYardstick(game))
 
     def greedy(self, request: TurnRequest) -> Choice:
-        """The slide with the least sum of Manhattan distances after it. It may go to and fro for ever."""
+        """Return the slide with the least sum of Manhattan distances after it. It may go to and fro for ever."""
         state = self.state(request)
         away = {
             tile: sum(
@@ -30,7 +30,7 @@ class SlidingPuzzlePlayer(YardstickPlayer):
 
 
 class SokobanPlayer(YardstickPlayer):
-    """The best way; greedy: the nearest push that brings a box nearer to a target, even where it is stuck after it."""
+    """The best way; greedy: the nearest push that brings a box nearer to a target, even if it is stuck after it."""
 
     def __init__(self, game: Sokoban) -> None:
         super().__init__(game, SokobanYardstick(game))
@@ -46,7 +46,7 @@ class SokobanPlayer(YardstickPlayer):
 
 
 def _good_pushes(state: SokobanState) -> list[tuple[int, int]]:
-    """``(the cell to stand on, the action)`` of every push that brings a box nearer to its nearest target."""
+    """Return ``(the cell to stand on, the action)`` of every push that brings a box nearer to its nearest target."""
     level, _, boxes, *_ = state
     targets = [cell for cell, tile in enumerate(level.tiles) if tile == TARGET]
 
@@ -62,7 +62,7 @@ def _good_pushes(state: SokobanState) -> list[tuple[int, int]]:
 
 
 def _walks(state: SokobanState) -> dict[int, tuple[int, ...]]:
-    """``{cell: actions}``: a shortest walk to every cell that can be reached without a push."""
+    """Return ``{cell: actions}``: a shortest walk to every cell that can be reached without a push."""
     walks: dict[int, tuple[int, ...]] = {state.player: ()}
     for cell, walk in (queue := list(walks.items())):
         for action, step in enumerate(steps(state.level)):

@@ -55,7 +55,7 @@ class SnakePlayer(SearchPlayer):
         return Choice(action, f"The nearest good food that I can reach is {action}, as the board stands now.")
 
     def values(self, request: TurnRequest) -> dict[str, float]:
-        """The estimated return of every action; the search's random numbers come from the request's seed."""
+        """Return the estimated return of every action; the search's random numbers come from the request's seed."""
         state = self._read(request)
         rng = np.random.default_rng(request.seed)
         return self._search.action_values(state, self._me, request.steps_left, rng)

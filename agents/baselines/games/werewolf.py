@@ -98,7 +98,8 @@ class WerewolfPlayer(SearchPlayer):
         return self._random(_read(request), request)
 
     def _random(self, view: _View, request: TurnRequest) -> Choice:
-        """A wolf that it knows of, for the village; else any player that it doesn't know to be on its own side."""
+        """Return a wolf that it knows of, for the village; else any player that it doesn't know to be on its own
+        side."""
         names = [name for name in request.legal_actions if name != ABSTAIN]
         voting = "Vote now" in request.observation
         if voting and view.role == "seer" and view.wolves:
@@ -133,6 +134,6 @@ def _read(request: TurnRequest) -> _View:
 
 
 def _names(text: str, label: str) -> tuple[str, ...]:
-    """The players of the line ``"Alive: player_0, player_1"``; none where there is no such line."""
+    """Return the players of the line ``"Alive: player_0, player_1"``; none if there is no such line."""
     found = re.search(rf"^{label}: (.*)$", text, re.MULTILINE)
     return tuple(re.findall(r"player_\d+", found[1])) if found else ()

@@ -63,7 +63,7 @@ class Reader:
         return [self._encoded[prompt] for prompt in prompts]
 
     def render(self, prompt: Prompt) -> str:
-        """The text that the model is given for a prompt, its tokenizer's chat template applied."""
+        """Return the text that the model is given for a prompt, its tokenizer's chat template applied."""
         if self.is_plain:
             return as_text(prompt)
         return render(self._tokenizer, prompt, self._thinking.arguments)
@@ -79,18 +79,18 @@ class Reader:
         return getattr(self._tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of tokens, special ones written out."""
+        """Return the text of tokens, special ones written out."""
         if self._backend is not None:
             return str(self._backend.decode(list(ids), skip_special_tokens=False))
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def check_prefix(self, prefix: str) -> None:
-        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
+        """See that the chat template can go on from a response's prefix; a ValueError if it can't."""
         if not self.is_plain:
             check_prefix(self._tokenizer, prefix, self._name)
 
     def check(self, stop: tuple[str, ...]) -> StopCheck:
-        """What tells of each row whether its response has ended."""
+        """Return what tells of each row whether its response has ended."""
         if stop not in self._checks:
             size = self._size  # may be more than the tokenizer has
             known = min(size, len(self._tokenizer))
@@ -107,7 +107,7 @@ class Reader:
 
 
 def _backend(tokenizer: Any) -> Any:
-    """The tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth."""
+    """Return the tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth."""
     from transformers import PreTrainedTokenizerFast
 
     usual = getattr(type(tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
@@ -115,7 +115,7 @@ def _backend(tokenizer: Any) -> Any:
 
 
 def eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:
-    """The tokens that end a response, as the model or its tokenizer names them."""
+    """Return the tokens that end a response, as the model or its tokenizer names them."""
     found = [getattr(getattr(inner, "generation_config", None), "eos_token_id", None)]
     found += [getattr(inner.config, "eos_token_id", None), getattr(tokenizer, "eos_token_id", None)]
     ids: set[int] = set()

@@ -18,7 +18,7 @@ TEMPLATE_SECONDS = 5.0
 
 
 def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
-    """The text of a prompt, up to where the model goes on: behind the response's prefix, where there is one.
+    """Return the text of a prompt, up to where the model goes on: behind the response's prefix, if there is one.
 
     ``arguments`` are the template's own, such as ``{"enable_thinking": False}``.
     """
@@ -117,7 +117,7 @@ class Thinking:
         return chosen if self.budget is None else {**chosen, "thinking_budget": self.budget}
 
     def opening(self, prompt: Prompt) -> Opening:
-        """Whether the model reasons before it responds to a prompt."""
+        """Return whether the model reasons before it responds to a prompt."""
         prefix = prefix_of(prompt)
         if prefix not in self._openings:
             self._openings[prefix] = opening_of(self._tokenizer, prefix, self.arguments)
@@ -125,7 +125,8 @@ class Thinking:
 
 
 def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> Any:
-    """A tokenizer whose chat template has its arguments set already, for models that are trained and saved with it.
+    """Return a tokenizer whose chat template has its arguments set already, for models that are trained and saved with
+    it.
 
     Raises:
         ValueError: the template can't be used, doesn't read them, or one isn't plain (true, false, a number or a text).
@@ -142,7 +143,7 @@ def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> A
 
 
 def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Opening:
-    """Whether a model reasons before it responds, as its chat template has it.
+    """Return whether a model reasons before it responds, as its chat template has it.
 
     Templates of models that do know ``</think>``. With reasoning switched off they close it themselves where the
     response begins (Qwen3), and those of models that always reason open it there (DeepSeek-R1). A response that goes on

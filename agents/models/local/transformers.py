@@ -61,7 +61,7 @@ class TransformersModel:
             :mod:`agents.models.local.forward.llama_forward`, others by their own ``forward``.
         tokenizer: its tokenizer. With a chat template prompts are rendered by it; without, a prompt is its messages'
             contents joined by blank lines. No pad token is needed.
-        name: what results call the model; by default where it was loaded from.
+        name: what results call the model; by default if it was loaded from.
         max_batch_tokens: the most tokens (prompt and response, over all rows) that are in the caches at once; larger
             batches are split. By default what fits into 1 GiB on a CPU and half of the unused memory of a GPU.
         lean: ``False`` runs the model's own ``forward`` whatever it is.
@@ -128,14 +128,14 @@ class TransformersModel:
         Args:
             path_or_repo: a folder, a repository on the Hugging Face hub, or a spec as ``smollm2`` and ``gguf:PATH``.
             dtype: a torch dtype's name (``"bfloat16"``, ``"float32"``); ``"auto"`` keeps that of the weights on a GPU
-                and takes float32 on a CPU, where half precision is slower and less exact; weights that come from a
+                and takes float32 on a CPU, if half precision is slower and less exact; weights that come from a
                 GGUF file compute in bfloat16 on a GPU and on a CPU that multiplies it fast.
             device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; ``"auto"`` takes a GPU if there is one.
             revision: branch, tag or commit in the repository.
             adapter: a peft adapter to put on it. A folder that holds an adapter itself is loaded with its base model.
             trust_remote_code: run model code from the repository.
             max_batch_tokens, name, chat_template_kwargs, thinking_budget: see the class.
-            context_length: the longest prompt and response together, in tokens, where that is to be more than the
+            context_length: the longest prompt and response together, in tokens, if that is to be more than the
                 model's configuration says; its positions must be computed ones (rotary).
 
         Raises:
@@ -187,7 +187,7 @@ class TransformersModel:
             self.decoder.check()
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Why answers can't be held to legal ones; ``None`` where they can."""
+        """Return why answers can't be held to legal ones; ``None`` if they can."""
         return None if self._thinking.budget is None else CLOSED_BY_A_BUDGET
 
     @property
@@ -328,7 +328,7 @@ class TransformersModel:
         return [result for result in sampled if result is not None]
 
     def _most_tokens(self) -> int:
-        """How many tokens of all rows may be in the caches at once."""
+        """Return how many tokens of all rows may be in the caches at once."""
         if self.max_batch_tokens is not None:
             return self.max_batch_tokens
         return max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
@@ -338,19 +338,19 @@ class TransformersModel:
         return self._reader.encode(prompts)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of tokens, special ones written out."""
+        """Return the text of tokens, special ones written out."""
         return self._reader.decode(ids)
 
     def render(self, prompt: Prompt) -> str:
-        """The text that the model is given for a prompt, its tokenizer's chat template applied."""
+        """Return the text that the model is given for a prompt, its tokenizer's chat template applied."""
         return self._reader.render(prompt)
 
     def opening(self, prompt: Prompt) -> Opening:
-        """Whether the model reasons before it responds to a prompt (:mod:`agents.models.reasoning`)."""
+        """Return whether the model reasons before it responds to a prompt (:mod:`agents.models.reasoning`)."""
         return self._thinking.opening(prompt)
 
     def check_prefix(self, prefix: str) -> None:
-        """See that the chat template can go on from a response's prefix; a ValueError where it can't."""
+        """See that the chat template can go on from a response's prefix; a ValueError if it can't."""
         self._reader.check_prefix(prefix)
 
     def limit(self, prompt: TokenIds, max_tokens: int) -> int:
@@ -364,7 +364,7 @@ class TransformersModel:
         return Vocabulary.of(self.tokenizer, self._vocabulary, self._reader.eos_ids)
 
     def too_long(self, prompt: TokenIds) -> str | None:
-        """What to say of a prompt that leaves no room for a response."""
+        """Return what to say of a prompt that leaves no room for a response."""
         if self.context_length is None or len(prompt) < self.context_length:
             return None
         return (
@@ -374,11 +374,11 @@ class TransformersModel:
 
 
 def make_decoder(model: torch.nn.Module, *, lean: bool = True) -> Decoder:
-    """The fastest decoder that covers the model; ``lean=False`` takes the generic one."""
+    """Return the fastest decoder that covers the model; ``lean=False`` takes the generic one."""
     return LeanDecoder(model) if lean and why_not(model) is None else GenericDecoder(model)
 
 
 def _context_length(model: Any) -> int | None:
-    """How many tokens the model's configuration says that it can read; ``None`` where it says nothing."""
+    """Return how many tokens the model's configuration says that it can read; ``None`` if it says nothing."""
     length: int | None = getattr(unwrap(model).config.get_text_config(), "max_position_embeddings", None)
     return length

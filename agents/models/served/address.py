@@ -13,7 +13,7 @@ class MissingAPIKeyError(ValueError):
 
 
 def read_key(variable: str | None, usual: str) -> str | None:
-    """The key in an environment variable, or in the usual one when none is named; ``None`` where that isn't set.
+    """Return the key in an environment variable, or in the usual one when none is named; ``None`` if that isn't set.
 
     Raises:
         MissingAPIKeyError: a variable is named, and holds nothing.
@@ -34,7 +34,7 @@ def read_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def check_timeout(seconds: float) -> float:
-    """The seconds that one attempt may take.
+    """Return the seconds that one attempt may take.
 
     Raises:
         ValueError: they aren't above 0.
@@ -64,7 +64,7 @@ def check_url(url: str) -> None:
 
 
 def proxy_for(url: str) -> str:
-    """The proxy that the environment names for a URL, ``""`` for none. The transport finds it by itself."""
+    """Return the proxy that the environment names for a URL, ``""`` for none. The transport finds it by itself."""
     parts, proxies = urlsplit(url), getproxies()
     name = parts.scheme if parts.scheme in proxies else "all"
     proxy = proxies.get(name, "")

@@ -81,7 +81,7 @@ _FINE = ("none", "0", "", "200", "ok", "success")
 
 
 def decode(body: str) -> dict[str, Any]:
-    """The JSON object of an answer.
+    """Return the JSON object of an answer.
 
     Raises:
         ProviderError: it isn't one, or it is an error; the message completes "the server answered with ...".
@@ -98,7 +98,7 @@ def decode(body: str) -> dict[str, Any]:
 
 
 def says_error(answer: Mapping[str, Any]) -> bool:
-    """Whether a JSON object with status 200 says that it is an error, in any of the ways that servers have.
+    """Return whether a JSON object with status 200 says that it is an error, in any of the ways that servers have.
 
     OpenAI's ``error``; ``object`` or ``type: "error"`` (vLLM, FastChat, Anthropic); ``base_resp.status_code`` that
     isn't 0 (MiniMax); ``error_code`` (Baidu), ``code`` (iFlytek, DashScope), ``success: false`` and ``errors``
@@ -117,7 +117,7 @@ def says_error(answer: Mapping[str, Any]) -> bool:
 
 
 def first_choice(answer: Mapping[str, Any], body: str) -> dict[str, Any]:
-    """The one choice of a completion, or a :class:`ProviderError`."""
+    """Return the one choice of a completion, or a :class:`ProviderError`."""
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise ProviderError(f"no choices: {excerpt(body)}")
@@ -125,7 +125,8 @@ def first_choice(answer: Mapping[str, Any], body: str) -> dict[str, Any]:
 
 
 def error_message(answer: object) -> str | None:
-    """What an error object says: ``{"error": {"message": ...}}``, ``{"error": ...}``, ``{"message": ...}`` and such."""
+    """Return what an error object says: ``{"error": {"message": ...}}``, ``{"error": ...}``, ``{"message": ...}`` and
+    such."""
     for _ in range(10):  # a server may nest its errors, but not for ever
         if isinstance(answer, list) and answer:
             answer = answer[0]
@@ -142,12 +143,12 @@ _MESSAGES = (
 
 
 def excerpt(body: str) -> str:
-    """The beginning of an answer, for a message."""
+    """Return the beginning of an answer, for a message."""
     return repr(body[:120])
 
 
 def finish_reason_of(given: object) -> FinishReason:
-    """What a server's finish reason means, or a :class:`ProviderError` where the response isn't whole."""
+    """Return what a server's finish reason means, or a :class:`ProviderError` if the response isn't whole."""
     if given is None:
         raise ProviderError("a response without a finish_reason: whether it is complete isn't known")
     reason = FINISH_REASONS.get(str(given).casefold())
@@ -159,15 +160,16 @@ def finish_reason_of(given: object) -> FinishReason:
 
 
 def writable(text: str) -> str:
-    """The text without half surrogate pairs: they are legal JSON, but no file and no later request can hold them."""
+    """Return the text without half surrogate pairs: they are legal JSON, but no file and no later request can hold
+    them."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any], prefix: str = "") -> str:
-    """The response with the stop string that ended it, where that is known.
+    """Return the response with the stop string that ended it, if that is known.
 
     Servers cut the stop string out, so a response that was stopped at ``</action>`` comes back as ``...<action>up``.
-    What is put back is the decoding's own stop string, not a guess at a move, and only where the server says that the
+    What is put back is the decoding's own stop string, not a guess at a move, and only if the server says that the
     response ended by stopping, not at the token limit. vLLM names the string (``stop_reason``), and then that is what
     counts. Elsewhere it is taken for the cause when its tag is open at the end; the protocol has no way to tell this
     from a model that fell silent inside the tag. A server that ignores stop strings is stopped here, at the first one
@@ -195,7 +197,7 @@ def completion_of(
     begun: Begun = NOT_BEGUN,
     tool_calls: object = None,
 ) -> Turn:
-    """The completion that an answer holds, once its route has found the text and how it ended.
+    """Return the completion that an answer holds, once its route has found the text and how it ended.
 
     ``stops`` and ``choice`` are as in :func:`with_stop_string`. Reasoning that the server left in the text goes to that
     which it gave apart. What ended in the middle of reasoning has no response, not even the string that it ended at.
@@ -237,7 +239,7 @@ _REFUSAL = re.compile(
 
 
 def read_usage(usage: object) -> Usage:
-    """Tokens as counted by the server, under the names of either protocol; 0 where it doesn't say, or something absurd.
+    """Tokens as counted by the server, under the names of either protocol; 0 if it doesn't say, or something absurd.
 
     Reasoning is part of the completion, as it is paid for. Where a server counts it beside the completion (its total
     says so), it is added here.
@@ -263,7 +265,7 @@ def read_usage(usage: object) -> Usage:
 
 
 def usage_in(body: str) -> Usage:
-    """The tokens that an answer names which is no response: they may be paid for all the same."""
+    """Return the tokens that an answer names which is no response: they may be paid for all the same."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -272,6 +274,6 @@ def usage_in(body: str) -> Usage:
 
 
 def served_by(answer: Mapping[str, Any]) -> str | None:
-    """The name and the fingerprint under which the server says that it answered."""
+    """Return the name and the fingerprint under which the server says that it answered."""
     said = [answer.get(name) for name in ("model", "system_fingerprint")]
     return " ".join(writable(text[:MAX_NAME_LENGTH]) for text in said if isinstance(text, str) and text) or None

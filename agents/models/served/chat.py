@@ -20,7 +20,7 @@ CONTINUE = {"continue_final_message": True, "add_generation_prompt": False}
 
 
 def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
-    """The part of a request's body that says what to write and how."""
+    """Return the part of a request's body that says what to write and how."""
     asked: dict[str, Any] = {
         "messages": [{"role": message.role, "content": message.content} for message in prompt],
         "temperature": decoding.temperature,
@@ -37,7 +37,7 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
 
 
 def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
-    """The completion in an answer with status 200.
+    """Return the completion in an answer with status 200.
 
     Raises:
         ProviderError: there is none; the message completes "the server answered with ...".
@@ -63,7 +63,7 @@ def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
 
 
 def _text(message: Mapping[str, Any]) -> str | None:
-    """The text of a message: its content, or the refusal in its place; ``None`` for something else."""
+    """Return the text of a message: its content, or the refusal in its place; ``None`` for something else."""
     content = message.get("content")
     if content is None:
         refusal = message.get("refusal")

@@ -14,7 +14,8 @@ from agents.turn import Prompt, Turn
 
 
 def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
-    """The part of a request's body that says what to write and how. Base models don't reason: no effort is sent."""
+    """Return the part of a request's body that says what to write and how. Base models don't reason: no effort is
+    sent."""
     asked: dict[str, Any] = {"prompt": as_text(prompt), "temperature": decoding.temperature}
     if decoding.top_p != 1:
         asked["top_p"] = decoding.top_p
@@ -24,7 +25,7 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
 
 
 def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
-    """The completion in an answer with status 200; a ProviderError where there is none."""
+    """Return the completion in an answer with status 200; a ProviderError if there is none."""
     answer = answers.decode(body)
     choice = answers.first_choice(answer, body)
     if choice.get("error"):

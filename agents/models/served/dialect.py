@@ -41,7 +41,7 @@ class Dialect:
         limit_field: what the limit is called; ``"auto"`` finds out.
         effort: of the reasoning, as the server calls it; ``None`` doesn't ask for any.
         reasoning_tokens: what is added to the limit for reasoning; ``None`` adds the thinking budget, or else
-            :data:`REASONING_TOKENS` where an effort is asked for, and where a response was eaten up by reasoning.
+            :data:`REASONING_TOKENS` if an effort is asked for, and where a response was eaten up by reasoning.
         template_arguments: of the chat template, which servers of open models take.
         thinking_budget: the most tokens of reasoning, for servers that hold them to it.
 
@@ -100,14 +100,14 @@ class Dialect:
         self.settings |= {name: value for name, (value, usual) in chosen.items() if value != usual}
 
     def begun(self, prompt: Prompt) -> Begun:
-        """What the response to a prompt begins with."""
+        """Return what the response to a prompt begins with."""
         prefix = prefix_of(prompt)
         return Begun(prefix, "may" if self.thinks and not prefix and self.route != "completions" else "none")
 
     def shape(
         self, fields: dict[str, Any], max_tokens: int, seed: int | None, begun: Begun = NOT_BEGUN
     ) -> dict[str, Any]:
-        """The fields as this server wants them, with the limit and the seed."""
+        """Return the fields as this server wants them, with the limit and the seed."""
         route, absent = ROUTES[self.route], self.omit.union(self.left_out)
         if begun.opening != "none" or self.stopped_thinking or self.suspects:
             absent |= {"stop"}
@@ -125,7 +125,7 @@ class Dialect:
         return shaped
 
     def learn(self, status: int, text: str, sent: Mapping[str, Any]) -> str | None:
-        """Take notice of a refusal; what was learnt, as a sentence, or ``None`` where the refusal is final."""
+        """Take notice of a refusal; what was learnt, as a sentence, or ``None`` if the refusal is final."""
         said, parameter = refusal_of(text)
         route = _other_route(status, said) if self._chooses_route else None
         if route is not None and route != self.route:
@@ -157,7 +157,7 @@ class Dialect:
     def learn_of_stop(self, completion: Turn, prompt: Prompt, sent: Mapping[str, Any]) -> str | None:
         """Take notice of a response that was stopped in reasoning; what was learnt, or ``None``.
 
-        A ``<think>`` that is open is the model's own where the prompt doesn't ask for one. Where it does, a response
+        A ``<think>`` that is open is the model's own if the prompt doesn't ask for one. Where it does, a response
         that ends in it without a stop string has ended by itself. Words before an action may be reasoning that the
         template has opened: without a stop string, they go on to its close.
         """
@@ -182,7 +182,7 @@ class Dialect:
         return "it stops in the model's reasoning: no stop string is sent from here on, and responses end at it here"
 
     def _may_reason(self, completion: Turn, prompt: Prompt, stops: Collection[str]) -> bool:
-        """Whether a stopped response has words before its action, and nothing that tells them from reasoning."""
+        """Return whether a stopped response has words before its action, and nothing that tells them from reasoning."""
         said = completion.response
         plain = not completion.reasoning and not prefix_of(prompt) and THINK not in said and self.route != "completions"
         return plain and said.endswith(tuple(stops)) and bool(said.partition(OPEN_TAG)[0].strip())
@@ -196,7 +196,7 @@ class Dialect:
 
 
 def refusal_of(text: str) -> tuple[str, str | None]:
-    """What an answer to a bad request says, and the parameter that it names apart from the message."""
+    """Return what an answer to a bad request says, and the parameter that it names apart from the message."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
@@ -207,7 +207,7 @@ def refusal_of(text: str) -> tuple[str, str | None]:
 
 
 def _other_route(status: int, said: str) -> RouteName | None:
-    """The route that a refusal of the chat route names."""
+    """Return the route that a refusal of the chat route names."""
     if status not in (400, 404):
         return None
     if "v1/responses" in said:

@@ -25,7 +25,7 @@ Limits = type(openai.DEFAULT_CONNECTION_LIMITS)
 LIMITS = Limits(max_connections=4096, max_keepalive_connections=4096, keepalive_expiry=4.0)
 httpx = import_module(Limits.__module__.partition(".")[0])  # the package's transport: httpx2 since openai 3
 ERRORS: tuple[type[Exception], ...] = (openai.APIError, httpx.HTTPError, OSError)
-with suppress(ImportError):  # over aiohttp, where it is installed, a request costs half the processor time
+with suppress(ImportError):  # over aiohttp, if it is installed, a request costs half the processor time
     ERRORS += (import_module("aiohttp").ClientError,)
 
 
@@ -33,7 +33,7 @@ class Server:
     """A server, with its own connections for each event loop: connections belong to the loop that opened them.
 
     Args:
-        base_url: the address, with user information and query where it has any.
+        base_url: the address, with user information and query if it has any.
         key: sent as the bearer's token, unless the address has user information.
         headers: of every request.
         timeout: seconds for one request, from connecting to the last byte of the answer.
@@ -50,7 +50,8 @@ class Server:
         self._clients: PerLoop[openai.AsyncOpenAI] = PerLoop()
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        """The status, the headers and the body of the answer to one request; little of it beyond the most that is read.
+        """Return the status, the headers and the body of the answer to one request; little of it beyond the most that
+        is read.
 
         Raises:
             ProviderError: there is no whole answer in time.
@@ -58,7 +59,7 @@ class Server:
         return await self._answer(self._asked(path, fields))
 
     async def models(self) -> tuple[int, bytes]:
-        """The status and the body of the list of models that the server has.
+        """Return the status and the body of the list of models that the server has.
 
         Raises:
             ProviderError: as :meth:`complete`.
@@ -87,7 +88,8 @@ class Server:
             raise ProviderError(f"no {what} {self.url}: {type(cause).__name__}: {cause}") from None
 
     def _asked(self, path: str, fields: Mapping[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """The request on its way. What is in the extra body replaces the other fields, and isn't walked through."""
+        """Return the request on its way. What is in the extra body replaces the other fields, and isn't walked
+        through."""
         client = self._clients.get(self._connect)
         if path == "/responses":
             return client.responses.with_streaming_response.create(extra_body=fields)

@@ -14,7 +14,7 @@ class PerLoop(Generic[T]):
         self._kept: dict[asyncio.AbstractEventLoop, T] = {}
 
     def get(self, make: Callable[[], T]) -> T:
-        """The running loop's value, made when it is first asked for."""
+        """Return the running loop's value, made when it is first asked for."""
         loop = asyncio.get_running_loop()
         if loop not in self._kept:
             self._kept = {known: kept for known, kept in self._kept.items() if not known.is_closed()}
@@ -22,5 +22,5 @@ class PerLoop(Generic[T]):
         return self._kept[loop]
 
     def pop(self) -> T | None:
-        """Forget the running loop's value, and return it; ``None`` where there is none."""
+        """Forget the running loop's value, and return it; ``None`` if there is none."""
         return self._kept.pop(asyncio.get_running_loop(), None)

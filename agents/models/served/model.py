@@ -40,7 +40,7 @@ class Transport(Protocol):
     url: str
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        """The status, the headers (names in small letters) and the body of the answer to one request.
+        """Return the status, the headers (names in small letters) and the body of the answer to one request.
 
         Raises:
             ProviderError: there is no whole answer in time.
@@ -105,7 +105,7 @@ class ServedModel:
         }
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Why responses can't be held to legal answers; ``None`` where the server can be told them."""
+        """Return why responses can't be held to legal answers; ``None`` if the server can be told them."""
         if self._asking.grammar:
             return NEVER_CLOSED if reasons else None
         return (
@@ -116,7 +116,7 @@ class ServedModel:
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
     ) -> Turn:
-        """The completion of one prompt; a provider's failure comes back in its ``error``."""
+        """Return the completion of one prompt; a provider's failure comes back in its ``error``."""
         started = perf_counter()
         number = seed_number(seed) if self._asking.send_seed else None
         try:
@@ -140,7 +140,7 @@ class ServedModel:
         return replace(completion, seconds=perf_counter() - started, discarded=total_usage(discarded))
 
     def _constraint(self, answers: LegalAnswers | None, max_tokens: int) -> dict[str, Any]:
-        """The fields that hold a response to legal answers; a ValueError where one may not fit."""
+        """Return the fields that hold a response to legal answers; a ValueError if one may not fit."""
         if answers is None:
             return {}
         if max_tokens < (most := answers.most_tokens):
@@ -150,7 +150,7 @@ class ServedModel:
         return {"structured_outputs": {"choice": answers.endings()}}
 
     def _fields(self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body; ``told`` are the fields that hold the response to legal answers."""
+        """Return the request's body; ``told`` are the fields that hold the response to legal answers."""
         dialect = self._dialect
         fields = ROUTES[dialect.route].fields(prompt, decoding, dialect.effort)
         shaped = dialect.shape(fields, decoding.max_tokens, seed, dialect.begun(prompt))
@@ -164,7 +164,7 @@ class ServedModel:
         told: Mapping[str, Any],
         discarded: list[Usage],
     ) -> Turn:
-        """One attempt, and another one for everything that the server's refusal teaches.
+        """Return one attempt, and another one for everything that the server's refusal teaches.
 
         The tokens of answers that aren't taken are added to ``discarded``.
 
@@ -221,7 +221,7 @@ class ServedModel:
         )
 
     def _look_at(self, completion: Turn, begun: Begun) -> None:
-        """Say it where a server doesn't seem to hold to what it was asked."""
+        """Say it if a server doesn't seem to hold to what it was asked."""
         if begun.prefix and completion.response.lstrip().startswith(begun.prefix):
             self._notice(
                 f"a response begins with {begun.prefix!r} again: this server seems not to go on from the prompts' "
@@ -251,7 +251,8 @@ class ServedModel:
         return more
 
     async def unknown_name(self) -> str | None:
-        """Why the server has no model of this name, asked before a run; ``None`` where it has, or where nobody knows.
+        """Return why the server has no model of this name, asked before a run; ``None`` if it has, or if nobody
+        knows.
 
         See :mod:`agents.models.served.names`.
         """
@@ -274,7 +275,7 @@ class ServedModel:
     # ---------------------------------------------------------------- failures
 
     def _status_error(self, status: int, headers: Mapping[str, str], text: str) -> ProviderError:
-        """What a status other than 200 means, with advice where there is any."""
+        """Return what a status other than 200 means, with advice if there is any."""
         said, parameter = refusal_of(text)
         for name in OMITTABLE:
             if status == 400 and (f"'{name}'" in said or parameter == name):

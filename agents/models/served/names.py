@@ -1,6 +1,6 @@
 """Whether a server has a model of the name that it is asked for: one question before a run, not a run of errors.
 
-Its list of models (``GET /models``) answers it where it has the name. Many servers take names that they don't list, and
+Its list of models (``GET /models``) answers it if it has the name. Many servers take names that they don't list, and
 some have no list, so else one small request is sent, and only its refusal, in words that are about the model, counts.
 """
 
@@ -37,9 +37,9 @@ _UNKNOWN = re.compile(
 async def unknown_name(
     name: str, transport: Any, dialect: Dialect, redactor: Redactor, extra_body: Mapping[str, Any]
 ) -> str | None:
-    """Why a server has no model of this name, as half a sentence.
+    """Return why a server has no model of this name, as half a sentence.
 
-    ``None`` where it has, and where that isn't known: the server is down, or slow, or refuses for another reason.
+    ``None`` if it has, and where that isn't known: the server is down, or slow, or refuses for another reason.
     """
     listed: list[str] | None = None
     try:
@@ -63,7 +63,7 @@ async def _small_request(
 ) -> tuple[int, str]:
     """Status and text of the answer to one small request, by the route and with the parameters that the server takes.
 
-    What is learnt of them is learnt again in the run, where it is said.
+    What is learnt of them is learnt again in the run, if it is said.
     """
     while True:
         route = ROUTES[dialect.route]
@@ -75,7 +75,7 @@ async def _small_request(
 
 
 def _about_the_name(status: int, text: str, name: str, listed: list[str] | None) -> bool:
-    """Whether a refusal is one of the model's name."""
+    """Return whether a refusal is one of the model's name."""
     said, parameter = refusal_of(text)
     if parameter == "model" or "model_not_found" in text:
         return True
@@ -85,7 +85,7 @@ def _about_the_name(status: int, text: str, name: str, listed: list[str] | None)
 
 
 def read_names(answer: tuple[int, bytes], redactor: Redactor) -> list[str] | None:
-    """The names in the answer of a models route; ``None`` where it is no list of models."""
+    """Return the names in the answer of a models route; ``None`` if it is no list of models."""
     status, body = answer
     if status != 200:
         return None
@@ -101,7 +101,7 @@ def read_names(answer: tuple[int, bytes], redactor: Redactor) -> list[str] | Non
 
 
 def _instead(name: str, listed: list[str]) -> str:
-    """What the server has instead, as the end of a sentence."""
+    """Return what the server has instead, as the end of a sentence."""
     names = [one for one in listed if len(one) <= MOST_LENGTH and one.isprintable()]
     if near := did_you_mean(name, names):
         return near

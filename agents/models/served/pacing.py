@@ -25,7 +25,7 @@ class TooManyRequestsError(ProviderError):
     """The server took a request for one too many.
 
     Attributes:
-        wait: seconds after which it wants to be asked again, where it says so.
+        wait: seconds after which it wants to be asked again, if it says so.
     """
 
     def __init__(self, message: str, wait: float | None) -> None:
@@ -60,7 +60,7 @@ class Pacer:
         self._timer: asyncio.TimerHandle | None = None
 
     async def send(self, request: Callable[[], Awaitable[T]]) -> T:
-        """What ``request()`` returns. It is called when there is room, and again after it was refused.
+        """Return what ``request()`` returns. It is called when there is room, and again after it was refused.
 
         Raises:
             ProviderError: refused for longer than the patience lasts, or whatever else ``request()`` raises.
@@ -85,7 +85,7 @@ class Pacer:
                 self._admit()
 
     def _is_new(self, sent_at: float) -> bool:
-        """Whether a failure is the first of its wave: the others of it were sent before, and say nothing new."""
+        """Return whether a failure is the first of its wave: the others of it were sent before, and say nothing new."""
         if sent_at < self._lowered_at:
             return False
         self._lowered_at = monotonic()
@@ -94,7 +94,7 @@ class Pacer:
     def _slow_down(self, refusal: TooManyRequestsError, sent_at: float, beside: int) -> None:
         now, alone = monotonic(), self.in_flight == 1
         if refusal.wait is not None:
-            # the back-off matters only where a server names too short a time again and again
+            # the back-off matters only if a server names too short a time again and again
             wait = max(refusal.wait, back_off(self._pauses, first=0.001))
             if self._is_new(sent_at):
                 self._threshold, self.limit = max(1.0, 0.9 * min(self.limit, self.in_flight)), 1.0
@@ -136,14 +136,16 @@ class Pacer:
 
 
 def back_off(failures: int, first: float) -> float:
-    """Seconds until the next attempt after ``failures`` others: doubling, with jitter against marching in step."""
+    """Return seconds until the next attempt after ``failures`` others: doubling, with jitter against marching in
+    step."""
     return min(first * 2.0 ** min(failures, 100), LONGEST_BACK_OFF) * (1 - 0.25 * random.random())
 
 
 def named_wait(headers: Mapping[str, str]) -> float | None:
-    """The seconds that an answer's headers ask to wait: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date.
+    """Return the seconds that an answer's headers ask to wait: ``retry-after-ms``, or ``Retry-After`` in seconds or as
+    a date.
 
-    ``None`` where they name none or nothing that can be read.
+    ``None`` if they name none or nothing that can be read.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:

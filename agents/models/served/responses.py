@@ -15,7 +15,7 @@ from agents.turn import Prompt, Turn, prefix_of
 
 
 def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, Any]:
-    """The part of a request's body that says what to write and how.
+    """Return the part of a request's body that says what to write and how.
 
     Raises:
         ProviderError: the response is to begin with a prefix, which this interface doesn't know.
@@ -36,7 +36,7 @@ def fields(prompt: Prompt, decoding: Decoding, effort: str | None) -> dict[str, 
 
 
 def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
-    """The completion in an answer with status 200; a ProviderError where there is none."""
+    """Return the completion in an answer with status 200; a ProviderError if there is none."""
     answer = answers.decode(body)
     output = answer.get("output")
     if not isinstance(output, list):
@@ -55,7 +55,7 @@ def read(body: str, decoding: Decoding, begun: Begun = NOT_BEGUN) -> Turn:
 
 
 def _finish(answer: Mapping[str, Any]) -> object:
-    """How the response ended, in the words of the other routes."""
+    """Return how the response ended, in the words of the other routes."""
     status, details = answer.get("status"), answer.get("incomplete_details")
     if status == "incomplete":
         return details.get("reason") if isinstance(details, dict) else "incomplete"
@@ -63,7 +63,7 @@ def _finish(answer: Mapping[str, Any]) -> object:
 
 
 def _texts(items: list[dict[str, Any]], kind: str, key: str, names: tuple[str, ...]) -> list[str]:
-    """The texts of all parts ``item[key]`` of the items of one kind."""
+    """Return the texts of all parts ``item[key]`` of the items of one kind."""
     lists = [item[key] for item in items if item.get("type") == kind and isinstance(item.get(key), list)]
     parts = [part for parts in lists for part in parts if isinstance(part, dict)]
     return [said for part in parts for name in names if isinstance(said := part.get(name), str)]

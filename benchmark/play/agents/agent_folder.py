@@ -1,4 +1,4 @@
-"""An agent as a folder: ``textbench run --agent DIR``, where ``DIR/agent.toml`` says who it is.
+"""An agent as a folder: ``textbench run --agent DIR``, if ``DIR/agent.toml`` says who it is.
 
 Its keys are those of a table ``[agents.NAME]`` of a configuration file: ``spec``, and options of that agent. What they
 name of files is looked for in the folder first, so a folder may be moved with its weights and its prompts. A run holds
@@ -31,7 +31,8 @@ AGENT_NAME = "agent.toml"
 
 
 def with_agent_folders(options: RunOptions) -> RunOptions:
-    """A run's options with what the folders among its agents say; what is given for an agent by name goes before it.
+    """Return a run's options with what the folders among its agents say; what is given for an agent by name goes before
+    it.
 
     An agent that is only a folder is called as the folder is.
 
@@ -60,14 +61,15 @@ def _given(specs: Mapping[str, str], inner: str) -> str:
 
 
 def _opened(folder: Path, name: str, given: Mapping[str, Any], allowed: Sequence[str]) -> AgentTable:
-    """What a folder says of the agent of that name, for which the user has given some options and allowed some."""
+    """Return what a folder says of the agent of that name, for which the user has given some options and allowed
+    some."""
     table = _read(folder)
     _check_named(folder, name, table, given, allowed)  # before anything that it names is looked at
     return _resolved(folder, table)
 
 
 def _agreed(agent: AgentSpec, tables: Mapping[str, AgentTable], given: Mapping[str, Any]) -> AgentTable:
-    """The options of all folders inside of one agent, for all of whom they hold.
+    """Return the options of all folders inside of one agent, for all of whom they hold.
 
     Raises:
         UsageError: a folder's option would also be that of somebody whose own it isn't.
@@ -103,7 +105,7 @@ def _others_taking(option: str, value: Any, spec: str, mine: str, tables: Mappin
 
 
 def is_agent_folder(spec: str) -> bool:
-    """Whether a spec is the path of such a folder."""
+    """Return whether a spec is the path of such a folder."""
     return (Path(spec) / AGENT_NAME).is_file()
 
 
@@ -113,7 +115,7 @@ def approve_agent_folder(folder: Path, table: AgentTable) -> None:
 
 
 def _claims(table: AgentTable, folder: Path | None = None) -> list[Claim]:
-    """What a table names that only the user can allow, whatever the agent is called."""
+    """Return what a table names that only the user can allow, whatever the agent is called."""
     options = RunOptions(agents=(f"agent={table['spec']}",), agent_options={"agent": without_spec(table)})
     return claims_of(options, folder=folder)
 
@@ -143,7 +145,7 @@ def _options_of(folder: Path, spec: str) -> Mapping[str, Any]:
 
 
 def _named(agent: AgentSpec) -> AgentSpec:
-    """An agent that is only a folder, with the folder's name."""
+    """Return an agent that is only a folder, with the folder's name."""
     inside = innermost(agent.spec)
     if agent.name != agent.spec or len(inside) > 1 or not is_agent_folder(inside[0]):
         return agent
@@ -159,7 +161,7 @@ def _read(folder: Path) -> AgentTable:
 
 
 def _resolved(folder: Path, table: AgentTable) -> AgentTable:
-    """The table with the paths of what lies in the folder."""
+    """Return the table with the paths of what lies in the folder."""
     resolved = _in(folder)
     return placed(folder, table, resolved, lambda name: resolved("", name))
 
@@ -169,7 +171,7 @@ def _in(folder: Path) -> Callable[[str, str], str]:
 
 
 def from_anywhere(table: AgentTable) -> AgentTable:
-    """The table with the whole paths of what it names here, which hold in whatever folder it is read."""
+    """Return the table with the whole paths of what it names here, which hold in whatever folder it is read."""
 
     def whole(name: str) -> str:
         path = Path(name).expanduser()
@@ -194,7 +196,7 @@ def placed(folder: Path, table: AgentTable, model: Callable[[str, str], str], fi
 
 
 def _placed_spec(table: AgentTable, model: Callable[[str, str], str]) -> str:
-    """The spec with other paths of its models and programs."""
+    """Return the spec with other paths of its models and programs."""
 
     def placed(inner: str) -> str:
         provider, _, name = inner.partition(":")

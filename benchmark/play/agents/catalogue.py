@@ -20,7 +20,7 @@ class AgentKind(NamedTuple):
 
 
 def agent_kinds() -> list[AgentKind]:
-    """Every kind of agent, those that need nothing first."""
+    """Return every kind of agent, those that need nothing first."""
     return [
         *(AgentKind(one.spec(name), one.description, one.missing()) for name, one in baselines().items()),
         *(kind for name, provider in providers().items() for kind in _kinds_of(name, provider)),
@@ -31,14 +31,14 @@ def agent_kinds() -> list[AgentKind]:
 
 
 def _kinds_of(name: str, provider: Provider) -> list[AgentKind]:
-    """The models that a provider knows by themselves, and its form ``NAME:MODEL`` where it takes others."""
+    """Return the models that a provider knows by themselves, and its form ``NAME:MODEL`` where it takes others."""
     specs = [spec for spec, model in provider.models.items() if spec == model]
     specs += [f"{name}:{provider.takes}"] if provider.takes else []
     return [AgentKind(spec, provider.description + _made_for(provider, spec), provider.missing()) for spec in specs]
 
 
 def _made_for(provider: Provider, spec: str) -> str:
-    """What a model that was made for a few games says of itself in lists, so that nobody takes it for others."""
+    """Return what a model that was made for a few games says of itself in lists, so that nobody takes it for others."""
     model = provider.models.get(spec, "")
     if (reads := provider.reads(model)) is not None:
         return f"; reads {', '.join(reads)} alone"
@@ -47,12 +47,12 @@ def _made_for(provider: Provider, spec: str) -> str:
 
 
 def suite_facts() -> dict[str, dict[str, Any]]:
-    """What lists say of every suite: ``{suite: {"about", "scenarios"}}``."""
+    """Return what lists say of every suite: ``{suite: {"about", "scenarios"}}``."""
     return {name: {"about": ABOUT_SUITES[name], "scenarios": list(names)} for name, names in SUITES.items()}
 
 
 def scenario_facts() -> dict[str, dict[str, Any]]:
-    """What lists say of every scenario: its definition, with ``players``, ``yardstick`` and ``suites``."""
+    """Return what lists say of every scenario: its definition, with ``players``, ``yardstick`` and ``suites``."""
     return {
         name: {
             **scenario_to_json(scenario),
@@ -65,7 +65,7 @@ def scenario_facts() -> dict[str, dict[str, Any]]:
 
 
 def yardstick_of(scenario: Scenario) -> str:
-    """How the value of best play is known: ``"exact (value iteration)"``, ``"planner (search)"`` or ``""``."""
+    """Return how the value of best play is known: ``"exact (value iteration)"``, ``"planner (search)"`` or ``""``."""
     game = scenario.game()
     player, yardstick = find_search_player(game), find_yardstick(game)
     for known in (player, yardstick):

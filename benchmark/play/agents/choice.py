@@ -96,7 +96,8 @@ class Choice(NamedTuple):
 
 
 def choose_scenarios(options: RunOptions) -> Choice:
-    """The scenarios of ``--scenario`` and ``--suite`` together; the default ones only where neither says anything.
+    """Return the scenarios of ``--scenario`` and ``--suite`` together; the default ones only if neither says
+    anything.
 
     Raises:
         UsageError: there is no such scenario or suite; names the nearest.
@@ -110,7 +111,7 @@ def choose_scenarios(options: RunOptions) -> Choice:
 
 
 def with_levels(choice: Choice, options: RunOptions, say: Callable[[str], None]) -> Choice:
-    """What ``--level`` or ``--levels`` puts in place of the scenarios; ``say`` is told what has none.
+    """Return what ``--level`` or ``--levels`` puts in place of the scenarios; ``say`` is told what has none.
 
     Raises:
         UsageError: both are given, or ``--until`` besides ``--levels``, or there is no such level.
@@ -141,7 +142,7 @@ def with_levels(choice: Choice, options: RunOptions, say: Callable[[str], None])
 
 
 def with_twins(choice: Choice, options: RunOptions, say: Callable[[str], None]) -> Choice:
-    """What ``--twin`` puts in place of the scenarios, or ``--twins`` behind each; ``say`` is told what has none.
+    """Return what ``--twin`` puts in place of the scenarios, or ``--twins`` behind each; ``say`` is told what has none.
 
     Raises:
         UsageError: both are given, or no scenario has twins.
@@ -176,9 +177,9 @@ def with_twins(choice: Choice, options: RunOptions, say: Callable[[str], None]) 
 
 
 def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
-    """Who plays when nobody is named: random, blind and the searching players where they can play, embedded models.
+    """Who plays when nobody is named: random, blind and the searching players if they can play, embedded models.
 
-    Of these, models of one scenario play where nothing else is asked for.
+    Of these, models of one scenario play if nothing else is asked for.
     """
     from agents.baselines.search import find_search_player
     from agents.models.embedded import READS
@@ -194,7 +195,7 @@ def default_agents(scenarios: Iterable[Scenario]) -> list[str]:
 def left_out(
     players: Players, choice: Choice, *, named: bool, say: Callable[[str], None]
 ) -> frozenset[tuple[str, str]]:
-    """The pairs (agent, scenario) that aren't played because the agent can't; ``say`` is told of them.
+    """Return the pairs (agent, scenario) that aren't played because the agent can't; ``say`` is told of them.
 
     Args:
         players: the agents.
@@ -219,7 +220,8 @@ def left_out(
 
 
 def _reasons(players: Players, agent: str, scenarios: Mapping[str, Scenario]) -> dict[str, str]:
-    """``{scenario: why the agent can't play it}``; nothing of an agent that can't be made, which is said later."""
+    """Return ``{scenario: why the agent can't play it}``; nothing of an agent that can't be made, which is said
+    later."""
     spec, policy = players.specs[agent].spec, players.policies.get(agent)
     if policy is None:
         try:

@@ -3,7 +3,7 @@
 ``"planner" | policy | {"mine": policy, "base": "hf:..."} | a list of these -> GivenAgents``.
 
 A manifest must say who played, and a resume must notice when it is somebody else. Of a policy it says the class, its
-``settings`` (or those of its model, decoding and prompts), and, where the class is the user's own, a digest of its
+``settings`` (or those of its model, decoding and prompts), and, if the class is the user's own, a digest of its
 source code, so that a class that was edited between two cells of a notebook isn't taken for the old one.
 """
 
@@ -79,7 +79,7 @@ def given_agents(agents: Agents) -> GivenAgents:
 
 
 def _with(given: GivenAgents, one: Any, name: str | None) -> GivenAgents:
-    """The given agents with one more."""
+    """Return the given agents with one more."""
     specs, policies, options = given
     if isinstance(one, Mapping) and name is not None and isinstance(one.get("spec"), str):
         options = options | {name: without_spec(one)}
@@ -95,17 +95,17 @@ def _with(given: GivenAgents, one: Any, name: str | None) -> GivenAgents:
 
 
 def spec_of(policy: Policy) -> str:
-    """What stands for a policy where others have their spec: ``"python:my_module.Mine"``."""
+    """Return what stands for a policy where others have their spec: ``"python:my_module.Mine"``."""
     return f"{OBJECT}:{type(policy).__module__}.{type(policy).__qualname__}"
 
 
 def is_object(spec: str) -> bool:
-    """Whether a spec stands for a policy that only the program has that made it."""
+    """Return whether a spec stands for a policy that only the program has that made it."""
     return spec.startswith(f"{OBJECT}:")
 
 
 def code_of(policy: Policy) -> dict[str, str]:
-    """``{class: digest of its source}`` of the policy and its model, where the classes are the user's own."""
+    """Return ``{class: digest of its source}`` of the policy and its model, if the classes are the user's own."""
     digests = {}
     for kind in (type(policy), type(getattr(policy, "model", policy))):
         if kind.__module__.partition(".")[0] not in OWN_PACKAGES and (source := _source(kind)):
@@ -114,7 +114,7 @@ def code_of(policy: Policy) -> dict[str, str]:
 
 
 def _source(kind: type) -> str:
-    """The source code of a class, or of its methods where it stands in a notebook; empty where nobody has it."""
+    """Return the source code of a class, or of its methods where it stands in a notebook; empty if nobody has it."""
     try:
         return inspect.getsource(kind)
     except (OSError, TypeError):
@@ -132,7 +132,7 @@ def _checked_name(name: Any) -> str:
 
 
 def _name_of(policy: Policy) -> str:
-    """The policy's own name, with a hyphen for every character that an agent's name can't have."""
+    """Return the policy's own name, with a hyphen for every character that an agent's name can't have."""
     return re.sub(r"[^\w.+@-]+", "-", str(policy.name)).strip("-") or type(policy).__name__
 
 

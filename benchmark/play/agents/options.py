@@ -36,7 +36,7 @@ CHANGEABLE = ("timeout", "max_retries", "patience", "key_variable")
 
 
 def read_sets(texts: Iterable[str], agents: Sequence[str]) -> AgentOptions:
-    """What ``--set`` says of these agents; a later one goes before an earlier one.
+    """Return what ``--set`` says of these agents; a later one goes before an earlier one.
 
     ``NAME.option=value``, or ``NAME.option.key=value`` for a part of a table.
 
@@ -62,7 +62,7 @@ def read_sets(texts: Iterable[str], agents: Sequence[str]) -> AgentOptions:
 
 
 def together(*parts: Mapping[str, Mapping[str, Any]] | None) -> AgentOptions:
-    """The options of all parts; where an option is in several, the last part's, and tables are joined."""
+    """Return the options of all parts; if an option is in several, the last part's, and tables are joined."""
     joined: AgentOptions = {}
     for part in parts:
         for name, options in (part or {}).items():
@@ -74,7 +74,7 @@ def together(*parts: Mapping[str, Mapping[str, Any]] | None) -> AgentOptions:
 
 
 def with_agent_options(options: RunOptions, specs: Mapping[str, str]) -> RunOptions:
-    """A run's options with those of its agents read and checked.
+    """Return a run's options with those of its agents read and checked.
 
     Args:
         options: as they were given.
@@ -119,7 +119,7 @@ def with_keys(options: RunOptions, specs: Mapping[str, str], key_of: Callable[[s
 
 
 def _of_one_protocol(options: RunOptions, specs: Mapping[str, str]) -> RunOptions:
-    """The options of a run whose language models all play legal-only, where their own options say so.
+    """Return the options of a run whose language models all play legal-only, if their own options say so.
 
     Raises:
         UsageError: some do and some don't, or the run has another protocol.
@@ -159,7 +159,7 @@ def _checked(name: str, spec: str, own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def typed_option(place: str, value: Any, hint: Any) -> Any:
-    """The value as what the option takes; lists may be written with commas, numbers as texts.
+    """Return the value as what the option takes; lists may be written with commas, numbers as texts.
 
     Args:
         place: what to call the option in an error.
@@ -209,7 +209,7 @@ def _refuse_secret(name: str, option: str, value: Any) -> None:
 
 
 def secrets_of(options: RunOptions) -> list[str]:
-    """The secrets that a run's options name: in addresses, in variables with keys, in variables of headers."""
+    """Return the secrets that a run's options name: in addresses, in variables with keys, in variables of headers."""
     secrets = url_secrets(options.base_url or "")
     for own in options.by_agent.values():
         secrets += url_secrets(own.get("base_url") or "")
@@ -220,12 +220,12 @@ def secrets_of(options: RunOptions) -> list[str]:
 
 
 def own_prompts(options: RunOptions) -> list[str]:
-    """The files of prompts that single agents have."""
+    """Return the files of prompts that single agents have."""
     return [own["prompts"] for own in options.by_agent.values() if own.get("prompts")]
 
 
 def prompt_files(options: RunOptions) -> dict[str, Path]:
-    """``{name in the run's folder: file}`` of the prompts that single agents have."""
+    """Return ``{name in the run's folder: file}`` of the prompts that single agents have."""
     return {_kept_as(file_digest(file)): Path(file) for file in own_prompts(options)}
 
 
@@ -234,7 +234,8 @@ def _kept_as(digest: str) -> str:
 
 
 def stored(options: Mapping[str, Mapping[str, Any]] | None) -> tuple[AgentOptions | None, AgentOptions | None]:
-    """The options as a manifest holds them: those that decide responses, and those that may change; without secrets."""
+    """Return the options as a manifest holds them: those that decide responses, and those that may change; without
+    secrets."""
     counting: AgentOptions = {}
     changeable: AgentOptions = {}
     for name, own in (options or {}).items():
@@ -248,7 +249,7 @@ def stored(options: Mapping[str, Mapping[str, Any]] | None) -> tuple[AgentOption
 
 
 def resumed(path: Path, counting: AgentOptions | None, changeable: AgentOptions | None) -> AgentOptions:
-    """The options that a run's manifest holds, with the files of prompts that lie in its folder ``path``."""
+    """Return the options that a run's manifest holds, with the files of prompts that lie in its folder ``path``."""
     options = together(counting, changeable)
     for name, own in options.items():
         if own.get("prompts"):

@@ -146,7 +146,8 @@ def load_policy(spec: str, options: RunOptions, name: str | None = None) -> Poli
 
 
 def unloaded(spec: str, options: RunOptions, name: str | None = None) -> Policy:
-    """The policy of a spec as :func:`load_policy` makes it, but that a language model isn't loaded, and can't act.
+    """Return the policy of a spec as :func:`load_policy` makes it, but that a language model isn't loaded, and can't
+    act.
 
     Raises:
         UsageError: as :func:`load_policy`; but a key may be missing.
@@ -157,7 +158,7 @@ def unloaded(spec: str, options: RunOptions, name: str | None = None) -> Policy:
 
 
 def _with_options(take: Callable[..., T], spec: str, options: RunOptions, name: str | None) -> T:
-    """What ``take(spec, **options of the agent)`` makes; what it refuses as a UsageError."""
+    """Return what ``take(spec, **options of the agent)`` makes; what it refuses as a UsageError."""
     from agents.load import known_options
 
     if is_object(spec):
@@ -176,7 +177,8 @@ def _with_options(take: Callable[..., T], spec: str, options: RunOptions, name: 
 
 
 def load_one(text: str, options: RunOptions, *scenarios: Scenario) -> tuple[Policy, RunOptions]:
-    """The policy of a command that has a single agent, ``SPEC`` or ``NAME=SPEC``, and the options with its own read.
+    """Return the policy of a command that has a single agent, ``SPEC`` or ``NAME=SPEC``, and the options with its own
+    read.
 
     Raises:
         UsageError: as :func:`load_policy`, an option that the agent doesn't have, or a scenario that it can't play.
@@ -212,7 +214,7 @@ def check_plays(name: str, policy: Policy, scenarios: Iterable[Scenario]) -> Non
 
 
 def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
-    """Why an agent can't play a scenario's game; ``None`` if it can, as language models can play any."""
+    """Return why an agent can't play a scenario's game; ``None`` if it can, as language models can play any."""
     try:
         check_game(policy, scenario.game())
     except ValueError as error:
@@ -221,12 +223,12 @@ def why_not_played(policy: Policy, scenario: Scenario) -> str | None:
 
 
 def not_read(specs: Iterable[AgentSpec], plan: Plan) -> list[str]:
-    """A sentence for every agent that can't read some of its games, with what to play them with instead."""
+    """Return a sentence for every agent that can't read some of its games, with what to play them with instead."""
     return [told for spec in specs for told in _not_read_by(spec, plan.scenarios_of(spec.name))]
 
 
 def not_taken(specs: Iterable[AgentSpec], options: RunOptions) -> list[str]:
-    """A sentence about what was given for agents and none of them has, such as the mode of a scripted player."""
+    """Return a sentence about what was given for agents and none of them has, such as the mode of a scripted player."""
     from agents.load import known_options, options_taken
 
     agents, names = [*specs], [name for name in known_options() if name in options.given]
@@ -237,7 +239,7 @@ def not_taken(specs: Iterable[AgentSpec], options: RunOptions) -> list[str]:
 
 
 def not_cached(cards: Iterable[Mapping[str, Any]], options: RunOptions) -> list[str]:
-    """A sentence where the response cache that was given keeps nothing, as all models sample; by their cards."""
+    """Return a sentence where the response cache that was given keeps nothing, as all models sample; by their cards."""
     models = {card["name"]: card["settings"]["temperature"] for card in cards if "temperature" in card["settings"]}
     if options.cache is None or not models or 0 in models.values():
         return []
@@ -256,7 +258,8 @@ def _not_read_by(spec: AgentSpec, scenarios: Iterable[Scenario]) -> Iterator[str
 
 
 def card_of(spec: AgentSpec, policy: Policy) -> dict[str, Any]:
-    """What results say about an agent: ``name spec kind settings``, a wrapper's beside those of who is inside."""
+    """Return what results say about an agent: ``name spec kind settings``, a wrapper's beside those of who is
+    inside."""
     if (wrapped := wrapped_in(spec.spec)) is not None and isinstance(policy, Around):
         pairs = zip(wrapped.inside, policy.players, strict=True)
         card, *others = [card_of(spec._replace(spec=inner), player) for inner, player in pairs]
@@ -299,7 +302,7 @@ def _plain(value: Any) -> Any:
 
 
 def missing_models() -> str | None:
-    """Why the models that ship with the package don't play here, and what adds them; ``None`` where they can."""
+    """Return why the models that ship with the package don't play here, and what adds them; ``None`` if they can."""
     from agents.models.embedded import PROVIDER
 
     missing = PROVIDER.missing()
@@ -314,7 +317,7 @@ INSTEAD = (
 
 
 def embedded_models() -> list[str]:
-    """The specs of the models that ship with the package and can run here."""
+    """Return the specs of the models that ship with the package and can run here."""
     from agents.models.embedded import PROVIDER, embedded_agents
 
     return [] if PROVIDER.missing() else list(embedded_agents())

@@ -46,7 +46,7 @@ class Estimate(NamedTuple):
     prompt_tokens: int
     prompt_tokens_at_most: int
     completion_tokens_at_most: int
-    price: Price | None  # ``None`` where nobody knows it
+    price: Price | None  # ``None`` if nobody knows it
     cost_of_prompts: float | None  # US dollars
     cost_at_most: float | None
 
@@ -110,7 +110,7 @@ class Seat(NamedTuple):
 
 
 def estimate(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[Estimate]:
-    """What every agent would take whose tokens may cost money; the others aren't in it.
+    """Return what every agent would take whose tokens may cost money; the others aren't in it.
 
     Args:
         plan: of the run.
@@ -181,13 +181,13 @@ def spending(spec: str, plan: Plan, options: RunOptions) -> str:
 
 
 def _paid_questions(spec: str, own: Mapping[str, Any]) -> dict[str, int]:
-    """``{model: how often it is asked for one decision at most}`` of the models whose tokens may cost money."""
+    """Return ``{model: how often it is asked for one decision at most}`` of the models whose tokens may cost money."""
     asked = [(find_model(one), times) for one, times in questions(spec, own).items()]
     return {found[1]: times for found, times in asked if found is not None and found[0].paid}
 
 
 def _pilot(scenario: Scenario, prompt_map: PromptMap) -> list[Seat]:
-    """The random player at every seat of a scenario."""
+    """Return the random player at every seat of a scenario."""
     game, policy = scenario.game(), load_agent("random")
     tasks = [EpisodeTask.of(scenario, scenario.first_seed + number) for number in range(PILOT_EPISODES)]
     prompts: dict[str, list[int]] = {player: [] for player in game.players}

@@ -50,7 +50,7 @@ class Pilot(NamedTuple):
 
 
 def forecast(plan: Plan, specs: Mapping[str, str], options: RunOptions) -> list[Need]:
-    """What every agent needs in every scenario of a plan.
+    """Return what every agent needs in every scenario of a plan.
 
     Args:
         plan: of the first look.
@@ -100,14 +100,14 @@ def _ends(values: Sequence[float]) -> tuple[int, int]:
 
 
 def _needed(first: float, options: RunOptions) -> int | None:
-    """The look at which a half-width of ``first`` after the first one has become narrow; ``None`` if none is."""
+    """Return the look at which a half-width of ``first`` after the first one has become narrow; ``None`` if none is."""
     assert options.until is not None
     numbers = looks(options.episodes)
     return next((look for look in numbers if first * sqrt(numbers[0] / look) <= options.until), None)
 
 
 def _pilots(scenario: Scenario, plan: Plan, options: RunOptions, prompts: PromptMap) -> list[Pilot]:
-    """The scripted players that can play the scenario, without those whose own score is fixed by definition."""
+    """Return the scripted players that can play the scenario, without those whose own score is fixed by definition."""
     (seeds,) = {tuple(seeds) for matchup, seeds in plan.seeds.items() if matchup.scenario == scenario.name}
     found = []
     for name in OWN_PLAYERS:

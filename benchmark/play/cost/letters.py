@@ -35,12 +35,13 @@ def prompt_letters(episode: Episode, scenario: Scenario, prompt_map: PromptMap) 
 
 
 def _option(name: str, option: str, options: RunOptions) -> Any:
-    """An option of an agent: its own, or the run's."""
+    """Return an option of an agent: its own, or the run's."""
     return options.by_agent.get(name, {}).get(option, getattr(options, option, None))
 
 
 def planned_prompts(name: str, spec: str, options: RunOptions) -> PromptMap:
-    """What an agent is asked with; a wrapper whose models may have prompts of their own, as far as options say."""
+    """Return what an agent is asked with; a wrapper whose models may have prompts of their own, as far as options
+    say."""
     policy: Any = unloaded(spec, options, name)
     if isinstance(policy, LanguageAgentPolicy):
         return policy.prompt_map
@@ -50,7 +51,7 @@ def planned_prompts(name: str, spec: str, options: RunOptions) -> PromptMap:
 
 
 def longest_answer(name: str, options: RunOptions) -> int:
-    """The tokens of an agent's response at most, its reasoning included."""
+    """Return the tokens of an agent's response at most, its reasoning included."""
     effort, reasoning = (_option(name, option, options) for option in ("reasoning_effort", "reasoning_tokens"))
     if reasoning is None:  # a budget of its own goes before what an effort reserves
         reasoning = _option(name, "thinking_budget", options)

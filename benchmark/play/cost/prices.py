@@ -5,7 +5,7 @@ Prices change and differ between contracts, so the file comes first. It is TOML,
     [prices."gpt-4o-mini"]     # the model, or the agent's name or spec
     input = 0.15
     output = 0.60
-    cached_input = 0.075       # of what the provider had of the prompt in its cache; as input where it isn't given
+    cached_input = 0.075       # of what the provider had of the prompt in its cache; as input if it isn't given
 
 What a provider knows is :attr:`agents.models.provider.Provider.price`.
 """
@@ -28,7 +28,7 @@ from benchmark.runs.manifest import Price, PriceShape
 def agent_prices(
     cards: Sequence[Mapping[str, Any]], options: RunOptions, before: Mapping[str, Price]
 ) -> dict[str, Price]:
-    """``{agent: price}``: those of the price file, then those that the run has had ``before``, then list prices.
+    """Return ``{agent: price}``: those of the price file, then those that the run has had ``before``, then list prices.
 
     Args:
         cards: ``name`` and ``spec`` of every agent, and its ``settings`` with the model's name.
@@ -63,7 +63,8 @@ def agent_prices(
 
 
 def price_inside(table: Mapping[str, Price], name: str, spec: str, options: RunOptions) -> Price | None:
-    """The price of an agent's model by the price file's table, else by a provider's list; ``None`` if nobody knows it.
+    """Return the price of an agent's model by the price file's table, else by a provider's list; ``None`` if nobody
+    knows it.
 
     An agent with several models inside has no price unless it is the same for all that are paid: its tokens are counted
     together.
@@ -83,12 +84,12 @@ def price_inside(table: Mapping[str, Price], name: str, spec: str, options: RunO
 
 
 def is_paid(spec: str) -> bool:
-    """Whether the tokens of an agent may cost money."""
+    """Return whether the tokens of an agent may cost money."""
     return any(provider.paid for provider, _ in models_inside(spec))
 
 
 def read_prices(file: str | Path) -> dict[str, Price]:
-    """The price table of a file.
+    """Return the price table of a file.
 
     Raises:
         UsageError: it can't be read, or an entry isn't two numbers of at least 0; names the entry.
@@ -105,5 +106,5 @@ def read_prices(file: str | Path) -> dict[str, Price]:
 
 
 def price_of(table: Mapping[str, Price], names: Iterable[str | None]) -> Price | None:
-    """The price under the first of an agent's names (its own, its spec, its model) that the table has."""
+    """Return the price under the first of an agent's names (its own, its spec, its model) that the table has."""
     return next((table[name] for name in names if name is not None and name in table), None)

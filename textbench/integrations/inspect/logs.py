@@ -43,7 +43,7 @@ class LoggedPlayer:
                     self._failed[seed] = sample.error.message if sample.error else "the sample wasn't finished"
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        """The next response of each request's episode; an error where the log has no more of it."""
+        """Return the next response of each request's episode; an error if the log has no more of it."""
         return [self._next(request) for request in as_requests(requests)]
 
     def _next(self, request: TurnRequest) -> Turn:
@@ -55,7 +55,7 @@ class LoggedPlayer:
 
 
 def import_log(log: str | Path | EvalLog, out: str | Path | None = None, *, quiet: bool = False) -> Results:
-    """The episodes of a log of one of our tasks as results, in a run folder that every command reads.
+    """Return the episodes of a log of one of our tasks as results, in a run folder that every command reads.
 
     Samples that failed are unscored; of several epochs the first counts.
 

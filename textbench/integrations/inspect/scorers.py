@@ -27,7 +27,7 @@ def _score_of(value: Callable[[dict[str, Any]], Score]) -> Scorer:
 
 @scorer(metrics=[mean(), stderr()], name="return")
 def episode_return() -> Scorer:
-    """What the player was paid: the score of ``textbench run``."""
+    """Return what the player was paid: the score of ``textbench run``."""
     return _score_of(
         lambda episode: Score(
             value=episode["returns"][episode["player"]],
@@ -38,7 +38,7 @@ def episode_return() -> Scorer:
 
 @scorer(metrics=[mean(), stderr()], name="success")
 def success() -> Scorer:
-    """Whether the player has reached its goal, as 1 or 0."""
+    """Return whether the player has reached its goal, as 1 or 0."""
     return _score_of(lambda episode: Score(value=float(episode["success"])))
 
 
@@ -46,7 +46,7 @@ def success() -> Scorer:
 def share() -> Metric:
     """Invalid responses among all of them, as ``textbench run`` counts: long episodes count for more.
 
-    They are those of all epochs, where Inspect's reducers would keep the first one's counts alone.
+    They are those of all epochs, if Inspect's reducers would keep the first one's counts alone.
     """
 
     def metric(scores: list[SampleScore]) -> float:
@@ -71,7 +71,8 @@ def share_stderr() -> Metric:
 
 
 def _counts(scores: list[SampleScore]) -> tuple[Any, Any]:
-    """``(invalid responses, responses)`` of every sample, two arrays of floats; its epochs, whose seed is one, sum."""
+    """Return ``(invalid responses, responses)`` of every sample, two arrays of floats; its epochs, whose seed is one,
+    sum."""
     counts = defaultdict[Any, Any](lambda: np.zeros(2))
     for sample in scores:
         told = sample.score.metadata or {}
@@ -82,7 +83,7 @@ def _counts(scores: list[SampleScore]) -> tuple[Any, Any]:
 
 @scorer(metrics=[share(), share_stderr()], name="invalid")
 def invalid() -> Scorer:
-    """The share of the responses that named no legal action."""
+    """Return the share of the responses that named no legal action."""
 
     def value(episode: dict[str, Any]) -> Score:
         wrong = sum(not response["valid"] for response in episode["responses"])
@@ -94,7 +95,7 @@ def invalid() -> Scorer:
 
 @scorer(metrics=[mean(), stderr()], name="failed")
 def failed() -> Scorer:
-    """Whether the episode failed, as 1 or 0; of all samples."""
+    """Return whether the episode failed, as 1 or 0; of all samples."""
 
     async def score(state: TaskState, target: Target) -> Score:
         return Score(value=float(state.store.get(EPISODE) is None))

@@ -85,7 +85,7 @@ def play_episode(
 
 
 def turn_of(output: ModelOutput, config: GenerateConfig, prefix: str = "") -> Turn:
-    """A response of Inspect's model as our players give it, with the prefix that the model went on from.
+    """Return a response of Inspect's model as our players give it, with the prefix that the model went on from.
 
     As in ``textbench run`` it ends at its action, whether the server was told by ``config`` to stop there or not.
     """

@@ -29,7 +29,7 @@ def scenario_task(
     moves: str = STANDARD["moves"],
     twin: int = 0,
 ) -> Task:
-    """The episodes that ``textbench run`` plays, on the same seeds, as a task.
+    """Return the episodes that ``textbench run`` plays, on the same seeds, as a task.
 
     Args:
         scenario: one of the tables, or one of your own; by name also ``"my_module:MyGame-v0"``.

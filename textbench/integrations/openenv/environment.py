@@ -64,7 +64,7 @@ class ServedGame:
         return self._turns
 
     def first_seed(self, split: str) -> tuple[int, int]:
-        """``(the seed of a split's first task, how many tasks it has)``."""
+        """Return ``(the seed of a split's first task, how many tasks it has)``."""
         splits = {"train": (TRAINING_SEEDS.start, len(TRAINING_SEEDS)), "test": (self.scenario.first_seed, TEST_TASKS)}
         if split not in splits:
             raise UnknownTaskError(
@@ -132,7 +132,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
             split: ``"train"`` or ``"test"``, with ``index``: the task to play, whose seed is the episode's. With a
                 ``seed`` besides, the task fixes the initial state and ``seed`` drives the rest: a group of a task.
             index: of the task in its split.
-            seat: who is played by this client, where it isn't the server's choice.
+            seat: who is played by this client, if it isn't the server's choice.
             mode: which template ends the prompts (``"think"``, ``"direct"``), likewise.
             history: how many of the last turns the prompts repeat, likewise.
 
@@ -177,7 +177,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         return self._observation(session, outcome)
 
     def _observation(self, session: EpisodeSession, outcome: Outcome | None) -> TextbenchObservation:
-        """What the client is told after a reset (without an outcome) or a step."""
+        """Return what the client is told after a reset (without an outcome) or a step."""
         told: dict[str, Any] = {}
         reader = session.reader
         if outcome is not None:
@@ -222,7 +222,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         return self.game.first_seed(split)[1]
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """A task: ``reset(split=..., index=...)`` plays it, and so does ``reset(seed=...)`` with its seed."""
+        """Return a task: ``reset(split=..., index=...)`` plays it, and so does ``reset(seed=...)`` with its seed."""
         seed, name = self.game.task_seed(split, index), self.game.scenario.name
         return {"id": f"{name}-{seed}", "split": split, "index": index, "scenario": name, "seed": seed}
 
@@ -248,7 +248,7 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         )
 
     def render_web(self, observation: dict[str, Any]) -> str:
-        """The observation as it is, in the web interface."""
+        """Return the observation as it is, in the web interface."""
         line = ""
         if observation.get("unreadable"):
             line = f"not valid ({observation['unreadable']}); played instead: {observation['action'] or 'nothing'}"
@@ -259,6 +259,6 @@ class TextbenchEnvironment(Environment[TextbenchAction, TextbenchObservation, Te
         return f"<pre>{escape(observation['text'])}</pre><p>{escape(line.lstrip('; '))}</p>"
 
     def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-        """A button for every legal action, where they can be listed."""
+        """Return a button for every legal action, if they can be listed."""
         actions = observation.get("legal_actions", [])
         return [(name, {"message": name}) for name in actions] if len(actions) <= MOST_BUTTONS else []

@@ -2,7 +2,7 @@
 
 A page of another site that is open in a browser on this machine can send requests here, and read the answers where its
 name has been made to point here (DNS rebinding). So the ``Host`` of a request must be a name that this server goes by,
-its ``Origin``, where a browser sends one, must be this server, and where there is a token it must be given.
+its ``Origin``, if a browser sends one, must be this server, and where there is a token it must be given.
 """
 
 import asyncio
@@ -110,7 +110,7 @@ class Gate:
                     await send({**gone, "type": "websocket.close"})
 
     def check(self, scope: Message) -> None:
-        """Raise :class:`Refused` where a request isn't let in, by its path and headers."""
+        """Raise :class:`Refused` if a request isn't let in, by its path and headers."""
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
@@ -130,7 +130,7 @@ class Gate:
             raise Refused(404, "Not Found")
 
     def is_ours(self, host: str) -> bool:
-        """Whether the server goes by this name or address."""
+        """Return whether the server goes by this name or address."""
         if host in LOOPBACK or host == self.bound or self._is_allowed(host):
             return True
         return self.bound in EVERYWHERE and _is_address(host)
@@ -140,7 +140,8 @@ class Gate:
         return bool(host) and (host in self.allowed or any(host.endswith(end) for end in below))
 
     def _is_own_page(self, origin: str, asked: str) -> bool:
-        """Whether a page is this server's: of the host and port that was asked, or of a name that a proxy has."""
+        """Return whether a page is this server's: of the host and port that was asked, or of a name that a proxy
+        has."""
         if not origin.startswith(("http://", "https://")):  # "null", an extension
             return False
         return origin.partition("://")[2].lower() == asked.lower() or self._is_allowed(_name_of(origin))
@@ -159,7 +160,7 @@ class Gate:
 
 
 def _name_of(url: str) -> str:
-    """The host of an address, in small letters; empty where it isn't one."""
+    """Return the host of an address, in small letters; empty if it isn't one."""
     try:
         parts = urlsplit(url)
         _ = parts.port

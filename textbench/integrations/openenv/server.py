@@ -29,7 +29,7 @@ IDLE_SOCKET_SECONDS = 30.0  # until a connection has sent a whole request, or an
 
 
 def make_app(game: ServedGame, *, max_sessions: int = MAX_SESSIONS, web: bool = True, **gate: Any) -> Any:
-    """The FastAPI application of a game, with OpenEnv's routes, behind a :class:`~.gate.Gate`.
+    """Return the FastAPI application of a game, with OpenEnv's routes, behind a :class:`~.gate.Gate`.
 
     Args:
         game: what is played there.
@@ -73,7 +73,7 @@ _STATUS: dict[type[Exception], int] = {ValueError: 400, TypeError: 400, UnknownT
 
 
 async def _error_response(status: int, request: Request, error: Exception) -> JSONResponse:
-    """What was wrong with a request, in one sentence."""
+    """Return what was wrong with a request, in one sentence."""
     return JSONResponse({"detail": str(error)}, status_code=status)
 
 

@@ -56,7 +56,7 @@ class GameEnv(BaseTextEnv):
         self.max_turns = self.session.task.kwargs.get("max_steps") or 10**6
 
     def init(self, prompt: ConversationType) -> tuple[ConversationType, dict[str, Any]]:
-        """The first prompt, which the game writes: ``prompt`` comes from the data set and is empty.
+        """Return the first prompt, which the game writes: ``prompt`` comes from the data set and is empty.
 
         A player can be out before it is asked, as one that dies in Werewolf's first night. It reads how that ended, and
         whatever it answers, :meth:`step` pays what the episode has paid.
@@ -93,7 +93,8 @@ class GameEnv(BaseTextEnv):
 def start_rows(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
-    """Rows of a data set, to be written as Parquet: the starts of :func:`textbench.integrations.starts.list_starts`."""
+    """Return rows of a data set, to be written as Parquet: the starts of
+    :func:`textbench.integrations.starts.list_starts`."""
     return [
         {"prompt": [{"role": "user", "content": ""}], "env_class": ENV_CLASS, **start._asdict()}
         for start in list_starts(scenario, starts, first_seed=first_seed, seats=seats, **settings)

@@ -18,7 +18,7 @@ _TINY = Path(__file__).parents[3] / "agents" / "tiny" / "weights" / "tiny"
 
 
 def make_trainer(options: argparse.Namespace) -> "GRPOTrainer":
-    """The trainer that the options describe.
+    """Return the trainer that the options describe.
 
     Raises:
         ValueError: no such scenario, mode, agent or setting, or numbers that don't go together.

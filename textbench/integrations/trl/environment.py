@@ -128,7 +128,7 @@ class GameEnvironment:
         return "The game is over." if session.over else session.prompt[-1].content
 
     def get_reward(self) -> float:
-        """The episode's return so far.
+        """Return the episode's return so far.
 
         An episode that the model has left, by an answer without a call or at its last token, costs the format penalty
         once, if there is one.

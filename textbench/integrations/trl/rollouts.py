@@ -109,7 +109,7 @@ class StepRollouts:
         return rows
 
     def _starts(self, of_rows: Sequence[Start]) -> list[Start]:
-        """The start of every episode, of ``steps_per_episode`` rows each."""
+        """Return the start of every episode, of ``steps_per_episode`` rows each."""
         count = self.steps_per_episode
         blocks = [of_rows[at : at + count] for at in range(0, len(of_rows), count)]
         if any(len(block) != count or len(set(block)) > 1 for block in blocks):
@@ -120,7 +120,7 @@ class StepRollouts:
         return [block[0] for block in blocks]
 
     def _play(self, starts: Sequence[Start], rng: np.random.Generator, model: Policy) -> list[Episode]:
-        """An episode for every start, each with transitions of its own."""
+        """Return an episode for every start, each with transitions of its own."""
         seeds = rng.choice(2**52, size=len(starts), replace=False).tolist()
         played: dict[int, Episode] = {}
         for seat in dict.fromkeys(start.seat for start in starts):
@@ -152,7 +152,7 @@ class StepRollouts:
         return policies
 
     def _samples(self, episode: Episode, seat: str, rng: np.random.Generator, eos_id: int) -> Iterator[dict[str, Any]]:
-        """The rows of an episode, of steps that are drawn from those of the seat."""
+        """Yield the rows of an episode, of steps that are drawn from those of the seat."""
         steps = episode.steps_of(seat)
         of_episode = {
             _REWARD: episode.returns[seat],

@@ -10,7 +10,8 @@ from textgames.extras import install_command
 def start_dataset(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> Any:
-    """A ``datasets.Dataset`` of a scenario's starts, as :func:`textbench.integrations.starts.list_starts` has them.
+    """Return a ``datasets.Dataset`` of a scenario's starts, as :func:`textbench.integrations.starts.list_starts` has
+    them.
 
     TRL repeats every row ``num_generations`` times, so a group's members share their start. The columns ``scenario``,
     ``layout_seed`` and ``seat`` are what TRL gives to an environment's ``reset``. A ``rollout_func`` is given the
@@ -29,7 +30,7 @@ def start_dataset(
 
 
 def start_of(prompt: Sequence[Mapping[str, Any]] | str) -> Start:
-    """The start that a dataset's prompt stands for.
+    """Return the start that a dataset's prompt stands for.
 
     Raises:
         ValueError: it is none of :func:`start_dataset`.

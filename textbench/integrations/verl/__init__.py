@@ -14,7 +14,8 @@ AGENT_NAME = "textbench"
 def start_rows(
     scenario: str, starts: int = 64, *, first_seed: int = 0, seats: Sequence[str] | None = None, **settings: Any
 ) -> list[dict[str, Any]]:
-    """Rows of a data set, to be written as Parquet: the starts of :func:`textbench.integrations.starts.list_starts`.
+    """Return rows of a data set, to be written as Parquet: the starts of
+    :func:`textbench.integrations.starts.list_starts`.
 
     ``reward_model`` is a column that verl wants; the reward is the game's.
     """

@@ -96,7 +96,7 @@ class GameAgentLoop(AgentLoopBase):
     def _rewarded(
         self, session: EpisodeSession, seat: str, steps: list[AgentLoopOutput], draw: np.random.Generator
     ) -> AgentLoopOutput | list[AgentLoopOutput]:
-        """The sequences that are learnt from, each with the episode's return."""
+        """Return the sequences that are learnt from, each with the episode's return."""
         episode = session.episode
         played = episode.steps_of(seat)
         if not steps:  # out before it was asked: a return, and no token to learn from

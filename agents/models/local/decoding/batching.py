@@ -62,7 +62,7 @@ def cache_bytes(device: torch.device) -> int:
 
 
 def unused_bytes(free: int, reserved: int, allocated: int) -> int:
-    """What a process can still allocate on a GPU.
+    """Return what a process can still allocate on a GPU.
 
     PyTorch's allocator keeps what tensors have given back, so after an update the driver has next to nothing free
     while most of the memory is unused.

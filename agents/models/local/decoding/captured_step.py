@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 Compute = Callable[[Tensor], Tensor]
-"""Tokens ``(rows,)`` to logits ``(rows, vocabulary)``. What else it reads or writes stays where it is in memory."""
+"""Tokens ``(rows,)`` to logits ``(rows, vocabulary)``. What else it reads or writes stays if it is in memory."""
 
 
 class Recorder:
@@ -37,7 +37,8 @@ class Recorder:
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, compute: Compute, tokens: Tensor) -> "CapturedStep | None":
-        """A recording for tokens of this shape, or ``None`` where memory is short: it can't use what PyTorch keeps.
+        """Return a recording for tokens of this shape, or ``None`` if memory is short: it can't use what PyTorch
+        keeps.
 
         Args:
             compute: has run in this shape before, since libraries are set up at their first call.
@@ -72,7 +73,7 @@ class CapturedStep:
         now.wait_stream(stream)
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """The logits after these tokens; the next call overwrites them."""
+        """Return the logits after these tokens; the next call overwrites them."""
         self._tokens.copy_(tokens)
         self._graph.replay()
         return self._logits

@@ -95,7 +95,7 @@ class GenericDecoder:
 class GenericBatch:
     """Rows that are being continued; a :class:`~agents.models.local.decoding.sampler.Batch`.
 
-    ``mask (rows, columns)`` is 0 where padding stands on the left, ``lengths (rows,)`` are those of the prompts.
+    ``mask (rows, columns)`` is 0 if padding stands on the left, ``lengths (rows,)`` are those of the prompts.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class GenericBatch:
         self._cache: Any = None
 
     def read(self, ids: Tensor) -> Tensor:
-        """The logits after the prompts ``(rows, columns)``."""
+        """Return the logits after the prompts ``(rows, columns)``."""
         positions = (self._mask.cumsum(-1) - 1).clamp(min=0)
         logits, self._cache = self._forward(ids, self._mask, positions, None)
         if not hasattr(self._cache, "reorder_cache"):

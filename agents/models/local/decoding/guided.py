@@ -28,10 +28,10 @@ class Reader(Protocol):
     def vocabulary(self) -> Vocabulary: ...
 
     def limit(self, prompt: TokenIds, max_tokens: int) -> int:
-        """The most tokens of a response."""
+        """Return the most tokens of a response."""
 
     def too_long(self, prompt: TokenIds) -> str | None:
-        """What to say of a prompt that leaves no room for a response."""
+        """Return what to say of a prompt that leaves no room for a response."""
 
 
 def rules_of(
@@ -41,7 +41,7 @@ def rules_of(
     begun: Sequence[Begun],
     max_tokens: int,
 ) -> tuple[list[Rules | None], list[str | None]]:
-    """The rules of each prompt's response, and what to say of those that can't be answered.
+    """Return the rules of each prompt's response, and what to say of those that can't be answered.
 
     A model that reasons by itself does so freely, whatever the mode of the prompt.
     """
@@ -97,7 +97,7 @@ class Guided:
         return tokens, logprobs
 
     def allowed(self, row: int) -> Allowed | None:
-        """What was allowed at every token of a row; ``None`` for a free one."""
+        """Return what was allowed at every token of a row; ``None`` for a free one."""
         return None if self._guides[row] is None else tuple(self._sets[row])
 
 
@@ -121,7 +121,7 @@ def choose_allowed(
 
 
 def _choose_few(logits: Tensor, decoding: Decoding, uniform: Tensor, sets: Sequence[TokenSet]) -> tuple[Tensor, Tensor]:
-    """The same where every set names its tokens: only those columns are looked at."""
+    """Return the same where every set names its tokens: only those columns are looked at."""
     sizes = torch.tensor([len(each.ids) for each in sets], device=logits.device)
     most = int(sizes.max())
     padded = torch.tensor([each.ids + each.ids[:1] * (most - len(each.ids)) for each in sets], device=logits.device)

@@ -48,7 +48,7 @@ class KeptPrompts:
         self._layers = [(nothing, nothing) for _ in weights.layers]
 
     def full(self) -> bool:
-        """Whether it holds more than is kept between calls."""
+        """Return whether it holds more than is kept between calls."""
         return sum(keys.nbytes + values.nbytes for keys, values in self._layers) > _KEPT_BYTES
 
     def read(self, weights: LlamaWeights, prompts: Sequence[TokenIds]) -> tuple[list[Slots], Tensor]:
@@ -70,7 +70,7 @@ class KeptPrompts:
         return [segments[prompt].path for prompt in prompts], hidden.index_select(0, rows)
 
     def take(self, slots: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Keys and values of some slots ``(n,)``, ``(K, n, D)`` each."""
+        """Return keys and values of some slots ``(n,)``, ``(K, n, D)`` each."""
         return [(keys.index_select(1, slots), values.index_select(1, slots)) for keys, values in self._layers]
 
     def _place(self, prompt: TokenIds) -> _Segment:
@@ -104,7 +104,7 @@ class KeptPrompts:
             self._layers[index] = (grown[0], grown[1])
 
     def _compute(self, weights: LlamaWeights, segments: Sequence[_Segment]) -> Tensor:
-        """Keys and values of the segments' new tokens, in one pass; the hidden states of their last ones."""
+        """Return keys and values of the segments' new tokens, in one pass; the hidden states of their last ones."""
         ids = torch.tensor([token for each in segments for token in each.ids[each.known :]])
         positions = torch.cat([torch.arange(each.known, len(each.ids)) for each in segments])
         slots = torch.from_numpy(np.concatenate([each.path[each.known :] for each in segments]))
@@ -122,7 +122,7 @@ class KeptPrompts:
 
 
 def _shared(a: TokenIds, b: TokenIds) -> int:
-    """How many tokens two prompts begin with alike."""
+    """Return how many tokens two prompts begin with alike."""
     low, high = 0, min(len(a), len(b))
     while low < high:  # comparing slices is a tenth of comparing tokens in Python
         middle = (low + high + 1) // 2

@@ -32,7 +32,7 @@ Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
 
 
 def common_prefix(sequences: Sequence[TokenIds]) -> int:
-    """How many tokens all sequences begin with. Looks at the least and the greatest: the others lie between."""
+    """Return how many tokens all sequences begin with. Looks at the least and the greatest: the others lie between."""
     low, high = min(sequences), max(sequences)
     return next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
 
@@ -109,7 +109,7 @@ class LeanDecoder:
             self.recorder.forget()
 
     def _read_prefix(self, weights: LlamaWeights, ids: TokenIds) -> Caches:
-        """Keys and values of the shared tokens: the last call's as far as they agree, the rest computed."""
+        """Return keys and values of the shared tokens: the last call's as far as they agree, the rest computed."""
         device = weights.embedding.device
         if not ids:
             nothing = weights.embedding.new_empty(weights.kv_heads, 0, weights.head_dim)
@@ -152,9 +152,9 @@ class LeanBatch:
     Attributes:
         caches: per layer, ``(K, rows, columns, D)``.
         filled: columns in use.
-        column: ``(1,)`` the next of them, on the device, where steps are recorded.
+        column: ``(1,)`` the next of them, on the device, if steps are recorded.
         positions: ``(rows,)`` of the next token.
-        bias: ``(rows, columns)``, minus infinity at empty columns; ``None`` where there are none.
+        bias: ``(rows, columns)``, minus infinity at empty columns; ``None`` if there are none.
         whole: whether products take all columns, those that aren't filled yet too.
     """
 
@@ -225,7 +225,7 @@ class LeanBatch:
         self.filled += 1
         self._made += 1
         self._alike += 1
-        # in place: a recording reads them where they are
+        # in place: a recording reads them if they are
         self.positions += 1
         if self._recorder is not None:
             self.column += 1
@@ -253,7 +253,7 @@ class LeanBatch:
         return COMPACT_AT if self._recorded is None else 0.5
 
     def _way(self, tokens: Tensor) -> Compute:
-        """How to make this step: recorded, where that pays and there is memory for it."""
+        """Return how to make this step: recorded, if that pays and there is memory for it."""
         if self._recorder is None or self._made < _RECORD_AFTER or not self._alike:
             return self._logits
         if self._recorded is None or self._recorded is not self._recorder.last:
@@ -268,7 +268,8 @@ class LeanBatch:
         return llama_forward.logits(self.weights, hidden)
 
     def _empty(self, rows: int) -> Tensor:
-        """A cache of one layer with room to grow. Zeros where empty columns may be: masked junk still counts if NaN."""
+        """Return a cache of one layer with room to grow. Zeros where empty columns may be: masked junk still counts if
+        NaN."""
         weights = self.weights
         cache = weights.embedding.new_empty(weights.kv_heads, rows, self.filled + self.block, weights.head_dim)
         cache[:, :, : cache.shape[2] if self.whole else self.filled] = 0
@@ -296,7 +297,8 @@ class LeanBatch:
         return llama_forward.hidden_states(self.weights, tokens, packing.positions, attend, only=packing.last)
 
     def _attend_to_past(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """One new token per row: scores against the shared tokens (one product for all rows) and against its own."""
+        """Return one new token per row: scores against the shared tokens (one product for all rows) and against its
+        own."""
         keys, values = self.caches[layer]
         if self._recorder is None:
             keys[:, :, self.filled] = k.transpose(0, 1)

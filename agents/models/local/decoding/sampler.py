@@ -69,7 +69,7 @@ class Constraint(Protocol):
         """
 
     def allowed(self, row: int) -> Allowed | None:
-        """What might stand at every token of a row so far; ``None`` for one that is free."""
+        """Return what might stand at every token of a row so far; ``None`` for one that is free."""
 
 
 class Sampled(NamedTuple):
@@ -82,7 +82,7 @@ class Sampled(NamedTuple):
 
 
 def uniforms(seeds: Sequence[tuple[int, ...]], count: int) -> NDArray[np.float64]:
-    """``(rows, count)`` numbers in [0, 1), each row's from its seed alone."""
+    """Return ``(rows, count)`` numbers in [0, 1), each row's from its seed alone."""
     return np.stack([np.random.default_rng(seed).random(count) for seed in seeds])
 
 
@@ -110,7 +110,8 @@ def choose(logits: Tensor, decoding: Decoding, uniform: Tensor) -> tuple[Tensor,
 
 
 def inverse_cumulative(weights: Tensor, uniform: Tensor) -> Tensor:
-    """``(N,)`` the place in each row of ``weights (N, V)`` at which their cumulative sum passes ``uniform`` of it all.
+    """Return ``(N,)`` the place in each row of ``weights (N, V)`` at which their cumulative sum passes ``uniform`` of
+    it all.
 
     In double precision, as large vocabularies would otherwise lose their rare tokens to rounding. The sums of blocks
     find the block, and only that one is summed up place by place: a table of doubles of the whole vocabulary costs as
@@ -134,7 +135,7 @@ def _passed(cumulative: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _place(cumulative: Tensor, target: Tensor) -> Tensor:
-    """The first place of each row above ``target``; the last one that isn't empty where rounding leaves none."""
+    """Return the first place of each row above ``target``; the last one that isn't empty if rounding leaves none."""
     place = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0]
     last = torch.searchsorted(cumulative, cumulative[:, -1:].contiguous())[:, 0]
     return torch.minimum(place, last)
@@ -149,7 +150,8 @@ def nucleus(logprobs: Tensor, top_p: float) -> Tensor:
 
 
 def can_end(piece: str, stop: str) -> bool:
-    """Whether a stop string can end within a piece of text: begun before it or in it, with or without text after it."""
+    """Return whether a stop string can end within a piece of text: begun before it or in it, with or without text after
+    it."""
     if stop in piece:
         return True
     return any(piece.startswith(stop[-length:]) for length in range(1, min(len(stop), len(piece) + 1)))
@@ -200,7 +202,7 @@ class StopCheck:
             [any(can_end(piece, text) for text in stop) if exact else not last.isdisjoint(piece) for piece in pieces],
             bool,
         )
-        # pieces are written in the tokenizer's own alphabet; where that isn't plain text, look at every token
+        # pieces are written in the tokenizer's own alphabet; if that isn't plain text, look at every token
         if not all(character.isascii() for character in last) or any(
             not self.may_end[list(encode(text))[-1:]].any() for text in stop
         ):
@@ -213,7 +215,7 @@ class StopCheck:
     def ended_as(
         self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int, stops: Callable[[int, list[int]], bool]
     ) -> NDArray[np.bool_]:
-        """The same where ``stops(row, its tokens)`` says of those that may have ended whether they have."""
+        """Return the same where ``stops(row, its tokens)`` says of those that may have ended whether they have."""
         last = ids[rows, length - 1]
         done: NDArray[np.bool_] = self.is_eos[last]
         for index in np.flatnonzero(self.may_end[last] & ~done) if self.stop else ():
@@ -221,14 +223,14 @@ class StopCheck:
         return done
 
     def stops(self, ids: list[int], begun: str = "") -> bool:
-        """Whether a response has come to a stop string; ``begun`` is what of it stands in its prompt."""
+        """Return whether a response has come to a stop string; ``begun`` is what of it stands in its prompt."""
         tail = self.decode(ids[-self._tail :])
         if not any(text in tail for text in self.stop):
             return False
         return end_of_response(self.decode(ids), self.stop, begun) is not None
 
     def trim(self, text: str, begun: str = "") -> str:
-        """The response without what its last token has after the stop string."""
+        """Return the response without what its last token has after the stop string."""
         return text[: end_of_response(text, self.stop, begun)]
 
 
@@ -244,7 +246,7 @@ def sample(
     guided: Constraint | None = None,
     drawn: int = 0,
 ) -> list[Sampled]:
-    """One response per prompt, each with its own seed; equal prompts are computed once.
+    """Return one response per prompt, each with its own seed; equal prompts are computed once.
 
     Args:
         decoder: the model.
@@ -350,7 +352,7 @@ class _Record:
         return going
 
     def sampled(self) -> list[Sampled]:
-        """The sampled responses of all rows."""
+        """Return the sampled responses of all rows."""
         return [
             Sampled(tuple(row[:n].tolist()), tuple(scores[:n].tolist()), bool(end))
             for row, scores, n, end in zip(self._ids, self._logprobs, self._lengths, self._stopped, strict=True)

@@ -35,7 +35,7 @@ class RowsCheck:
         self.decode = check.decode
 
     def of(self, rows: Sequence[int], before: Sequence[TokenIds] = ()) -> "RowsCheck":
-        """The same for some of the rows, in their order; ``before`` is what they go on from now."""
+        """Return the same for some of the rows, in their order; ``before`` is what they go on from now."""
         return RowsCheck(self._check, [self._begun[row] for row in rows], before or [self._before[row] for row in rows])
 
     def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
@@ -59,7 +59,8 @@ def within_budget(
     budget: int,
     closing: TokenIds,
 ) -> list[Sampled]:
-    """One response per prompt, none of which reasons for more than the budget, behind which come its closing tokens.
+    """Return one response per prompt, none of which reasons for more than the budget, behind which come its closing
+    tokens.
 
     All rows are sampled as far as the budget goes; those that go on then do so with what closes their reasoning, where
     they are in it. A row that has ended its reasoning before draws what it would have drawn without a budget.

@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype | None = None) -> Tensor:
-    """``x / rms(x) * weight`` over the last dimension, in ``dtype`` if one is given."""
+    """Return ``x / rms(x) * weight`` over the last dimension, in ``dtype`` if one is given."""
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
         normed: Tensor = _RMSNorm.apply(x, weight, eps, dtype)  # type: ignore[no-untyped-call]
         return normed
@@ -24,7 +24,7 @@ def _normed(x: Tensor, weight: Tensor, eps: float, dtype: torch.dtype | None) ->
 
 
 def gated_silu(gate: Tensor, up: Tensor) -> Tensor:
-    """``silu(gate) * up``."""
+    """Return ``silu(gate) * up``."""
     if torch.is_grad_enabled() and gate.requires_grad:
         gated: Tensor = _GatedSilu.apply(gate, up)  # type: ignore[no-untyped-call]
         return gated

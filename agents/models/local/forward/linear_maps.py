@@ -74,7 +74,7 @@ def adds_a_matrix(module: nn.Module) -> bool:
 
 
 def read_linear(module: Any, *, merge: bool) -> Linear:
-    """The map that a module computes now, active LoRA adapters added in.
+    """Return the map that a module computes now, active LoRA adapters added in.
 
     ``merge`` adds them to a copy of the weights; without it they stay factors, and no copy is made.
     """
@@ -107,5 +107,6 @@ def fused(maps: Sequence[Linear], fuse: bool) -> tuple[Linear, ...]:
 
 
 def outputs(maps: Sequence[Linear], x: Tensor, widths: Sequence[int]) -> Sequence[Tensor]:
-    """What each map makes of ``x (T, in)``; where one stands for several, its output is cut into their ``widths``."""
+    """Return what each map makes of ``x (T, in)``; if one stands for several, its output is cut into their
+    ``widths``."""
     return [each(x) for each in maps] if len(maps) > 1 else torch.split(maps[0](x), list(widths), dim=-1)

@@ -69,13 +69,13 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 
 def unwrap(model: nn.Module) -> Any:
-    """The Hugging Face model inside a peft wrapper, or the model itself."""
+    """Return the Hugging Face model inside a peft wrapper, or the model itself."""
     inner = getattr(model, "get_base_model", None)
     return inner() if callable(inner) else model
 
 
 def why_not(model: nn.Module) -> str | None:
-    """What keeps :func:`read_weights` from covering this model, or ``None`` if nothing does."""
+    """Return what keeps :func:`read_weights` from covering this model, or ``None`` if nothing does."""
     inner = unwrap(model)
     if type(inner).__name__ not in _MODEL_CLASSES:
         return f"{type(inner).__name__} is not one of {', '.join(_MODEL_CLASSES)}"
@@ -100,7 +100,7 @@ def why_not(model: nn.Module) -> str | None:
 
 
 def read_weights(model: nn.Module, *, fuse: bool | None = None) -> LlamaWeights:
-    """The model's weights as they are now.
+    """Return the model's weights as they are now.
 
     Args:
         model: a model for which :func:`why_not` says ``None``.
@@ -226,7 +226,7 @@ class Packing:
         self.positions = self.column + first_position
 
     def pad(self, x: Tensor) -> Tensor:
-        """``(T, heads, D)`` to ``(sequences, heads, longest, D)``, zeros after the end."""
+        """Return ``(T, heads, D)`` to ``(sequences, heads, longest, D)``, zeros after the end."""
         if self.even:
             table = x.reshape(self.count, self.longest, *x.shape[1:])
         else:
@@ -236,7 +236,7 @@ class Packing:
         return table.transpose(1, 2)
 
     def unpad(self, table: Tensor) -> Tensor:
-        """``(sequences, H, longest, D)`` to ``(T, H * D)``."""
+        """Return ``(sequences, H, longest, D)`` to ``(T, H * D)``."""
         flat = table.transpose(1, 2).reshape(self.count * self.longest, -1)
         return flat if self.even else flat.index_select(0, self.flat)
 
@@ -258,5 +258,5 @@ class CausalAttention:
 
 
 def repeat_heads(x: Tensor, groups: int) -> Tensor:
-    """``(B, K, S, D)`` to ``(B, K * groups, S, D)``: every key-value head once per query head that uses it."""
+    """Return ``(B, K, S, D)`` to ``(B, K * groups, S, D)``: every key-value head once per query head that uses it."""
     return x if groups == 1 else x.repeat_interleave(groups, dim=1)

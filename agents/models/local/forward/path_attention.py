@@ -27,14 +27,14 @@ class Blocks(NamedTuple):
     Blocks with lists of like length stand side by side: those that are computed together pad no more than they need.
     """
 
-    queries: Tensor  # (N, Q) token of each query; ``T`` where there is none
+    queries: Tensor  # (N, Q) token of each query; ``T`` if there is none
     place: Tensor  # (T,) where each token stands in the flattened queries
     keys: Tensor  # (N, S) token of each key; any where ``bias`` hides it
-    bias: Tensor  # (N, Q, S) 0 where the query sees the key, else the lowest number; float32
+    bias: Tensor  # (N, Q, S) 0 if the query sees the key, else the lowest number; float32
     lengths: tuple[int, ...]  # of the blocks' lists of keys, ascending
 
     def parts(self, heads: int) -> list["Part"]:
-        """The blocks that are computed at a time."""
+        """Return the blocks that are computed at a time."""
         parts, start, (count, size) = [], 0, self.queries.shape
         # few shapes: each one that a product meets takes memory for good
         widths = [min(-(-length // QUERIES) * QUERIES, self.keys.shape[1]) for length in self.lengths]
@@ -90,7 +90,7 @@ def hidden_where(hidden: Tensor) -> Tensor:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks) -> Tensor:
-    """``(T, H * D)`` of queries ``(T, H, D)`` on keys and values ``(T', K, D)``, differentiable in all three.
+    """Return ``(T, H * D)`` of queries ``(T, H, D)`` on keys and values ``(T', K, D)``, differentiable in all three.
 
     The products are done in the type of the values: rotated queries and keys may have another.
     """
@@ -158,18 +158,18 @@ class _PathAttention(torch.autograd.Function):
 
 
 def _heads_first(q: Tensor, kv_heads: int) -> Tensor:
-    """``(T, H, D)`` to ``(K, T + 1, G, D)``, with a token of zeros for places without a query."""
+    """Return ``(T, H, D)`` to ``(K, T + 1, G, D)``, with a token of zeros for places without a query."""
     table = q.view(q.shape[0], kv_heads, -1, q.shape[2]).transpose(0, 1)
     return F.pad(table, (0, 0, 0, 0, 0, 1))
 
 
 def _keys_first(k: Tensor) -> Tensor:
-    """``(T, K, D)`` to ``(K, T, D)``, contiguous as half-precision products copy anything else."""
+    """Return ``(T, K, D)`` to ``(K, T, D)``, contiguous as half-precision products copy anything else."""
     return k.transpose(0, 1).contiguous()
 
 
 def _gather(keys: Tensor, index: Tensor) -> Tensor:
-    """Keys ``(K, T, D)`` of some blocks ``(n, S)``: ``(K * n, S, D)``."""
+    """Return keys ``(K, T, D)`` of some blocks ``(n, S)``: ``(K * n, S, D)``."""
     return keys.index_select(1, index.reshape(-1)).view(-1, index.shape[1], keys.shape[2])
 
 
@@ -189,12 +189,12 @@ def _shares(queries: Tensor, keys: Tensor, part: Part) -> tuple[Tensor, Tensor, 
 
 
 def _unfold(out: Tensor, queries: Tensor, part: Part) -> Tensor:
-    """``(K * n, Q * G, D)`` to ``(n * Q, K, G, D)``."""
+    """Return ``(K * n, Q * G, D)`` to ``(n * Q, K, G, D)``."""
     kv_heads, _, groups, dim = queries.shape
     count, size = part.queries.shape
     return out.view(kv_heads, count * size, groups, dim).transpose(0, 1)
 
 
 def _in_order(parts: list[Tensor], blocks: Blocks) -> Tensor:
-    """The parts' results by token, ``(T, H * D)``."""
+    """Return the parts' results by token, ``(T, H * D)``."""
     return torch.cat(parts).flatten(1).index_select(0, blocks.place)

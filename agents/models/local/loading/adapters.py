@@ -17,7 +17,7 @@ _BASE = "base_model_name_or_path"
 
 
 def base_of(path: str | Path) -> str | None:
-    """The base model that an adapter's folder names, as it is written there; ``None`` where no adapter is.
+    """Return the base model that an adapter's folder names, as it is written there; ``None`` if no adapter is.
 
     It is a path, a hub's name, or a spec such as ``smollm2``, which holds on every machine.
 
@@ -36,12 +36,13 @@ def base_of(path: str | Path) -> str | None:
 
 
 def of_a_base(adapter: str, error: Exception) -> ValueError:
-    """What to say of an adapter whose base can't be had."""
+    """Return what to say of an adapter whose base can't be had."""
     return ValueError(f"the adapter {adapter!r} stands on a model that can't be had here: {error}")
 
 
 def settings_digest(path: str | Path) -> str | None:
-    """A digest of the settings that decide what an adapter's weights do, such as its scale; ``None`` without any.
+    """Return a digest of the settings that decide what an adapter's weights do, such as its scale; ``None`` without
+    any.
 
     Where the base lies isn't among them: it may lie elsewhere on another machine.
     """
@@ -53,7 +54,7 @@ def settings_digest(path: str | Path) -> str | None:
 
 
 def put_on(model: Any, adapter: str) -> Any:
-    """The model with an adapter from a folder or a hub on it, frozen. Its weights are kept in float32.
+    """Return the model with an adapter from a folder or a hub on it, frozen. Its weights are kept in float32.
 
     Raises:
         ModuleNotFoundError: peft isn't installed.

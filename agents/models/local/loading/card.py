@@ -50,7 +50,7 @@ class Card(NamedTuple):
         return self.modes[0]
 
     def contradiction(self, prompt_map: PromptMap) -> str:
-        """What a prompt map asks otherwise than the model was asked: ``"mode"``, ``"texts"``, or nothing."""
+        """Return what a prompt map asks otherwise than the model was asked: ``"mode"``, ``"texts"``, or nothing."""
         if prompt_map.mode not in self.modes:
             return "mode"
         mode = prompt_map.mode
@@ -66,7 +66,7 @@ def write_card(folder: Path, *, modes: Sequence[str], texts: PromptTexts, scenar
 
 
 def read_card(path_or_repo: str) -> Card | None:
-    """The card of a model's folder; ``None`` for a model without one, or from a hub.
+    """Return the card of a model's folder; ``None`` for a model without one, or from a hub.
 
     Raises:
         ValueError: the card isn't one.
@@ -88,13 +88,13 @@ def read_card(path_or_repo: str) -> Card | None:
 
 
 def card_of(model: Any) -> Card | None:
-    """The card of the folder that a model of transformers was loaded from, where it was loaded and has one."""
+    """Return the card of the folder that a model of transformers was loaded from, if it was loaded and has one."""
     source = getattr(model, LOADED_FROM, "") or getattr(model, "name_or_path", "")
     return read_card(source) if source else None
 
 
 LOADED_FROM = "textbench_loaded_from"
-"""The attribute of a loaded model that has its folder: an adapter's, where transformers tells the base model's."""
+"""The attribute of a loaded model that has its folder: an adapter's, if transformers tells the base model's."""
 
 
 def write_chat_template(folder: Path, tokenizer: Any) -> None:

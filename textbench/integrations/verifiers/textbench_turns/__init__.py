@@ -49,7 +49,7 @@ class TurnHarness(vf.Harness[TurnHarnessConfig]):
         mcp_urls: dict[str, str],
         data: vf.TaskData,
     ) -> vf.ProgramResult:
-        """One turn on the task's own prompt, for tasks that have one."""
+        """Return one turn on the task's own prompt, for tasks that have one."""
         session = await self.session(ctx, trace, runtime, endpoint, secret, mcp_urls, data)
         try:
             return await session.ask(opening(data))
@@ -99,7 +99,7 @@ class TurnSession(vf.HarnessSession):
 
 
 def opening(data: vf.TaskData) -> vf.Messages:
-    """The conversation by which a task opens."""
+    """Return the conversation by which a task opens."""
     if data.prompt is None:
         raise ValueError(f"the task {data.name or data.idx!r} has no prompt; open it with the first turn")
     return [vf.UserMessage(content=data.prompt)] if isinstance(data.prompt, str) else data.prompt

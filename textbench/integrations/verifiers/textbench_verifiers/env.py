@@ -45,7 +45,7 @@ class TextbenchEnvConfig(vf.EnvConfig):
 
 
 class TextbenchEnv(vf.Env[TextbenchEnvConfig]):
-    """An environment for one agent; where others play as well, they do so inside."""
+    """An environment for one agent; if others play as well, they do so inside."""
 
     def __init__(self, config: TextbenchEnvConfig) -> None:
         super().__init__(config)
@@ -84,7 +84,7 @@ class Starts:
 
 
 def played_by(config: vf.EnvConfig) -> TextbenchConfig:
-    """The taskset's configuration.
+    """Return the taskset's configuration.
 
     Raises:
         ValueError: it is another taskset's.
@@ -96,9 +96,10 @@ def played_by(config: vf.EnvConfig) -> TextbenchConfig:
 
 
 async def answer(player: vf.Interaction, session: EpisodeSession) -> str | None:
-    """What the agent answers to the prompt of this turn; ``None`` where its run has ended (a limit, or an error).
+    """Return what the agent answers to the prompt of this turn; ``None`` if its run has ended (a limit, or an
+    error).
 
-    As in ``textbench run``, a response ends at the close of its first action, which servers cut off where it is a stop
+    As in ``textbench run``, a response ends at the close of its first action, which servers cut off if it is a stop
     string (``--sampling.stop '["</action>"]'``).
     """
     segment = await player.turn(session.messages)
@@ -129,7 +130,7 @@ def record(trace: vf.Trace, session: EpisodeSession, seat: str | None) -> None:
 
 
 def facts(session: EpisodeSession, seat: str) -> Mapping[str, object]:
-    """What it takes to find the episode again, and what was played in it."""
+    """Return what it takes to find the episode again, and what was played in it."""
     return {
         "scenario": session.task.scenario,
         "seed": session.task.seed,

@@ -14,7 +14,7 @@ from textgames import TRAINING_SEEDS
 from textgames.scenarios import Scenario
 
 EPISODES = 50
-"""Episodes of each scenario in an evaluation, where nobody says how many; ``textbench run`` plays as many."""
+"""Episodes of each scenario in an evaluation, if nobody says how many; ``textbench run`` plays as many."""
 
 
 class TextbenchConfig(vf.TasksetConfig):
@@ -73,7 +73,7 @@ class TextbenchConfig(vf.TasksetConfig):
         return find_scenarios([*names, *(find_suite(self.suite) if self.suite else ())])
 
     def prompt_map(self) -> PromptMap:
-        """What makes the prompts."""
+        """Return what makes the prompts."""
         texts = PromptTexts.default() if self.prompts is None else PromptTexts.from_file(self.prompts)
         return PromptMap(self.mode, self.history, texts)
 
@@ -83,7 +83,7 @@ class TextbenchData(vf.TaskData):
 
     Attributes:
         scenario: as ``textbench list`` has it.
-        seed: drives the layout and the transitions; ``None`` where every rollout draws its own.
+        seed: drives the layout and the transitions; ``None`` if every rollout draws its own.
         layout_seed: fixes the layout alone, for tasks whose rollouts have transitions of their own.
         settings: of the environment, in place of the scenario's.
     """
@@ -102,7 +102,7 @@ class TextbenchTask(vf.Task[TextbenchData]):
         return str(self.data.id)
 
     def episode(self, seed: int) -> EpisodeTask:
-        """The episode to play; ``seed`` is that of the transitions where the task has none."""
+        """Return the episode to play; ``seed`` is that of the transitions if the task has none."""
         data = self.data
         (scenario,) = find_scenarios([data.scenario]).values()
         own = seed if data.seed is None else data.seed
