@@ -28,14 +28,13 @@ What a game may add, each with a default under which it is a game of simultaneou
 * what a player gets who gives up: :attr:`TSMG.worst_round`, :attr:`TSMG.zero_sum`, :meth:`TSMG.forfeit`;
 * what counts besides the return: :meth:`TSMG.metrics`.
 
-Overriding the method is all that it takes. Who wants to know whether a game has such a part asks for
+Overriding the method is all that it takes. Code that has to know whether a game has such a part asks for
 :attr:`TSMG.takes_turns`, :attr:`TSMG.has_outcomes`, :attr:`TSMG.has_initial_outcomes`,
-:attr:`TSMG.reads_observations` or :attr:`TSMG.has_board`, and in no other way.
+:attr:`TSMG.reads_observations` or :attr:`TSMG.has_board`, which a game overrides if its settings decide them.
 """
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -60,35 +59,6 @@ _NO_TAG = Unreadable(UnreadableReason.NO_TAG)
 
 class GameError(RuntimeError):
     """A game did what no game may do, such as paying nothing; the message names the game and what it did."""
-
-
-def paid_to(game: "TSMG[Any]", player: Player, rewards: Mapping[Player, Any]) -> float:
-    """What a transition pays a player.
-
-    Raises:
-        GameError: nothing, or what isn't a finite number.
-    """
-    try:
-        if math.isfinite(reward := rewards[player]):
-            return float(reward)
-    except (KeyError, TypeError, OverflowError):
-        pass
-    raise GameError(
-        f"{type(game).__name__}.transition has to pay every player a finite number, {player} too; its rewards were "
-        f"{rewards!r}"
-    )
-
-
-def read_by(game: "TSMG[Any]", state: Any, player: Player) -> str:
-    """What a player reads in a state.
-
-    Raises:
-        GameError: it is no text.
-    """
-    text: Any = game.observe(state, player)
-    if not isinstance(text, str):
-        raise GameError(f"{type(game).__name__}.observe has to return a text, and returned {text!r}")
-    return text
 
 
 class TSMG(ABC, Generic[StateT]):
@@ -262,53 +232,36 @@ class TSMG(ABC, Generic[StateT]):
             f"{type(self).__name__} has no initial_outcomes(), so the chances of its start aren't known"
         )
 
-    # ---------------------------------------------------------------- what a game can do, told by what it answers
-    # Everybody asks these properties, and a game only overrides the method. They aren't protocols to be tested with
-    # isinstance: a game around another one (a twin, a game of OpenSpiel) has every method whatever the inner game can
-    # do, and some games tell their chances with some of their settings alone, which no class can say. They are asked
-    # at a start; in a single later state a method may still refuse.
+    # ---------------------------------------------------------------- what a game can do: what its class defines
+    # A game whose settings decide it, or that stands around another one, overrides the property.
 
-    @cached_property
+    def _defines(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(TSMG, method)
+
+    @property
     def has_outcomes(self) -> bool:
-        """Whether :meth:`outcomes` answers: asked once, at a start. A game that knows it by its settings says so."""
+        """Whether :meth:`outcomes` answers."""
+        return self._defines("outcomes")
 
-        def ask(start: StateT) -> object:
-            return self.outcomes(start, {each: self.default_action(start, each) for each in self.to_move(start)})
-
-        return self._answers(ask)
-
-    @cached_property
+    @property
     def has_initial_outcomes(self) -> bool:
-        """Whether the game defines :meth:`initial_outcomes`."""
-        return self._answers(lambda start: self.initial_outcomes())
+        """Whether :meth:`initial_outcomes` answers."""
+        return self._defines("initial_outcomes")
 
-    @cached_property
+    @property
     def has_board(self) -> bool:
-        """Whether the game defines :meth:`board`."""
-        return self._answers(self.board)
+        """Whether the game has a :meth:`board`."""
+        return self._defines("board")
 
-    @cached_property
+    @property
     def reads_observations(self) -> bool:
-        """Whether :meth:`read_observation` answers, given the observation of who moves first."""
-
-        def ask(start: StateT) -> object:
-            mover = self.to_move(start)[0]
-            return self.read_observation(self.observe(start, mover), mover)
-
-        return self._answers(ask)
+        """Whether :meth:`read_observation` answers."""
+        return self._defines("read_observation")
 
     @cached_property
     def takes_turns(self) -> bool:
         """Whether some of the players wait while others move, at the start."""
         return len(self.to_move(self._a_start())) < len(self.players)
-
-    def _answers(self, ask: Callable[[StateT], object]) -> bool:
-        """Whether a question is answered. A method that only calls ``super()`` answers no more than the base class."""
-        try:
-            ask(self._a_start())
-        except NotImplementedError:
-            return False
-        return True
 
     def _a_start(self) -> StateT:
         import numpy as np
@@ -332,20 +285,20 @@ class TSMG(ABC, Generic[StateT]):
     def read_action(self, inside: str, state: StateT, player: Player) -> "Action | Unreadable":
         """Read an action from the content of the action tag alone, or say why it is none.
 
-        By default it is the name of a legal action, in any case and with white space around it. The action that is
-        returned is what the rules are given, so it should have one form: ``"reveal 3 4"`` for ``" Reveal  3 4"``.
-        Nothing is guessed. Never raises for a string.
+        By default it is the name of an action, in any case and with white space around it. The action that is returned
+        is what the rules are given, so it should have one form: ``"reveal 3 4"`` for ``" Reveal  3 4"``. Nothing is
+        guessed, and whether a listed action is legal now is left to :meth:`read`. Never raises for a string.
         """
         name = self.action_names.get(inside) or self.action_names.get(inside.strip().casefold())
         if name is None:
             return Unreadable(UnreadableReason.UNKNOWN_NAME if inside.strip() else UnreadableReason.EMPTY, inside)
-        return name if name in self.legal_actions(state, player) else Unreadable(UnreadableReason.ILLEGAL, name)
+        return name
 
     def read(self, text: str, state: StateT, player: Player) -> "Action | Unreadable":
         """The action map ``psi`` with its reasons: the action that a whole response names, or why it names none.
 
-        Finding the one action tag is the same for every game (:mod:`textgames.texts.actions`); what is inside it is
-        read by :meth:`read_action`, which sees nothing else of the response.
+        Finding the one action tag is the same for every game (:mod:`textgames.texts.actions`); what is inside it, if
+        it isn't a legal action as it stands, is read by :meth:`read_action`, which sees nothing else of the response.
         """
         found = action_content(text)
         if isinstance(found, Unreadable):
@@ -353,11 +306,13 @@ class TSMG(ABC, Generic[StateT]):
         inside, bare = found
         if bare and not self.bare_responses:
             return _NO_TAG
+        legal = self.legal_actions(state, player)
+        if inside in legal:
+            return inside
         action = self.read_action(inside, state, player)
         if isinstance(action, Unreadable):
             # a line without a tag is talk, whatever its words, unless it is a name of the game's
             return action if not bare or action.text in self.action_names else _NO_TAG
-        legal = self.legal_actions(state, player)
         return action if action in legal or not legal else Unreadable(UnreadableReason.ILLEGAL, action)
 
     def interpret(self, text: str, state: StateT, player: Player) -> Action | None:

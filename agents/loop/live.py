@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Refused, Turn, TurnRequest, own_action_help
-from textgames.environments.rules import metrics_of
+from textgames.environments.table import Table
+from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG, GameError
 
 if TYPE_CHECKING:
@@ -41,60 +42,48 @@ def all_policies(policies: Policies | Teams) -> list[Policy]:
 
 
 class EnvironmentPool:
-    """Environments by what they were made from, to play one episode after the other in.
+    """Games and the rules of their environments, by what they were made from.
 
-    Building a game costs more than an episode of a scripted player. All environments of one kind have one game object,
-    so that a solver, which keeps its tables by game, solves it once. Several threads may use one pool.
+    Building a game costs more than an episode of a scripted player, and a solver, which keeps its tables by game,
+    solves each of them once. Several threads may use one pool.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._made: list[tuple[str, Mapping[str, Any], TextParallelEnv, list[TextParallelEnv]]] = []
+        self._made: list[tuple[str, Mapping[str, Any], TextParallelEnv]] = []
 
-    def _kind(self, task: EpisodeTask) -> "tuple[TextParallelEnv, list[TextParallelEnv]]":
-        """The first environment of a kind that was made, and those of its kind that nobody plays in.
-
-        Settings are compared one by one, as they may hold lists, which aren't keys.
-        """
-        for env_id, kwargs, first, idle in self._made:
-            if env_id == task.env_id and kwargs == task.kwargs:
-                return first, idle
-        import textgames
-
-        first = textgames.parallel_env(task.env_id, **task.kwargs)
-        self._made.append((task.env_id, task.kwargs, first, [first]))
-        return self._made[-1][2:]
-
-    def take(self, task: EpisodeTask) -> "TextParallelEnv":
-        """An environment for ``task``, in any state; it is the caller's until it is given back."""
+    def _env(self, task: EpisodeTask) -> "TextParallelEnv":
+        """Make what the task is played in; settings are compared one by one, as lists among them can't be keys."""
         with self._lock:
-            first, idle = self._kind(task)
-            if idle:
-                return idle.pop()
-        rules = first.rules._asdict()
-        return type(first)(first.game, render_mode=first.render_mode, **rules)
+            for env_id, kwargs, env in self._made:
+                if env_id == task.env_id and kwargs == task.kwargs:
+                    return env
+            import textgames
 
-    def give_back(self, task: EpisodeTask, env: "TextParallelEnv") -> None:
-        with self._lock:
-            self._kind(task)[1].append(env)
+            self._made.append((task.env_id, task.kwargs, textgames.parallel_env(task.env_id, **task.kwargs)))
+            return self._made[-1][2]
+
+    def table(self, task: EpisodeTask) -> Table:
+        """Return a new table of the task's game."""
+        env = self._env(task)
+        return Table(env.game, env.rules)
 
     def game_of(self, task: EpisodeTask) -> TSMG[Any]:
-        """The rules by which all environments of this kind play."""
-        with self._lock:
-            return self._kind(task)[0].game
+        """Return the rules of the task's game: all its tables have this one object."""
+        return self._env(task).game
 
 
 class LiveEpisode:
-    """One episode between its reset and its end, in an environment of the pool.
+    """One episode between its reset and its end, of a game of the pool.
 
     Raises:
         ValueError: a player without a policy.
     """
 
     def __init__(self, task: EpisodeTask, policies: Policies | Teams, pool: EnvironmentPool) -> None:
-        self.task, self._pool = task, pool
-        self._env = env = pool.take(task)
-        players = env.possible_agents
+        self.task, self._table = task, pool.table(task)
+        game = self._table.game
+        players = game.players
         if isinstance(policies, Teams):
             policies = dict(zip(players, policies.policies[task.team], strict=True))
         by_player = policies if isinstance(policies, Mapping) else dict.fromkeys(players, policies)
@@ -105,7 +94,7 @@ class LiveEpisode:
             )
         self.policies = {player: by_player[player] for player in players}
         self._index = {player: index for index, player in enumerate(players)}
-        self._instructions = {player: env.instructions(player) for player in players}
+        self._instructions = {player: game.instructions(player) for player in players}
         self._history: dict[str, list[tuple[str, str]]] = {player: [] for player in players}
         self._left_then: dict[str, list[int | None]] = {player: [] for player in players}
         self._steps: list[Step] = []
@@ -116,23 +105,20 @@ class LiveEpisode:
         self._unplayed: list[tuple[str, Turn]] = []
         self._round = 0
         self._accepted: dict[str, Turn] = {}  # of this round; the others are still asked
+        self._read: dict[str, str | Unreadable] = {}  # what the game has read in them
         self._refused: dict[str, tuple[Refused, ...]] = {}
         self._started = perf_counter()
-        self._reads: dict[str, str] = {}  # what they read who are asked
         try:
-            self._begin()
+            if task.start is not None:
+                self._table.resume(task.start.state, task.start.elapsed_steps, task.seed)
+            else:
+                self._table.reset(task.seed, task.layout_seed)
+            self._reads = self._observed()  # what the players read that are asked
         except Exception as error:
             raise self._fault(error) from error
 
-    def _begin(self) -> None:
-        task, env = self.task, self._env
-        if task.start is not None:
-            self._infos = env.start_at(task.start.state, task.start.elapsed_steps, seed=task.seed)
-            self._reads = {player: env.observe(player) for player in env.to_move}
-        else:
-            options = None if task.layout_seed is None else {"layout_seed": task.layout_seed}
-            observations, self._infos = env.reset(seed=task.seed, options=options)
-            self._reads = {player: observations[player] for player in env.to_move}
+    def _observed(self) -> dict[str, str]:
+        return {player: self._table.observe(player) for player in self._table.asked}
 
     def _fault(self, error: Exception) -> GameError:
         """What a game's own code raised, as a fault of the game, which is named."""
@@ -150,7 +136,7 @@ class LiveEpisode:
     @property
     def state(self) -> Any:
         """The game's state at this moment."""
-        return self._env.state()
+        return self._table.state
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -159,7 +145,7 @@ class LiveEpisode:
 
     @property
     def over(self) -> bool:
-        return self._error is not None or not self._env.agents or self._left
+        return self._error is not None or not self._table.agents or self._left
 
     @property
     def _left(self) -> bool:
@@ -172,29 +158,33 @@ class LiveEpisode:
 
     def requests(self) -> dict[str, TurnRequest]:
         """What everybody is asked who has to answer now, or has to answer again."""
-        task, env = self.task, self._env
-        limit, game = env.rules.max_steps, env.game
+        task, game, state = self.task, self._table.game, self._table.state
+        steps_left = self._steps_left
+        legal = {player: self._table.legal_actions(player) for player in self._reads}
         return {
             player: TurnRequest(
                 observation=observation,
                 instructions=self._instructions[player],
-                legal_actions=self._infos[player]["legal_actions"],
+                legal_actions=legal[player],
                 history=tuple(self._shown(player, self._history[player])),
                 history_steps_left=tuple(self._shown(player, self._left_then[player])),
                 player=player,
-                steps_left=None if limit is None else limit - env.elapsed_steps,
+                steps_left=steps_left,
                 game=game,
                 seed=(task.seed, *task.noise, self._round, self._index[player], *self._attempt(player)),
-                action_help=own_action_help(game, env.state(), player, self._infos[player]["legal_actions"]),
-                sample_action=None
-                if self._infos[player]["legal_actions"]
-                else partial(game.sample_action, env.state(), player),
+                action_help=own_action_help(game, state, player, legal[player]),
+                sample_action=None if legal[player] else partial(game.sample_action, state, player),
                 refused=self.refused_of(player),
                 moves_listed=task.moves_listed,
             )
             for player, observation in self._reads.items()
             if player not in self._accepted
         }
+
+    @property
+    def _steps_left(self) -> int | None:
+        limit = self._table.rules.max_steps
+        return None if limit is None else limit - self._table.elapsed
 
     def _attempt(self, player: str) -> tuple[int, ...]:
         """What tells the seed of another answer from that of the first."""
@@ -223,12 +213,11 @@ class LiveEpisode:
         if self.task.retries and not self._all_accepted(turns):
             return ()
         turns = {player: self._accepted.get(player) or turns[player] for player in self._reads}
-        env = self._env
-        state, limit = env.state(), env.rules.max_steps
-        steps_left = None if limit is None else limit - env.elapsed_steps
+        state, steps_left = self._table.state, self._steps_left
+        responses = {player: turn.response for player, turn in turns.items()}
         try:
-            rewards, _, truncations, infos = env.play({player: turn.response for player, turn in turns.items()})
-            reads = {player: env.observe(player) for player in env.to_move}
+            rewards, _, truncated, infos = self._table.play(responses, self._read if self.task.retries else None)
+            reads = self._observed()
         except Exception as error:
             raise self._fault(error) from error
         steps = []
@@ -256,28 +245,23 @@ class LiveEpisode:
         for player, info in infos.items():
             self._successes[player] = bool(info["success"])
         self._steps += steps
-        self._truncated = any(truncations.values())
-        self._infos = infos
         self._reads = reads
         self._round += 1
-        self._truncated = self._truncated or (self._left and bool(env.agents))
+        self._truncated = bool(truncated) or (self._left and bool(self._table.agents))
         return tuple(steps)
 
     def _all_accepted(self, turns: Mapping[str, Turn]) -> bool:
         """Sort out whose answer stands; whether nobody has to answer again."""
-        game, state = self._env.game, self._env.state()
         for player, turn in turns.items():
             refused = self.refused_of(player)
-            if len(refused) == self.task.retries or game.interpret(turn.response, state, player) is not None:
-                self._accepted[player] = turn
+            read = self._table.game.read(turn.response, self._table.state, player)
+            if isinstance(read, Unreadable) and len(refused) < self.task.retries:
+                self._refused[player] = (*refused, Refused(turn, str(read.reason)))
             else:
-                reason = str(game.why_invalid(turn.response, state, player).reason)
-                self._refused[player] = (*refused, Refused(turn, reason))
+                self._accepted[player], self._read[player] = turn, read
         return len(self._accepted) == len(self._reads)
 
     def finish(self) -> Episode:
-        metrics = {} if self._error is not None else final_metrics(self._env)
-        self._pool.give_back(self.task, self._env)
         return Episode(
             scenario=self.task.scenario,
             seed=self.task.seed,
@@ -293,14 +277,8 @@ class LiveEpisode:
             truncated=self._truncated,
             error=self._error,
             seconds=perf_counter() - self._started,
-            metrics=metrics,
-            end_state=self._env.state(),
+            metrics={} if self._error is not None else self._table.metrics(),
+            end_state=self._table.state,
             unplayed=tuple(self._unplayed),
             team=self.task.team,
         )
-
-
-def final_metrics(env: "TextParallelEnv") -> dict[str, dict[str, float]]:
-    """``{player: {name: value}}`` in an environment's last state; empty for games without metrics."""
-    game, state = env.game, env.state()
-    return {player: told for player in env.possible_agents if (told := metrics_of(game, state, player))}

@@ -5,21 +5,19 @@ Replays, pages and the validation of entries are all made of it.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from agents.episode import EpisodeTask, RewardLedger
-from agents.loop.live import EnvironmentPool, final_metrics
+from agents.loop.live import EnvironmentPool
 from agents.turn import Refused, Turn, TurnRequest, own_action_help
 from benchmark.errors import UsageError
 from benchmark.runs.plan import told_otherwise
 from benchmark.runs.record import Record, observations_digest
 from textgames.environments.rules import EpisodeRules
+from textgames.environments.table import Table
 from textgames.scenarios import Scenario
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG
-
-if TYPE_CHECKING:
-    from textgames.environments.parallel import TextParallelEnv
 
 _ENVIRONMENTS = EnvironmentPool()
 
@@ -91,42 +89,41 @@ def replay(record: Record, scenario: Scenario, *, boards: bool = True) -> Replay
         raise ReplayError(why)
     task = EpisodeTask.of(scenario, record["seed"])
     try:
-        env = _ENVIRONMENTS.take(task)
+        table = _ENVIRONMENTS.table(task)
     except (TypeError, ValueError) as error:
         raise UsageError(f"scenario {scenario.name!r} can't be made: {error}") from None
-    try:
-        return _played(env, task, record, boards)
-    finally:
-        _ENVIRONMENTS.give_back(task, env)
+    return _played(table, task, record, boards)
 
 
-def _played(env: "TextParallelEnv", task: EpisodeTask, record: Record, boards: bool) -> Replay:
-    _, infos = env.reset(seed=record["seed"])
-    present = list(env.agents)
+def _played(table: Table, task: EpisodeTask, record: Record, boards: bool) -> Replay:
+    game, players = table.game, table.game.players
+    table.reset(record["seed"])
+    present = table.agents
     steps: list[ReplayedStep] = []
-    states: list[Any] = [env.state()]
-    ledger, successes = RewardLedger(env.possible_agents), dict.fromkeys(env.possible_agents, False)
-    limit = env.rules.max_steps
+    states: list[Any] = [table.state]
+    ledger, successes = RewardLedger(players), dict.fromkeys(players, False)
+    limit = table.rules.max_steps
     cut_off = False
     for number, answers in enumerate(_rounds(record)):
-        asked = env.to_move
+        asked = table.asked
         if not asked:
             raise ReplayError(f"round {number}: the game was over before it")
         if set(answers) != set(asked):
             raise ReplayError(f"round {number}: {', '.join(asked)} had to answer, {', '.join(answers)} did")
         responses = {player: answer["response"] for player, answer in answers.items()}
-        refused = {player: _refused(env, number, player, answers[player], task.retries) for player in asked}
-        before, board, elapsed = env.state(), _board(env) if boards else "", env.elapsed_steps
-        present = list(env.agents)
+        last = {player: game.read(responses[player], table.state, player) for player in asked}
+        refused = {player: _refused(table, number, player, answers[player], last[player], task) for player in asked}
+        before, board, elapsed = table.state, _board(table) if boards else "", table.elapsed
+        present = table.agents
         read, legal = (
-            {player: env.observe(player) for player in asked},
-            {player: tuple(infos[player]["legal_actions"]) for player in asked},
+            {player: table.observe(player) for player in asked},
+            {player: table.legal_actions(player) for player in asked},
         )
-        told = {player: own_action_help(env.game, before, player, legal[player]) for player in asked}
-        rewards, terminated, truncated, infos = env.play(responses)
-        states.append(env.state())
-        happened = _what_happened(env, before, {player: infos[player] for player in asked}) if boards else {}
-        cut_off = any(truncated.values())
+        told = {player: own_action_help(game, before, player, legal[player]) for player in asked}
+        rewards, terminated, truncated, infos = table.play({player: responses[player] for player in asked}, last)
+        states.append(table.state)
+        happened = _what_happened(table, before, {player: infos[player] for player in asked}) if boards else {}
+        cut_off = bool(truncated)
         ledger.enter(responses, {player: float(reward) for player, reward in rewards.items()})
         for player, info in infos.items():
             successes[player] = bool(info["success"])
@@ -147,37 +144,36 @@ def _played(env: "TextParallelEnv", task: EpisodeTask, record: Record, boards: b
                     action_help=told[player],
                     steps_left=None if limit is None else limit - elapsed,
                     happened=happened.get(player, ""),
-                    out=terminated[player],
+                    out=player in terminated,
                     refused=refused[player],
                 )
             )
-    over = not env.agents
+    over = not table.agents
     end = ReplayedEnd(
-        board=_board(env) if boards else "",
-        observations={player: env.observe(player) for player in present},
+        board=_board(table) if boards else "",
+        observations={player: table.observe(player) for player in present},
         over=over,
         terminated=over and not cut_off,
         truncated=over and cut_off,
         successes=successes,
         returns=ledger.returns,
-        metrics=final_metrics(env) if over else {},
+        metrics=table.metrics() if over else {},
     )
     paid = tuple(step._replace(reward=reward) for step, reward in zip(steps, ledger.rewards, strict=True))
-    return Replay(paid, end, tuple(states), env.rules, task.moves_listed, task.seed)
+    return Replay(paid, end, tuple(states), table.rules, task.moves_listed, task.seed)
 
 
 def _refused(
-    env: "TextParallelEnv", number: int, player: str, answer: Mapping[str, Any], retries: int
+    table: Table, number: int, player: str, answer: Mapping[str, Any], last: str | Unreadable, task: EpisodeTask
 ) -> tuple[Refused, ...]:
     """The answers of a decision before its last one, read again in the state that they were given in."""
-    state, found = env.state(), []
+    found, retries = [], task.retries
     for earlier in answer.get("refused", ()):
-        read = env.game.read(earlier["response"], state, player)
+        read = table.game.read(earlier["response"], table.state, player)
         if not isinstance(read, Unreadable):
             raise ReplayError(f"round {number}: {player} was asked again, but its answer can be read: {read!r}")
         found.append(Refused(Turn(earlier["response"]), str(read.reason)))
-    last = env.game.interpret(answer["response"], state, player)
-    if len(found) > retries or (last is None and len(found) < retries):
+    if len(found) > retries or (isinstance(last, Unreadable) and len(found) < retries):
         raise ReplayError(
             f"round {number}: {player} has {1 + len(found)} answers, but may give {1 + retries} until one can be read"
         )
@@ -264,20 +260,20 @@ def _rounds(record: Record) -> Iterator[dict[str, Mapping[str, Any]]]:
         yield responses
 
 
-def _board(env: "TextParallelEnv") -> str:
-    return "\n".join(env.game.board(env.state())) if env.game.has_board else ""
+def _board(table: Table) -> str:
+    return "\n".join(table.game.board(table.state)) if table.game.has_board else ""
 
 
-def _what_happened(env: "TextParallelEnv", before: Any, infos: dict[str, Any]) -> dict[str, str]:
+def _what_happened(table: Table, before: Any, infos: dict[str, Any]) -> dict[str, str]:
     """What the round that led from ``before`` to the present state did to everybody who was asked in it."""
-    game = env.game
+    game = table.game
     joint_action = {  # as the environment makes it: a default for those who play on without having been asked
         player: infos.get(player, {}).get("action") or game.default_action(before, player)
         for player in game.to_move(before)
     }
     # of a response that ended its player's episode nothing was executed, so there is nothing to tell
     return {
-        player: game.what_happened(before, joint_action, env.state(), player)
+        player: game.what_happened(before, joint_action, table.state, player)
         for player, info in infos.items()
         if info["action"]
     }

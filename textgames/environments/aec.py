@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from pettingzoo import AECEnv
 
-from textgames.environments.all_seats import AllSeats
+from textgames.environments.parallel import AllSeats
 from textgames.environments.render import RENDER_MODES
-from textgames.environments.rules import checked_response
+from textgames.environments.rules import not_a_response
 from textgames.tsmg import TSMG
 
 
@@ -61,10 +61,11 @@ class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pett
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        response = checked_response(action)
+        if not isinstance(action, str):
+            raise TypeError(not_a_response(action))
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
-        self._responses[agent] = response
+        self._responses[agent] = action
         waiting = [player for player in self._table.asked if player not in self._responses]
         if waiting:
             self.agent_selection = waiting[0]
@@ -72,15 +73,14 @@ class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pett
         self._play_round()
 
     def _play_round(self) -> None:
-        assert self._rng is not None
         table = self._table
-        round_ = table.play(self._responses, self._rng)
+        rewards, terminated, truncated, infos = table.play(self._responses)
         self._responses = {}
         for agent in self.agents:
-            self.rewards[agent] = round_.rewards.get(agent, 0.0)
-        self.terminations |= round_.terminations
-        self.truncations |= round_.truncations
-        self.infos |= round_.infos
+            self.rewards[agent] = rewards.get(agent, 0.0)
+        self.terminations |= dict.fromkeys(terminated, True)
+        self.truncations |= dict.fromkeys(truncated, True)
+        self.infos |= infos
         self._accumulate_rewards()
         if table.agents:
             self.agent_selection = table.asked[0]

@@ -1,19 +1,14 @@
-"""A game for several players as one of them meets it, in Gymnasium's environments: the others play inside.
+"""A game for several players as one of them meets it, in Gymnasium's environments: the others play inside."""
 
-A game that is played up to the player's next turn is a generator: it stops where somebody inside is to answer who
-answers :class:`Together`, for all games of a batch at once. Everybody else is asked on the way.
-"""
-
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pkgutil import resolve_name
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from textgames.environments.rules import EpisodeRules, checked_response
-from textgames.tsmg import TSMG, Player, paid_to
-
-T = TypeVar("T")
+from textgames.environments.rules import EpisodeRules, not_a_response
+from textgames.environments.table import Round, Table
+from textgames.tsmg import TSMG, Player
 
 
 class OpponentTurn(NamedTuple):
@@ -22,11 +17,11 @@ class OpponentTurn(NamedTuple):
     Attributes:
         observation: what it reads.
         instructions: the game's rules for it.
-        legal_actions: what it may choose from; empty where that can't be listed.
-        player: who it is.
+        legal_actions: what it may choose from; empty if that can't be listed.
+        player: its name.
         rng: the environment's generator, for players that draw.
-        game, state: the rules and the state, hidden parts included, for whoever asks a player in another form.
-        steps_left: rounds until truncation, this one included; ``None`` where there is no limit.
+        game, state: the rules and the state, hidden parts included, for code that asks a player in another form.
+        steps_left: rounds until truncation, this one included; ``None`` if there is no limit.
     """
 
     observation: str
@@ -57,7 +52,7 @@ class Together:
         return self.answer([turn])[0]
 
     def answer(self, turns: list[OpponentTurn]) -> Sequence[str]:
-        """The responses to the turns.
+        """Return the responses to the turns.
 
         Raises:
             ValueError: the function gave another number of responses.
@@ -68,66 +63,36 @@ class Together:
         return responses
 
 
-Question = tuple[Together, OpponentTurn]
-Playing = Generator[list[Question], list[str], T]
-"""A game on its way to the player's next turn; it is sent the responses to the questions that it stops with."""
-
-GIVEN_UP = 2
-"""How a game is over that somebody inside has given up: the player outside has won it, whatever its state says."""
-
-Played = tuple[Any, float, int, str, str | None, int]
-"""State, reward, whether (or how: :data:`GIVEN_UP`) it is over, the executed action, why the response was invalid, and
-the rounds."""
-
-
-def finished(games: Sequence[Playing[T]]) -> list[T]:
-    """What comes of games that are played side by side: whoever is asked in several of them is asked once."""
-    results: dict[int, T] = {}
-    responses: dict[int, list[str]] = {}
-    going: Sequence[int] = range(len(games))
-    while going:
-        asked: dict[int, list[Question]] = {}
-        for i in going:
-            try:
-                asked[i] = games[i].send(responses[i]) if i in responses else next(games[i])
-            except StopIteration as end:
-                results[i] = end.value
-        responses = _answered(asked)
-        going = list(asked)
-    return [results[i] for i in range(len(games))]
-
-
-def _answered(asked: Mapping[int, list[Question]]) -> dict[int, list[str]]:
-    turns: dict[Together, list[tuple[int, int, OpponentTurn]]] = {}
-    for i, questions in asked.items():
-        for place, (opponent, turn) in enumerate(questions):
-            turns.setdefault(opponent, []).append((i, place, turn))
-    responses = {i: [""] * len(questions) for i, questions in asked.items()}
-    for opponent, each in turns.items():
-        for (i, place, _), response in zip(each, opponent.answer([turn for *_, turn in each]), strict=True):
-            responses[i][place] = response
-    return responses
-
-
-class OneSeat:
-    """A game for several players as one of them meets it: the others play inside.
+class Seat:
+    """The one player outside, and the players inside.
 
     Args:
         game: the rules.
-        rules: what the environment adds to them. The format penalty is for the player outside alone.
-        player: who plays outside.
-        opponents: who plays inside: ``"random"`` (legal actions with equal chances), an agent by its name
+        player: the player outside; the first one when not given.
+        opponents: the players inside: ``"random"`` (legal actions with equal chances), an agent by its name
             (``"planner"``), an :data:`Opponent` such as one that answers :class:`Together`, or
-            ``{player: any of them}``.
+            ``{player: any of them}``. ``None`` in a game for one player.
+
+    Attributes:
+        player: the player outside.
+        alone: whether no player inside writes responses, so that a table plays by itself up to the player's next turn.
 
     Raises:
         ValueError: no such player, none given for one of the others, or no such agent.
     """
 
-    def __init__(self, game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any) -> None:
-        others = [other for other in game.players if other != player]
+    def __init__(self, game: TSMG[Any], player: Player | None, opponents: Any) -> None:
+        self._game, self.player = game, game.players[0] if player is None else player
+        others = [other for other in game.players if other != self.player]
         if len(others) == len(game.players):
             raise ValueError(f"seat must be one of {', '.join(game.players)}, got {player!r}")
+        if not others and opponents not in (None, "random"):  # which an id is registered with whose game may have more
+            raise ValueError(f"this game has one player, and opponents = {opponents!r} would play nobody: leave it out")
+        if others and opponents is None:
+            raise ValueError(
+                f"a Gymnasium environment has one player and this game has {len(game.players)}; say who plays the "
+                'others, opponents="random" for example, or use textgames.parallel_env(...) with the same arguments'
+            )
         given = opponents if isinstance(opponents, Mapping) else dict.fromkeys(others, opponents)
         for other in others:
             if not isinstance(given.get(other), str) and not callable(given.get(other)):
@@ -138,127 +103,99 @@ class OneSeat:
                 )
         if strangers := [name for name in given if name not in others]:
             raise ValueError(f"opponents names {strangers[0]!r}, and who plays inside is {', '.join(others)}")
-        self._game, self._rules, self._player = game, rules, player
         named = {spec: _agent(game, spec) for spec in given.values() if isinstance(spec, str) and spec != "random"}
-        self._opponents: dict[Player, Opponent | str] = {}
-        for other in others:
-            who: Opponent | str = given[other]
-            self._opponents[other] = named.get(who, who) if isinstance(who, str) else who
-        self._giving_up_loses = game.zero_sum and rules.invalid_action == "forfeit"
-        self.asks_together = any(isinstance(opponent, Together) for opponent in self._opponents.values())
+        self._inside: dict[Player, Opponent] = {
+            other: named[given[other]] if isinstance(given[other], str) else given[other]
+            for other in others
+            if given[other] != "random"
+        }
+        self._random = [other for other in others if other not in self._inside]
+        self.alone = not self._inside
 
-    def start(self, state: Any, rng: np.random.Generator) -> tuple[Any, float, int, int]:
-        """Play up to the player's first turn.
+    def table(self, rules: EpisodeRules) -> Table:
+        return Table(self._game, rules, (self.player,), self._random)
 
-        There may be none: then the player's first response ends the episode and does nothing else.
+    def play(self, tables: Mapping[int, Table], responses: Mapping[int, str]) -> dict[int, Round]:
+        """Play on, table by table, to the player's next turn or its end; players inside are asked on the way.
+
+        An opponent that plays at several tables is asked for all of them at once. At a table without a response, where
+        the episode has just begun, what is played before the player's first turn is kept as the table's ``early``, and
+        belongs to its first response; if the episode has ended by then, that does nothing else.
+
+        Args:
+            tables: the tables, by number.
+            responses: what the player answers.
 
         Returns:
-            The state, what the player was paid meanwhile, whether the game is over already, and the rounds played.
+            What the player was paid and told, of the tables with a response.
+
+        Raises:
+            TypeError: a response is no text.
         """
-        return finished([self.starting(state, rng)])[0]
+        for response in responses.values():
+            if not isinstance(response, str):
+                raise TypeError(not_a_response(response))
+        rounds: dict[int, Round] = {i: tables[i].early for i in responses if not tables[i].agents}  # type: ignore[misc]
+        going = [i for i, table in tables.items() if table.agents and (i in responses or self._waits(table))]
+        first = True
+        while going:
+            inside = self._answers({i: tables[i] for i in going})
+            for i in going:
+                own = {self.player: responses[i]} if first and i in responses else {}
+                rounds[i] = self._joined(rounds.get(i), tables[i].play(own | inside[i]))
+            going, first = [i for i in going if self._waits(tables[i])], False
+        for i, table in tables.items():
+            if i not in responses:
+                table.early = rounds.pop(i, None)
+            elif table.early is not None and rounds[i] is not table.early:
+                paid = rounds[i][0][self.player] + table.early[0][self.player]
+                rounds[i] = {self.player: paid}, *rounds[i][1:]
+            if i in responses:
+                table.early = None
+        return rounds
 
-    def starting(self, state: Any, rng: np.random.Generator) -> Playing[tuple[Any, float, int, int]]:
-        """See :meth:`start`; this stops whenever opponents are asked who answer for a whole batch."""
-        return self._until_its_turn(state, 0.0, False, rng, self._rules.max_steps)
+    def _waits(self, table: Table) -> bool:
+        return bool(table.agents) and self.player not in table.asked
 
-    def play(
-        self, game: TSMG[Any], state: Any, player: str, response: str, rng: np.random.Generator, rounds_left: float
-    ) -> Played:
-        """Like :meth:`EpisodeRules.play`, up to the player's next turn; it also returns the number of rounds."""
-        return finished([self.playing(state, response, rng, rounds_left)])[0]
+    def _joined(self, before: Round | None, then: Round) -> Round:
+        """Add a round in which only players inside were asked to those before it."""
+        if before is None:
+            return then
+        player, (paid, *_, told), (more, terminated, truncated, infos) = self.player, before, then
+        response = {name: value for name, value in told[player].items() if name not in _OF_THE_STATE}
+        return {player: paid[player] + more[player]}, terminated, truncated, {player: infos[player] | response}
 
-    def playing(self, state: Any, response: str, rng: np.random.Generator, rounds_left: float) -> Playing[Played]:
-        """See :meth:`play`; this stops whenever opponents are asked who answer for a whole batch."""
-        game, player = self._game, self._player
-        if rounds_left <= 0 or player not in game.to_move(state):  # the episode ended before its first turn
-            checked_response(response)
-            moving = game.to_move(state)
-            if rounds_left > 0 and moving and game.is_playing(state, player) and self._giving_up_loses:
-                return state, 0.0, GIVEN_UP, "", None, 0
-            return state, 0.0, rounds_left > 0 or not moving, "", None, 0
-        action, unreadable = self._rules.choose(game, state, player, response, rng)
-        penalty = 0.0 if unreadable is None else self._rules.format_penalty
-        if action is None:
-            lost = self._rules.forfeited(game, state, player, rounds_left).get(player, 0.0)
-            return state, lost - penalty, True, "", unreadable, 1
-        state, reward, over = yield from self._round(state, {player: action}, rng, rounds_left)
-        limit = None if rounds_left == float("inf") else int(rounds_left) - 1
-        state, reward, over, rounds = yield from self._until_its_turn(state, reward, over, rng, limit)
-        return state, reward - penalty, over, action, unreadable, 1 + rounds
-
-    def _until_its_turn(
-        self, state: Any, reward: float, over: int, rng: np.random.Generator, rounds_left: int | None
-    ) -> Playing[tuple[Any, float, int, int]]:
-        game, player, rounds = self._game, self._player, 0
-        while not over and rounds != rounds_left:
-            if not game.is_playing(state, player) and game.pays_late is False:
-                return state, reward, True, rounds
-            if player in game.to_move(state):
-                break
-            left = float("inf") if rounds_left is None else rounds_left - rounds
-            state, more, over = yield from self._round(state, {}, rng, left)
-            reward, rounds = reward + more, rounds + 1
-        return state, reward, over, rounds
-
-    def _round(
-        self, state: Any, joint: dict[Player, str], rng: np.random.Generator, rounds_left: float
-    ) -> Playing[tuple[Any, float, int]]:
-        others = [other for other in self._game.to_move(state) if other != self._player]
-        answers: dict[Player, str] = {}
-        if self.asks_together:
-            asked = {other: self._opponents[other] for other in others}
-            questions = {
-                other: (opponent, self._turn(state, other, rng, rounds_left))
-                for other, opponent in asked.items()
-                if isinstance(opponent, Together)
-            }
-            if questions:
-                answers = dict(zip(questions, (yield list(questions.values())), strict=True))
-        for other in others:
-            move = self._move(state, other, rng, rounds_left, answers.get(other))
-            if move is None and self._giving_up_loses:
-                return state, self._rules.forfeited(self._game, state, other, rounds_left)[self._player], GIVEN_UP
-            joint[other] = self._game.default_action(state, other) if move is None else move
-        state, rewards, over = self._game.transition(state, joint, rng)
-        return state, paid_to(self._game, self._player, rewards), over
-
-    def _turn(self, state: Any, player: Player, rng: np.random.Generator, rounds_left: float) -> OpponentTurn:
-        game = self._game
-        left = None if rounds_left == float("inf") else int(rounds_left)
-        reads, legal = game.observe(state, player), game.legal_actions(state, player)
-        return OpponentTurn(reads, game.instructions(player), legal, player, rng, game, state, left)
-
-    def _move(
-        self, state: Any, player: Player, rng: np.random.Generator, rounds_left: float, answer: str | None
-    ) -> str | None:
-        """What somebody inside plays, who may have answered already; ``None`` for a response that ends its episode."""
-        game, opponent = self._game, self._opponents[player]
-        if isinstance(opponent, str):
-            return game.sample_action(state, player, rng)
-        if answer is None:
-            answer = opponent(self._turn(state, player, rng, rounds_left))
-        return self._rules.choose(game, state, player, answer, rng)[0]
+    def _answers(self, tables: Mapping[int, Table]) -> dict[int, dict[Player, str]]:
+        """Return what the players inside answer who are to move."""
+        turns = {
+            (i, other): _turn(table, other)
+            for i, table in tables.items()
+            for other in table.asked
+            if other in self._inside
+        }
+        answers: dict[int, dict[Player, str]] = {
+            i: dict.fromkeys(other for at, other in turns if at == i) for i in tables
+        }
+        for opponent in {id(each): each for each in self._inside.values()}.values():
+            own = [place for place in turns if self._inside[place[1]] is opponent]
+            ask = opponent.answer if isinstance(opponent, Together) else lambda them, one=opponent: list(map(one, them))
+            for (i, other), response in zip(own, ask([turns[place] for place in own]) if own else (), strict=True):
+                answers[i][other] = response
+        return answers
 
 
 def _agent(game: TSMG[Any], spec: str) -> Opponent:
-    # by its path, since this package imports none of those that are made of it; it is there wherever a name is given
+    # by its path, since this package imports none of those that are made of it; it is there if a name is given
     found: Opponent = resolve_name("agents.opponent:opponent_in")(game, spec)
     return found
 
 
-def seat_of(game: TSMG[Any], rules: EpisodeRules, player: Player, opponents: Any) -> OneSeat | None:
-    """The seat of a player in an environment for one player; ``None`` in a game that has no other players.
+_OF_THE_STATE = ("success", "legal_actions", "metrics")
+"""What an ``info`` tells that doesn't come from the response."""
 
-    Raises:
-        ValueError: no such player, nobody is named who plays the others, or somebody where there are no others.
-    """
-    if len(game.players) == 1 and player == game.players[0]:
-        if opponents not in (None, "random"):  # which an id is registered with whose game may have several
-            raise ValueError(f"this game has one player, and opponents = {opponents!r} would play nobody: leave it out")
-        return None
-    if opponents is None and len(game.players) > 1:
-        raise ValueError(
-            f"a Gymnasium environment has one player and this game has {len(game.players)}; say who plays the others, "
-            'opponents="random" for example, or use textgames.parallel_env(...) with the same arguments'
-        )
-    return OneSeat(game, rules, player, opponents)
+
+def _turn(table: Table, player: Player) -> OpponentTurn:
+    game, state, rng = table.game, table.state, table.rng
+    left = None if table.rules.max_steps is None else table.rules.max_steps - table.elapsed
+    legal = game.legal_actions(state, player)
+    return OpponentTurn(game.observe(state, player), game.instructions(player), legal, player, rng, game, state, left)

@@ -1,16 +1,93 @@
-"""A game with any number of players as a PettingZoo ParallelEnv."""
+"""A game with any number of players as a PettingZoo ParallelEnv, and what PettingZoo's two forms have in common."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from textgames.environments.all_seats import AllSeats
-from textgames.environments.render import RENDER_MODES
-from textgames.environments.rules import Snapshot
-from textgames.environments.seeds import seeded
-from textgames.environments.table import Round
-from textgames.tsmg import read_by
+from textgames.environments.render import RENDER_MODES, render_state
+from textgames.environments.rules import ALL_SEATS_SETTINGS, INVALID_ACTION, MaxSteps, checked_options, made
+from textgames.environments.spaces import ObservationText, ResponseText, response_space
+from textgames.environments.table import Snapshot, Table
+from textgames.tsmg import TSMG, Player
+
+
+class AllSeats:
+    """What the environments of all players have in common, before PettingZoo's form of them is added.
+
+    Args:
+        game: the game's class, ``"module:Class"``, or a built game.
+        max_steps: rounds after which the episode is truncated; ``None`` for no limit, ``"auto"`` for the one that fits
+            the game's settings.
+        max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
+        format_penalty, invalid_action, render_mode: as for :class:`textgames.environments.solo.TextGameEnv`.
+        **settings: the game's own settings.
+    """
+
+    agents: list[Player]
+
+    def __init__(
+        self,
+        game: str | type[TSMG[Any]] | TSMG[Any],
+        *,
+        max_steps: MaxSteps = None,
+        max_cycles: int | None = None,
+        format_penalty: float = 0.0,
+        invalid_action: str = INVALID_ACTION,
+        render_mode: str | None = None,
+        **settings: Any,
+    ) -> None:
+        self.game, self.rules = made(
+            game, settings, max_steps, format_penalty, invalid_action, render_mode, ALL_SEATS_SETTINGS, max_cycles
+        )
+        self.render_mode = render_mode
+        self.possible_agents = list(self.game.players)
+        self.agents = []
+        commands = response_space(self.game).commands
+        self.observation_spaces = {agent: ObservationText() for agent in self.possible_agents}
+        self.action_spaces = {agent: ResponseText(commands) for agent in self.possible_agents}
+        self._table = Table(self.game, self.rules)
+
+    def observation_space(self, agent: Player) -> ObservationText:
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: Player) -> ResponseText:
+        return self.action_spaces[agent]
+
+    def instructions(self, agent: Player) -> str:
+        return self.game.instructions(agent)
+
+    def state(self) -> Any:
+        return self._table.state
+
+    def _require_reset(self, what: str) -> None:
+        if self._table.state is None:
+            raise ResetNeeded(f"{what} was called before reset(); call reset() first")
+
+    def observe(self, agent: Player) -> str:
+        """Return what an agent reads now; ``ResetNeeded`` is raised before the first reset."""
+        self._require_reset("observe()")
+        if agent not in self.possible_agents:
+            raise KeyError(f"there is no agent {agent!r}; there are {', '.join(self.possible_agents)}")
+        return self._table.observe(agent)
+
+    def _deal(self, seed: int | None, options: dict[str, Any] | None) -> None:
+        """Draw the first state; ``seed`` and ``options`` as in the Gymnasium environment."""
+        if isinstance(options, Mapping):  # PettingZoo's own API tests reset with {"options": 1}, which means nothing
+            options = {name: value for name, value in options.items() if name != "options"}
+        self._table.reset(seed, checked_options(options, "layout_seed").get("layout_seed"))
+
+    def _require_agents(self) -> None:
+        if not self.agents:
+            raise ResetNeeded(
+                "no agent is left: the episode is over, or was not started; call reset() before the next step()"
+            )
+
+    def render(self) -> str | NDArray[Any] | None:
+        self._require_reset("render()")
+        return render_state(self.game, self.state(), self.render_mode, f"round {self._table.elapsed}")
 
 
 class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
@@ -23,9 +100,9 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
     Only those in :attr:`to_move` are asked. A player who is out stays in ``agents`` until the game is over, as it may
     be paid late, unless the game says that this never happens: a dead snake leaves, and the others play on.
     ``infos[agent]`` is the ``info`` of the Gymnasium environment. With ``invalid_action="terminate"`` an unreadable
-    response ends the player's own episode; the game plays on without it, its default action being played for it where
-    the rules need one. With ``invalid_action="forfeit"`` it is also paid what a loss pays, and a zero-sum game is over,
-    won by the other.
+    response ends the player's own episode; the game plays on without it while others are left, its default action being
+    played for it if the rules need one. With ``invalid_action="forfeit"`` it is also paid what a loss pays, and a
+    zero-sum game is over, won by the other.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -53,30 +130,7 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         self.agents = self._table.agents
         if self.render_mode == "human":
             self.render()
-        infos = {agent: self._table.first_info(agent) for agent in self.agents}
-        return self._observations(self.agents), infos
-
-    def start_at(self, state: Any, elapsed_steps: int = 0, *, seed: int | None = None) -> dict[str, dict[str, Any]]:
-        """Begin an episode in any state of the game, in place of :meth:`reset`; returns the agents' first infos.
-
-        Args:
-            state: a state in which somebody is to move, such as one that was visited before.
-            elapsed_steps: rounds that count as played, towards ``max_steps``.
-            seed: of everything that is drawn from here on, as in :meth:`reset`.
-
-        Raises:
-            ValueError: no round is left, or nobody is to move.
-        """
-        limit = self.rules.max_steps
-        if elapsed_steps < 0 or (limit is not None and elapsed_steps >= limit):
-            raise ValueError(f"elapsed_steps must be at least 0 and below max_steps = {limit}, got {elapsed_steps}")
-        if seed is not None or self._rng is None:
-            self._rng = seeded(seed)
-        self._table.resume(state, elapsed_steps)
-        self.agents = self._table.agents
-        if not self._table.asked:
-            raise ValueError("an episode can't begin in this state: the game is over there, nobody is to move")
-        return {agent: self._table.first_info(agent) for agent in self.agents}
+        return self._observations(self.agents), {agent: self._table.first_info(agent) for agent in self.agents}
 
     def step(
         self, actions: dict[str, str]
@@ -85,23 +139,15 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
 
         Returns:
             Observations, rewards, terminations, truncations and infos of all agents that were there before the round.
-            Who was not asked has ``info["action"] == ""``. A player who has left and is paid late is in the rewards
-            alone.
+            ``info["action"]`` of an agent that was not asked is ``""``. A player who has left and is paid late is in
+            the rewards alone.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
             ValueError: an agent's response is missing.
         """
-        agents = self.agents
-        round_ = self.play(actions)
-        return self._observations(agents), round_.rewards, round_.terminations, round_.truncations, round_.infos
-
-    def play(self, actions: dict[str, str]) -> Round:
-        """As :meth:`step`, without what everybody reads next: for those who :meth:`observe` only who is to move."""
-        table = self._table
+        table, agents, asked = self._table, self.agents, self._table.asked
         self._require_agents()
-        asked = table.asked
-        assert self._rng is not None
         try:
             responses = {agent: actions[agent] for agent in asked}
         except KeyError:
@@ -109,27 +155,24 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
             raise ValueError(f"no response of {missing}; step() needs one of every agent in {[*asked]}") from None
         except TypeError:  # not asked for beforehand: a step of a small game takes no longer than a few such questions
             raise TypeError(f"step() takes {{agent: response}} of every agent in {[*asked]}, got {actions!r}") from None
-        round_ = table.play(responses, self._rng)
-        self.agents = table.agents  # another list where somebody has left
+        rewards, terminated, truncated, infos = table.play(responses)
+        self.agents = table.agents  # another list if an agent has left
         if self.render_mode == "human":
             self.render()
-        return round_
+        terminations = {agent: agent in terminated for agent in agents}
+        truncations = {agent: agent in truncated for agent in agents}
+        return self._observations(agents), rewards, terminations, truncations, infos
 
     def _observations(self, agents: list[str]) -> dict[str, str]:
-        game, state = self.game, self._table.state
-        return {agent: read_by(game, state, agent) for agent in agents}
+        return {agent: self._table.observe(agent) for agent in agents}
 
     def save_state(self) -> Snapshot:
         """See :meth:`textgames.environments.solo.TextGameEnv.save_state`."""
-        if self._rng is None:
-            raise ResetNeeded("save_state() was called before reset(); call reset() first")
-        return self._table.snapshot(self._rng)
+        self._require_reset("save_state()")
+        return self._table.snapshot()
 
     def restore_state(self, snapshot: Snapshot) -> dict[str, str]:
         """Go back to a snapshot; returns the observations of the agents that still play in its state."""
         self._table.restore(snapshot)
         self.agents = self._table.agents
-        if self._rng is None:
-            self._rng = seeded(None)
-        self._rng.bit_generator.state = snapshot.rng_state
         return self._observations(self.agents)

@@ -5,25 +5,26 @@ unreadable response, and when it is an error to go on. These rules have their on
 only arrange them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from textgames.environments.render import check_render_mode
 from textgames.ladders.ladder import Level, ladder_of
 from textgames.names import did_you_mean
 from textgames.settings import check_number, check_switch, check_whole, taken_by
-from textgames.tsmg import TSMG, Player, paid_to
+from textgames.tsmg import TSMG
 from textgames.twins.twin import twin_of
 
 ENVIRONMENT_SETTINGS = (
-    "max_steps", "max_episode_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents"
+    "max_steps", "format_penalty", "invalid_action", "render_mode", "seat", "opponents"
 )  # fmt: skip
 """The settings of environments that are not their game's."""
 
-_ARGUMENTS = ("max_cycles", "num_envs", "autoreset_mode", "game", "id")
+_ARGUMENTS = ("max_cycles", "max_episode_steps", "num_envs", "autoreset_mode", "game", "id")
 """What else those who make environments by name are given."""
 
 TWIN = "twin"
@@ -32,7 +33,7 @@ TWIN = "twin"
 LEVEL = "level"
 """Likewise: which level of its ladder (:mod:`textgames.ladders`), 0 for none; it stands for settings and a horizon."""
 
-ONE_SEAT_SETTINGS = ("seat", "opponents", "max_episode_steps")
+ONE_SEAT_SETTINGS = ("seat", "opponents")
 """Those of them that only environments for one player have."""
 
 ALL_SEATS_SETTINGS = (*(name for name in ENVIRONMENT_SETTINGS if name not in ONE_SEAT_SETTINGS), "max_cycles")
@@ -116,59 +117,6 @@ class EpisodeRules(NamedTuple):
         """Say what an unreadable response leads to, and how to choose something else."""
         mode = self.invalid_action
         return f"{mode}: {_CONSEQUENCES[mode]}; invalid_action= takes {', '.join(get_args(InvalidAction))}"
-
-    def choose(
-        self, game: TSMG[Any], state: Any, player: str, response: str, rng: np.random.Generator
-    ) -> tuple[str | None, str | None]:
-        """The action that a response executes, and why it is invalid (``None`` for a valid one).
-
-        The action is ``None`` when the response ends the player's episode (``"terminate"``, ``"forfeit"``). A random
-        stand-in takes one uniform number of ``rng`` where actions are listed; nothing else here is random.
-
-        Raises:
-            TypeError: the response is not a string.
-        """
-        checked_response(response)
-        action = game.interpret(response, state, player)
-        if action is not None:
-            return action, None
-        reason = str(game.why_invalid(response, state, player).reason)
-        if self.invalid_action in ("terminate", "forfeit"):
-            return None, reason
-        if self.invalid_action == "random":
-            legal = game.legal_actions(state, player)
-            return legal[int(rng.random() * len(legal))] if legal else game.sample_action(state, player, rng), reason
-        if self.invalid_action == "noop":
-            return game.noop, reason
-        return game.default_action(state, player), reason
-
-    def forfeited(self, game: TSMG[Any], state: Any, player: str, rounds_left: float) -> Mapping[str, float]:
-        """``{player: reward}`` of those who are paid when a player's response has ended its episode."""
-        return game.forfeit(state, player, rounds_left) if self.invalid_action == "forfeit" else {}
-
-    def play(
-        self,
-        game: TSMG[Any],
-        state: Any,
-        player: str,
-        response: str,
-        rng: np.random.Generator,
-        rounds_left: float,
-    ) -> tuple[Any, float, bool, str, str | None, int]:
-        """One round of a game with one player; one of several has a :class:`~textgames.environments.opponents.OneSeat`.
-
-        Returns:
-            The next state, the reward with the format penalty taken off, whether the episode is terminated, the name
-            of the executed action (``""`` where none was), why the response was invalid (``None`` for a valid one),
-            and how many rounds were played: one.
-        """
-        action, unreadable = self.choose(game, state, player, response, rng)
-        if action is None:
-            lost = self.forfeited(game, state, player, rounds_left).get(player, 0.0)
-            return state, lost - self.format_penalty, True, "", unreadable, 1
-        state, rewards, terminated = game.transition(state, {player: action}, rng)
-        reward = paid_to(game, player, rewards)
-        return state, reward if unreadable is None else reward - self.format_penalty, terminated, action, unreadable, 1
 
 
 def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
@@ -263,6 +211,24 @@ def rounds_of(
     return level_of(load_game(game), number).horizon
 
 
+def made(
+    game: str | type[TSMG[Any]] | TSMG[Any],
+    settings: Mapping[str, Any],
+    max_steps: MaxSteps,
+    format_penalty: float,
+    invalid_action: str,
+    render_mode: str | None,
+    environments: Sequence[str] = ENVIRONMENT_SETTINGS,
+    max_cycles: int | None = None,
+) -> tuple[TSMG[Any], EpisodeRules]:
+    """Make what an environment is given into its game and its rules; errors are those of its parts."""
+    built = make_game(game, settings, environments)
+    limit = rounds_of(game, settings, max_steps, built) if max_cycles is None else max_cycles
+    rules = EpisodeRules.checked(built, limit, format_penalty, invalid_action)
+    check_render_mode(render_mode)
+    return built, rules
+
+
 @lru_cache(maxsize=64)
 def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
     """The names of a game's settings; remembered, as reading a signature costs more than building most games.
@@ -285,15 +251,8 @@ def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
     return frozenset(name for name, one in taken_by(cls).named.items() if isinstance(one.default, bool))
 
 
-def checked_response(response: Any) -> str:
-    """The response; a TypeError where it isn't text."""
-    if not isinstance(response, str):
-        raise TypeError(not_a_response(response))
-    return response
-
-
 def not_a_response(response: Any) -> str:
-    """What is said of something that isn't text."""
+    """Say what is wrong with a response that isn't text."""
     return f"a response is a string, as a model writes it, got {type(response).__name__}: {response!r}"
 
 
@@ -314,67 +273,3 @@ def layout_generator(layout_seed: Any, generator: np.random.Generator) -> np.ran
         return generator
     check_whole('options["layout_seed"]', layout_seed, 0, None)
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(layout_seed))))
-
-
-class Snapshot(NamedTuple):
-    """Everything that the rest of an episode depends on: a value that can be kept and pickled.
-
-    Attributes:
-        state: the game's state.
-        elapsed_steps: rounds played.
-        agents: the players whose own episode goes on.
-        rng_state: the state of the generator that the transitions draw from, as numpy describes it.
-        sent_away: the players whose own episode was ended by an invalid response.
-        pending: what the player of a Gymnasium environment was paid before its next step.
-        steps: how many of these there were.
-    """
-
-    state: Any
-    elapsed_steps: int
-    agents: tuple[str, ...]
-    rng_state: dict[str, Any]
-    sent_away: tuple[str, ...] = ()
-    pending: float = 0.0
-    steps: int = 0
-
-
-def check_snapshot(snapshot: Any) -> None:
-    """Refuse what isn't a snapshot, with a TypeError that says where to have one from."""
-    if not isinstance(snapshot, Snapshot):
-        raise TypeError(f"a snapshot is what save_state() returned, got {type(snapshot).__name__}: {snapshot!r}")
-
-
-def metrics_of(game: TSMG[Any], state: Any, player: Player) -> dict[str, float]:
-    """``{name: value}`` of an episode that ended in ``state``; empty in a game without any."""
-    return {name: float(value) for name, value in game.metrics(state, player).items()}
-
-
-class Metrics(Mapping[str, float]):
-    """The mapping that :func:`metrics_of` returns, computed when it is first looked at.
-
-    Some metrics cost more than the whole episode did, such as exact regrets against optimal play; a training loop that
-    never reads them shouldn't pay for them. A state is a value, so that they come out the same whenever they are asked
-    for. The mapping is equal to the dictionary, and pickled as one.
-    """
-
-    def __init__(self, game: TSMG[Any], state: Any, player: Player) -> None:
-        self._asked = game, state, player
-
-    @cached_property
-    def _values(self) -> dict[str, float]:
-        return metrics_of(*self._asked)
-
-    def __getitem__(self, name: str) -> float:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        return repr(self._values)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self._values,)

@@ -1,34 +1,49 @@
-"""A game being played by several players: who is asked, what a round does, who leaves, and what everybody is paid.
+"""A game being played: who is asked, what a round does, who leaves, and what everybody is paid.
 
-PettingZoo's two forms of environments (``parallel``, ``aec``) are a table with another face. In Gymnasium's one player
-sits outside and the others inside (``opponents``).
+Every environment (Gymnasium's, the batch, PettingZoo's two forms) and every episode of the benchmark and the trainer is
+a table with another face.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.utils import seeding
 
-from textgames.environments.rules import EpisodeRules, Metrics, Snapshot, check_snapshot
-from textgames.tsmg import TSMG, Player, paid_to
+from textgames.environments.rules import EpisodeRules, layout_generator, not_a_response
+from textgames.texts.actions import Unreadable
+from textgames.tsmg import TSMG, Action, GameError, Player
 
-_NOT_ASKED = ("", None)
+Round = tuple[dict[Player, float], Collection[Player], Collection[Player], dict[Player, dict[str, Any]]]
+"""What came of everybody's responses, for everybody who was at the table before the round.
+
+1. What each was paid, format penalties included; and what others were paid who had left already.
+2. The players whose own episodes the rules of the game ended.
+3. The players whose own episodes the step limit ended.
+4. Each player's ``info``, as :class:`textgames.environments.solo.TextGameEnv` describes it.
+"""
 
 
-class Round(NamedTuple):
-    """What came of everybody's responses, for everybody who was at the table before the round.
+class Snapshot(NamedTuple):
+    """Everything that the rest of an episode depends on: a value that can be kept and pickled.
 
     Attributes:
-        rewards: what each was paid, format penalties included; and what others were paid who had left already.
-        terminations: whether its own episode ended by the rules of the game.
-        truncations: whether its own episode ended by the step limit.
-        infos: its ``info``, as :class:`textgames.environments.solo.TextGameEnv` describes it.
+        state: the game's state.
+        elapsed_steps: rounds played.
+        agents: the players whose own episode goes on.
+        rng_state: the state of the generator that the transitions draw from, as numpy describes it.
+        sent_away: the players whose own episode was ended by an invalid response.
+        early: what came before the first turn of a Gymnasium environment's player, until it answers.
     """
 
-    rewards: dict[Player, float]
-    terminations: dict[Player, bool]
-    truncations: dict[Player, bool]
-    infos: dict[Player, dict[str, Any]]
+    state: Any
+    elapsed_steps: int
+    agents: tuple[str, ...]
+    rng_state: dict[str, Any]
+    sent_away: tuple[str, ...] = ()
+    early: Round | None = None
 
 
 class Table:
@@ -37,158 +52,316 @@ class Table:
     Args:
         game: the rules.
         rules: what the environment adds to them.
+        seats: the players without whom the game doesn't go on; all of them when not given.
+        random: the players who are not asked: legal actions with equal chances are played for them.
 
     Attributes:
-        state: the game's state; ``None`` before the start.
+        state: the game's state; ``None`` before the first reset.
         elapsed: rounds played.
         agents: the players whose own episodes go on, in the order of the game's.
-        asked: those of them who are to move now; nobody when the episode is over.
-        waits_out: whether a player who is out stays until the game is over, as it may be paid late.
+        asked: those of them who are to move now; empty when the episode is over.
+        rng: the NumPy generator that everything random is drawn from; ``None`` before the first reset.
+        early: what came before the first turn of the one player outside, until it answers; see
+            :class:`textgames.environments.opponents.Seat`.
     """
 
-    def __init__(self, game: TSMG[Any], rules: EpisodeRules) -> None:
+    def __init__(
+        self, game: TSMG[Any], rules: EpisodeRules, seats: Collection[Player] = (), random: Collection[Player] = ()
+    ) -> None:
         self.game, self.rules = game, rules
-        self.waits_out = game.pays_late is not False
+        self.limit = float("inf") if rules.max_steps is None else rules.max_steps
         self.state: Any = None
         self.elapsed = 0
         self.agents: list[Player] = []
         self.asked: tuple[Player, ...] = ()
-        self._sent_away: frozenset[Player] = frozenset()  # by an invalid response; they are paid nothing any more
+        self.rng: Any = None
+        self.early: Round | None = None
+        self._seats, self._random = seats or game.players, frozenset(random)
+        self._answering = [player for player in game.players if player not in self._random]
+        self._several = len(game.players) > 1
+        self._ends_by_giving_up = game.zero_sum and rules.invalid_action == "forfeit"
+        # a player who is out stays, as it may be paid late; one player alone is out when the game is over
+        self._waits_out = game.pays_late is not False or not self._several
+        self._sent_away = self._absent = frozenset[Player]()  # by an invalid response; and those at random as well
 
-    def start(self, state: Any) -> None:
-        """Begin in an initial state, in which everybody plays."""
-        self.state, self.elapsed, self.agents, self._sent_away = state, 0, list(self.game.players), frozenset()
+    def reset(self, seed: int | np.random.Generator | None = None, layout_seed: int | None = None) -> None:
+        """Start an episode.
+
+        Args:
+            seed: seeds everything random in it; a generator is drawn from as it is, and ``None`` keeps the last one.
+            layout_seed: draws the initial state that this ``seed`` would draw; the rest is left to ``seed``.
+        """
+        if isinstance(seed, np.random.Generator):
+            self.rng = seed
+        elif seed is not None or self.rng is None:  # NumPy's whole numbers are seeds too, which Gymnasium doesn't take
+            self.rng = seeding.np_random(int(seed) if isinstance(seed, np.integer) else seed)[0]
+        rng = self.rng if layout_seed is None else layout_generator(layout_seed, self.rng)
+        self._begin(self.game.initial_state(rng), 0)
+
+    def resume(self, state: Any, elapsed: int = 0, seed: int | None = None) -> None:
+        """Begin in any state of the game, in place of :meth:`reset`; a player who is out already isn't here.
+
+        Args:
+            state: a state in which a player is to move, such as one that was visited before.
+            elapsed: rounds that count as played, towards the limit.
+            seed: of everything that is drawn from here on.
+
+        Raises:
+            ValueError: no round is left, or no player is to move.
+        """
+        if elapsed < 0 or elapsed >= self.limit:
+            limit = self.rules.max_steps
+            raise ValueError(f"elapsed_steps must be at least 0 and below max_steps = {limit}, got {elapsed}")
+        if seed is not None or self.rng is None:
+            self.rng = seeding.np_random(seed)[0]
+        self._begin(state, elapsed)
+        if not self.asked or not self.game.to_move(state):
+            raise ValueError("an episode can't begin in this state: the game is over there, nobody is to move")
+
+    def _begin(self, state: Any, elapsed: int) -> None:
+        self.state, self.elapsed, self.early = state, elapsed, None
+        self._sent_away, self._absent = frozenset(), self._random
+        self.agents = self._staying(self._answering) if not self._waits_out else list(self._answering)
         self.asked = self._to_move()
 
-    def resume(self, state: Any, elapsed: int) -> None:
-        """Begin in any state, as if so many rounds had been played; who is out of the game already isn't here."""
-        self.start(state)
-        self.elapsed = elapsed
-        if not self.waits_out:
-            self.agents = [player for player in self.agents if self.game.is_playing(state, player)]
-            self.asked = self._to_move()
+    def _staying(self, agents: list[Player]) -> list[Player]:
+        """Return those who play on: players who are out, if they may be paid late, as well."""
+        state, away, waits = self.state, self._sent_away, self._waits_out
+        return [each for each in agents if each not in away and (waits or self.game.is_playing(state, each))]
 
     def _to_move(self) -> tuple[Player, ...]:
-        agents = self.agents
-        if not agents:
-            return ()
+        players, agents = self.game.players, self.agents
+        if not self._several or not agents:  # one player alone is to move as long as the game goes on
+            return players if agents else ()
         moving = self.game.to_move(self.state)
-        return moving if len(agents) == len(self.game.players) else tuple([each for each in moving if each in agents])
+        return moving if len(agents) == len(players) else tuple([each for each in moving if each in agents])
 
-    def legal_actions(self, player: Player) -> tuple[str, ...]:
-        """What a player may choose from now; nothing where it isn't asked."""
+    def observe(self, player: Player) -> str:
+        """Return what a player reads now.
+
+        Raises:
+            GameError: it is no text.
+        """
+        text: Any = self.game.observe(self.state, player)
+        if not isinstance(text, str):
+            raise GameError(f"{type(self.game).__name__}.observe has to return a text, and returned {text!r}")
+        return text
+
+    def legal_actions(self, player: Player) -> tuple[Action, ...]:
+        """Return what a player may choose from now; empty if it isn't asked."""
         return self.game.legal_actions(self.state, player) if player in self.asked else ()
 
-    def play(self, responses: Mapping[Player, str], rng: np.random.Generator) -> Round:
-        """Play a round with the response of everybody who is to move.
-
-        Where only players are to move who have been sent away for an invalid response, their default actions are
-        played at once, until it is somebody else's turn. Giving up ends a zero-sum game.
-        """
-        game, rules, before = self.game, self.rules, self.state
-        rewards = dict.fromkeys(self.agents, 0.0)
-        left = float("inf") if rules.max_steps is None else rules.max_steps - self.elapsed
-        executed: dict[Player, tuple[str | None, str | None]] = {}
-        actions: dict[Player, str] = {}
-        for player, response in responses.items():
-            action, unreadable = executed[player] = rules.choose(game, before, player, response, rng)
-            if unreadable is not None:
-                rewards[player] -= rules.format_penalty
-            if action is None:
-                self._sent_away |= {player}
-                for paid, reward in rules.forfeited(game, before, player, left).items():
-                    rewards[paid] = rewards.get(paid, 0.0) + reward
-            else:
-                actions[player] = action
-        if self._given_up:
-            self.elapsed += 1
-            return self._outcome(rewards, executed, over=True, cut_off=False)
-        over = self._transition(actions, rewards, rng)
-        limit = self.rules.max_steps
-        cut_off = limit is not None and self.elapsed >= limit
-        while self._sent_away and not over and not cut_off and self._only_absent_players_move():
-            over = self._transition({}, rewards, rng)
-            cut_off = self.elapsed == limit
-        return self._outcome(rewards, executed, over, cut_off)
-
-    @property
-    def _given_up(self) -> bool:
-        """Whether the response that sent a player away also ended the game."""
-        return bool(self._sent_away) and self.game.zero_sum and self.rules.invalid_action == "forfeit"
-
-    def _transition(self, actions: dict[Player, str], rewards: dict[Player, float], rng: np.random.Generator) -> bool:
-        """Play one transition, add what it pays to ``rewards``, and tell whether the game is over."""
-        game, before, sent_away = self.game, self.state, self._sent_away
-        if sent_away:  # the rules want an action of everyone who is to move
-            for player in game.to_move(before):
-                if player not in actions:
-                    actions[player] = game.default_action(before, player)
-        self.state, paid, over = game.transition(before, actions, rng)
-        self.elapsed += 1
-        for player in game.players:
-            reward = paid_to(game, player, paid)
-            if reward and player not in sent_away:  # who has left already, but wasn't sent away, is paid late
-                rewards[player] = rewards.get(player, 0.0) + reward
-        return over
-
-    def _only_absent_players_move(self) -> bool:
-        present = [player for player in self.agents if player not in self._sent_away]
-        return bool(present) and not any(player in present for player in self.game.to_move(self.state))
-
-    def _outcome(
-        self,
-        rewards: dict[Player, float],
-        executed: dict[Player, tuple[str | None, str | None]],
-        over: bool,
-        cut_off: bool,
-    ) -> Round:
-        """Who leaves the table after a round, and what everybody is told."""
-        game, rules, state, agents = self.game, self.rules, self.state, self.agents
-        terminations = dict.fromkeys(agents, over)
-        truncations = dict.fromkeys(agents, cut_off and not over)
-        if not over and (self._sent_away or not self.waits_out):  # somebody may leave while others play on
-            for player in agents:
-                if player in self._sent_away or not (self.waits_out or game.is_playing(state, player)):
-                    terminations[player], truncations[player] = True, False
-        if over or cut_off:
-            self.agents = []
-        elif True in terminations.values():
-            self.agents = [player for player in agents if not terminations[player]]
-        self.asked = self._to_move()
-        infos: dict[Player, dict[str, Any]] = {}
-        asked, legal_actions = self.asked, game.legal_actions
-        for player in agents:
-            action, unreadable = executed.get(player, _NOT_ASKED)
-            infos[player] = {
-                "valid": unreadable is None,
-                "action": action or "",
-                "unreadable": unreadable,
-                "success": False,
-                "legal_actions": legal_actions(state, player) if player in asked else (),
-            }
-            if unreadable is not None:
-                infos[player]["invalid_action"] = rules.consequence
-        if self.agents is not agents:
-            for player in agents:
-                if terminations[player] or truncations[player]:
-                    action, _ = executed.get(player, _NOT_ASKED)
-                    won = self._given_up or game.succeeded(state, player)  # against somebody who gave up, by that
-                    infos[player]["success"] = action is not None and won
-                    infos[player]["metrics"] = Metrics(game, state, player)
-        return Round(rewards, terminations, truncations, infos)
-
     def first_info(self, player: Player) -> dict[str, Any]:
-        """A player's ``info`` after the start."""
+        """Return a player's ``info`` after the start."""
         return {"success": False, "legal_actions": self.legal_actions(player)}
 
-    def snapshot(self, rng: np.random.Generator) -> Snapshot:
-        # the generator's state is a fresh dictionary at every call
-        return Snapshot(
-            self.state, self.elapsed, tuple(self.agents), dict(rng.bit_generator.state), tuple(sorted(self._sent_away))
-        )
+    def play(self, responses: Mapping[Player, str], read: Mapping[Player, Action | Unreadable] | None = None) -> Round:
+        """Play a round, and on to the next one in which a player of the table is asked.
+
+        An absent player, who was sent away for an invalid response, plays its default action; if it was the last of the
+        seats, nothing is played any more. Giving up ends a zero-sum game.
+
+        Args:
+            responses: of everybody in :attr:`asked`.
+            read: what :meth:`~textgames.tsmg.TSMG.read` made of them in this state, if that is known already.
+
+        Raises:
+            TypeError: a response is no text.
+            GameError: the game paid a player nothing, or no finite number.
+        """
+        game, state, agents = self.game, self.state, self.agents
+        rewards: dict[Player, float] = {}
+        actions: dict[Player, Action] = {}
+        infos: dict[Player, dict[str, Any]] = {}
+        for player, response in responses.items():
+            if not isinstance(response, str):
+                raise TypeError(not_a_response(response))
+            rewards[player] = 0.0
+            action = game.read(response, state, player) if read is None else read[player]
+            if isinstance(action, Unreadable):
+                infos[player] = self._replaced(player, action, actions, rewards)
+                continue
+            actions[player] = action
+            infos[player] = {
+                "valid": True,
+                "action": action,
+                "unreadable": None,
+                "success": False,
+                "legal_actions": (),
+            }
+        over = given_up = False
+        going = True
+        if self._sent_away:
+            over = given_up = self._ends_by_giving_up
+            going = not given_up and self._has_seats(self._staying(agents))
+        if not going:  # nothing is executed in place of the response, and the state stays
+            self.elapsed += 1
+        while going:
+            if self._absent:
+                self._play_absent(actions)
+            self.state, paid, over = game.transition(self.state, actions, self.rng)
+            self.elapsed += 1
+            try:
+                for player in game.players:
+                    if (reward := paid[player]) != 0.0:
+                        if not isfinite(reward):
+                            raise ValueError
+                        if player not in self._sent_away:  # another one that has left already is paid late
+                            rewards[player] = rewards.get(player, 0.0) + float(reward)
+            except (KeyError, TypeError, ValueError, OverflowError):
+                raise GameError(
+                    f"{type(game).__name__}.transition has to pay every player a finite number, {player} too; its "
+                    f"rewards were {paid!r}"
+                ) from None
+            going = False
+            if self._absent and not over and self.elapsed < self.limit:
+                going, actions = self._is_left_alone(agents), {}
+        ended: tuple[Collection[Player], Collection[Player]] = ((), ())
+        if over or self._several or self._sent_away or self.elapsed >= self.limit:
+            ended = self._leave(rewards, infos, over, given_up)
+        for player in self.asked:
+            infos[player]["legal_actions"] = game.legal_actions(self.state, player)
+        return rewards, *ended, infos
+
+    def _replaced(
+        self, player: Player, unreadable: Unreadable, actions: dict[Player, Action], rewards: dict[Player, float]
+    ) -> dict[str, Any]:
+        """Put an action in place of an invalid response, or send its player away; returns the player's ``info``.
+
+        A random action takes one uniform number if actions are listed; nothing else is random.
+        """
+        game, rules, state, rng = self.game, self.rules, self.state, self.rng
+        rewards[player] -= rules.format_penalty
+        action: Action | None = None
+        match rules.invalid_action:
+            case "random":
+                legal = game.legal_actions(state, player)
+                action = legal[int(rng.random() * len(legal))] if legal else game.sample_action(state, player, rng)
+            case "default":
+                action = game.default_action(state, player)
+            case "noop":
+                action = game.noop
+            case "forfeit":
+                for paid, reward in game.forfeit(state, player, self.limit - self.elapsed).items():
+                    rewards[paid] = rewards.get(paid, 0.0) + reward
+        if action is None:
+            self._sent_away |= {player}
+            self._absent |= {player}
+        else:
+            actions[player] = action
+        return {
+            "valid": False,
+            "action": action or "",
+            "unreadable": str(unreadable.reason),
+            "success": False,
+            "legal_actions": (),
+            "invalid_action": rules.consequence,
+        }
+
+    def _play_absent(self, actions: dict[Player, Action]) -> None:
+        """Add the actions of the absent players, as the rules want one of everybody who is to move."""
+        game, state = self.game, self.state
+        for player in game.to_move(state):
+            if player in self._random:
+                actions[player] = game.sample_action(state, player, self.rng)
+            elif player in self._absent:
+                actions[player] = game.default_action(state, player)
+
+    def _leave(
+        self, rewards: dict[Player, float], infos: dict[Player, dict[str, Any]], over: bool, given_up: bool
+    ) -> tuple[Collection[Player], Collection[Player]]:
+        """Let everybody leave whose own episode has ended, and turn to the players who are asked next.
+
+        Returns:
+            The terminated players and the truncated ones.
+        """
+        game, state, agents, cut_off = self.game, self.state, self.agents, self.elapsed >= self.limit
+        for player in agents:
+            if player not in infos:
+                rewards.setdefault(player, 0.0)
+                infos[player] = {"valid": True, "action": "", "unreadable": None, "success": False, "legal_actions": ()}
+        terminated: Collection[Player] = agents if over else ()
+        staying = agents
+        if not over and (self._sent_away or not self._waits_out):
+            staying = self._staying(agents)
+            terminated = [player for player in agents if player not in staying]
+        truncated = staying if cut_off and not over else ()
+        if over or cut_off or (terminated and not self._has_seats(staying)):
+            self.agents = []
+        elif terminated:
+            self.agents = staying
+        self.asked = self._to_move()
+        for ended in (terminated, truncated):
+            for player in ended:
+                info = infos[player]
+                # a player has won against one that gave up, whatever the state says; one that is sent away never has
+                here = info["valid"] or info["action"] != ""
+                info["success"] = here and (given_up or game.succeeded(state, player))
+                info["metrics"] = Metrics(game, state, player)
+        return terminated, truncated
+
+    def _has_seats(self, staying: Collection[Player]) -> bool:
+        return any(seat in staying for seat in self._seats)
+
+    def _is_left_alone(self, agents: list[Player]) -> bool:
+        """Return whether the game goes on for a seat while only absent players are to move."""
+        staying = self._staying(agents)
+        return self._has_seats(staying) and not any(player in staying for player in self.game.to_move(self.state))
+
+    def metrics(self) -> dict[Player, dict[str, float]]:
+        """Return ``{player: {name: value}}`` in this state; empty for games without metrics."""
+        told = {player: dict(Metrics(self.game, self.state, player)) for player in self.game.players}
+        return {player: metrics for player, metrics in told.items() if metrics}
+
+    def snapshot(self) -> Snapshot:
+        state = dict(self.rng.bit_generator.state)  # a fresh dictionary at every call
+        away = tuple(sorted(self._sent_away))
+        return Snapshot(self.state, self.elapsed, tuple(self.agents), state, away, self.early)
 
     def restore(self, snapshot: Snapshot) -> None:
-        check_snapshot(snapshot)
+        """Go back to a snapshot.
+
+        Raises:
+            TypeError: it is no snapshot.
+        """
+        if not isinstance(snapshot, Snapshot):
+            raise TypeError(f"a snapshot is what save_state() returned, got {type(snapshot).__name__}: {snapshot!r}")
+        self.game.observe(snapshot.state, self.game.players[0])  # of another game it fails before anything has changed
         self.state, self.elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
-        self._sent_away = frozenset(snapshot.sent_away)
+        self._sent_away, self.early = frozenset(snapshot.sent_away), snapshot.early
+        self._absent = self._random | self._sent_away
         self.asked = self._to_move()
+        if self.rng is None:
+            self.rng = seeding.np_random()[0]
+        self.rng.bit_generator.state = snapshot.rng_state
+
+
+class Metrics(Mapping[str, float]):
+    """``{name: value}`` of an episode that ended in ``state``, computed when it is first looked at.
+
+    Some metrics cost more than the whole episode did, such as exact regrets against optimal play; a training loop that
+    never reads them shouldn't pay for them. The mapping is equal to the dictionary, and pickled as one.
+    """
+
+    def __init__(self, game: TSMG[Any], state: Any, player: Player) -> None:
+        self._asked = game, state, player
+
+    @cached_property
+    def _values(self) -> dict[str, float]:
+        game, state, player = self._asked
+        return {name: float(value) for name, value in game.metrics(state, player).items()}
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._values,)

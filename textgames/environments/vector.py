@@ -5,33 +5,23 @@ rules costs less than a round trip to a worker process. Every sub-environment ha
 step as ``gym.make`` does with the same seed.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from textgames.environments.opponents import GIVEN_UP, Played, finished, seat_of
-from textgames.environments.render import check_render_mode, render_state
-from textgames.environments.rules import (
-    INVALID_ACTION,
-    EpisodeRules,
-    MaxSteps,
-    Metrics,
-    checked_options,
-    layout_generator,
-    make_game,
-    not_a_response,
-    rounds_of,
-)
-from textgames.environments.seeds import seeded
-from textgames.environments.solo import Limits, TextGameEnv
+from textgames.environments.opponents import Seat
+from textgames.environments.render import render_state
+from textgames.environments.rules import INVALID_ACTION, MaxSteps, checked_options, made, not_a_response
+from textgames.environments.solo import StatesLimit, TextGameEnv
 from textgames.environments.spaces import ObservationText, response_space
+from textgames.environments.table import Round
 from textgames.names import did_you_mean
 from textgames.settings import check_whole
 from textgames.tsmg import TSMG
@@ -41,8 +31,10 @@ MOST_ENVS = 100_000
 
 BoolArray = NDArray[np.bool_]
 
+_NOTHING: Mapping[str, Any] = {}
 
-class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray[Any]]):
+
+class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray[Any]]):
     """``num_envs`` independent games: observations are a tuple of strings, actions a sequence of strings.
 
     Args:
@@ -53,13 +45,12 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
             once; the old one's last observation and info are ``infos["final_obs"]`` and ``infos["final_info"]``) or
             ``"Disabled"`` (``reset(options={"reset_mask": mask})`` is up to you).
         seat, opponents: as for the single environment, in a game of several players.
-        max_episode_steps: as for the single environment; ``gymnasium.make_vec`` hands it over.
+        max_episode_steps: steps after which an episode is cut off at the latest, as Gymnasium's wrapper does it around
+            a single environment; ``gymnasium.make_vec`` hands it over.
 
     Infos follow Gymnasium's layout: one array of length ``num_envs`` a key, and a mask ``_key`` of where it is set.
     Masks of all games are shared and can't be written to.
     """
-
-    _spec: EnvSpec | None = None
 
     def __init__(
         self,
@@ -77,12 +68,10 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         **settings: Any,
     ) -> None:
         check_whole("num_envs", num_envs, 1, MOST_ENVS)
-        self.game = make_game(game, settings)
-        self.limits = Limits.of(
-            rounds_of(game, settings, max_steps, self.game), max_episode_steps, len(self.game.players)
-        )
-        self.rules = EpisodeRules.checked(self.game, self.limits.rounds, format_penalty, invalid_action)
-        check_render_mode(render_mode)
+        if max_episode_steps is not None:
+            check_whole("max_episode_steps", max_episode_steps, 1, None)
+        self.game, self.rules = made(game, settings, max_steps, format_penalty, invalid_action, render_mode)
+        self._most = float("inf") if max_episode_steps is None else max_episode_steps
         self.render_mode = render_mode
         self.num_envs = int(num_envs)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
@@ -92,27 +81,14 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         # one space object `num_envs` times: equal to a batch of copies, and 4096 copies would take a second
         self.observation_space = spaces.Tuple([self.single_observation_space] * self.num_envs)
         self.action_space = spaces.Tuple([self.single_action_space] * self.num_envs)
-        self._player = self.game.players[0] if seat is None else seat
-        self._seat = seat_of(self.game, self.rules, self._player, opponents)
-        self._play = self.rules.play if self._seat is None else self._seat.play
-        self._limit = float("inf") if self.rules.max_steps is None else self.rules.max_steps
-        self._states: list[Any] = [None] * self.num_envs
+        self._seat = Seat(self.game, seat, opponents)
+        self._player = self._seat.player
+        self._tables = [self._seat.table(self.rules) for _ in range(self.num_envs)]
         self._observations: list[str] = [""] * self.num_envs
-        self._elapsed, self._steps = [0] * self.num_envs, [0] * self.num_envs  # rounds, and calls of step()
-        self._pending = [0.0] * self.num_envs  # paid before the player's first turn
+        self._steps = [0] * self.num_envs  # calls of step()
         self._over = [True] * self.num_envs
-        self._rngs: list[Any] = [None] * self.num_envs  # np.random.Generator, from the first reset on
         self._everywhere = np.ones(self.num_envs, dtype=np.bool_)
         self._everywhere.flags.writeable = False
-
-    @property
-    def spec(self) -> EnvSpec | None:  # an attribute in Gymnasium, which make_vec() sets
-        """What Gymnasium made the environment of, with its limit as ``max_episode_steps``."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, made_of: EnvSpec | None) -> None:
-        self._spec = self.limits.stated_in(made_of, self.game.longest_episode)
 
     @property
     def instructions(self) -> str:
@@ -120,7 +96,7 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
 
     @property
     def states(self) -> tuple[Any, ...]:
-        return tuple(self._states)
+        return tuple([table.state for table in self._tables])
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -145,13 +121,8 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         chosen = range(self.num_envs) if mask is None else np.flatnonzero(_checked_mask(mask, self.num_envs)).tolist()
         seeds = self._per_game("seed", seed, spread=True)
         layouts = self._per_game('options["layout_seed"]', given.get("layout_seed"), spread=False)
-        for i in chosen:
-            if seeds[i] is not None or self._rngs[i] is None:
-                self._rngs[i] = seeded(seeds[i])
-        self._reset_games(chosen, layouts)
-        reset = self._everywhere if mask is None else np.array(mask)
-        infos = {"success": np.zeros(self.num_envs, dtype=np.bool_), "_success": reset}
-        return tuple(self._observations), {**infos, **self._legal_info(None if mask is None else reset)}
+        told = self._reset_games(chosen, seeds, layouts)
+        return tuple(self._observations), self._laid_out(told)
 
     def step(
         self, actions: Sequence[str]
@@ -180,173 +151,82 @@ class TextVectorEnv(gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray
         for i, response in enumerate(given):  # all before the first is played
             if not isinstance(response, str) and not self._over[i]:
                 raise TypeError(f"game {i}: {not_a_response(response)}")
-        restarted = self._restart() if True in self._over else ()
-        game, player, limit, play = self.game, self._player, self._limit, self._play
-        states, observations, rngs = self._states, self._observations, self._rngs
-        n, everywhere, elapsed, over = self.num_envs, self._everywhere, self._elapsed, self._over
-        steps, step_limit = self._steps, self.limits.steps
-        pending = self._pending
-        # arrays start as what most games need, so that most games write nothing
-        rewards, executed, reasons = np.zeros(n), np.empty(n, dtype=object), np.empty(n, dtype=object)
-        terminations, truncations, successes = np.zeros(n, np.bool_), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-        valid = played = everywhere
-        if restarted:  # this step is only a reset for the game: it has no response to tell of
-            played, valid = everywhere.copy(), everywhere.copy()
-            played[[*restarted]] = valid[[*restarted]] = False
-        ended: list[int] = []
-        together = self._play_together(actions, restarted) if self._seat and self._seat.asks_together else None
-        for i, response in enumerate(actions):
-            if i in restarted:
-                continue
-            state, reward, terminated, action, reason, rounds = (
-                play(game, states[i], player, response, rngs[i], limit - elapsed[i])
-                if together is None
-                else together[i]
-            )
-            states[i] = state
-            observations[i] = game.observe(state, player)
-            elapsed[i] += rounds
+        told = self._restart() if True in self._over else {}
+        player, observe, tables, steps = self._player, self.game.observe, self._tables, self._steps
+        n, observations = self.num_envs, self._observations
+        rewards = np.zeros(n)
+        terminations, truncations = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        going = [i for i in range(n) if i not in told] if told else range(n)
+        rounds: dict[int, Round] | None = None
+        inside = len(self.game.players) > 1
+        if inside and (not self._seat.alone or any(tables[i].early is not None for i in going)):
+            rounds = self._seat.play({i: tables[i] for i in going}, {i: given[i] for i in going})
+        ended = []
+        for i in going:
+            table = tables[i]
+            paid, terminated, truncated, infos = table.play({player: given[i]}) if rounds is None else rounds[i]
+            told[i] = infos[player]
+            observations[i] = observe(table.state, player)
+            rewards[i] = paid[player]
             steps[i] += 1
-            if pending[i]:
-                reward, pending[i] = reward + pending[i], 0.0
-            executed[i] = action
-            if reward:
-                rewards[i] = reward
-            if reason is not None:
-                valid = everywhere.copy() if valid is everywhere else valid
-                valid[i] = False
-                reasons[i] = reason
-            if terminated or elapsed[i] >= limit or steps[i] >= step_limit:
-                (terminations if terminated else truncations)[i] = over[i] = True
-                sent_away = action == "" and reason is not None
-                successes[i] = not sent_away and (terminated == GIVEN_UP or game.succeeded(state, player))
+            if terminated or truncated or steps[i] >= self._most:
+                (terminations if player in terminated else truncations)[i] = self._over[i] = True
                 ended.append(i)
-        infos: dict[str, Any] = {
-            "valid": valid,
-            "_valid": played,
-            "action": executed,
-            "_action": played,
-            "unreadable": reasons,
-            "_unreadable": played,
-            "success": successes,
-            "_success": everywhere,
-        }
-        if valid is not played:
-            told = np.empty(n, dtype=object)
-            invalid = played & ~valid
-            told[invalid] = self.rules.consequence
-            infos |= {"invalid_action": told, "_invalid_action": invalid}
-        if ended:
-            infos |= self._metrics(ended)
         if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
-            infos = self._reset_same_step(ended, infos)
-        return tuple(observations), rewards, terminations, truncations, {**infos, **self._legal_info(None)}
+            last = np.full(n, None, dtype=object)
+            last[ended] = [observations[i] for i in ended]
+            final = self._laid_out({i: told[i] for i in ended})
+            infos = self._laid_out(told | self._reset_games(ended))
+            mask = final["_success"]
+            infos |= {"final_obs": last, "_final_obs": mask, "final_info": final, "_final_info": mask}
+        else:
+            infos = self._laid_out(told)
+        return tuple(observations), rewards, terminations, truncations, infos
 
     def render(self) -> tuple[Any, ...]:
-        if self._states[0] is None:
+        if self._tables[0].state is None:
             raise ResetNeeded("render() was called before reset(); call reset() first")
         return tuple(
-            render_state(self.game, state, self.render_mode, f"game {i}, step {self._elapsed[i]}")
-            for i, state in enumerate(self._states)
+            render_state(self.game, table.state, self.render_mode, f"game {i}, step {table.elapsed}")
+            for i, table in enumerate(self._tables)
         )
 
-    def _play_together(self, actions: Sequence[str], left_out: Collection[int]) -> dict[int, Played]:
-        """What comes of everybody's responses, where opponents answer for all games at once."""
-        assert self._seat is not None
-        states, rngs, elapsed = self._states, self._rngs, self._elapsed
-        playing = {
-            i: self._seat.playing(states[i], response, rngs[i], self._limit - elapsed[i])
-            for i, response in enumerate(actions)
-            if i not in left_out
-        }
-        return dict(zip(playing, finished([*playing.values()]), strict=True))
+    def _reset_games(
+        self, chosen: Sequence[int], seeds: Sequence[Any] = (), layouts: Sequence[Any] = ()
+    ) -> dict[int, dict[str, Any]]:
+        """Begin new episodes; returns their infos. Opponents that answer together are asked once for all of them."""
+        tables = {i: self._tables[i] for i in chosen}
+        for i, table in tables.items():
+            table.reset(seeds[i] if seeds else None, layouts[i] if layouts else None)
+            self._steps[i], self._over[i] = 0, False
+        self._seat.play(tables, {})
+        for i, table in tables.items():
+            self._observations[i] = self.game.observe(table.state, self._player)
+        return {i: table.first_info(self._player) for i, table in tables.items()}
 
-    def _reset_games(self, chosen: Sequence[int], layouts: Sequence[Any]) -> None:
-        """Begin new episodes; opponents who answer together are asked once for all of them."""
-        for i in chosen:
-            self._states[i] = self.game.initial_state(layout_generator(layouts[i], self._rngs[i]))
-            self._elapsed[i], self._steps[i], self._pending[i], self._over[i] = 0, 0, 0.0, False
-        if self._seat is not None:
-            starts = finished([self._seat.starting(self._states[i], self._rngs[i]) for i in chosen])
-            for i, (state, paid, _, rounds) in zip(chosen, starts, strict=True):
-                self._states[i], self._pending[i], self._elapsed[i] = state, paid, rounds
-        for i in chosen:
-            self._observations[i] = self.game.observe(self._states[i], self._player)
-
-    def _restart(self) -> frozenset[int]:
-        """Reset the games that are over; returns which they were."""
+    def _restart(self) -> dict[int, dict[str, Any]]:
+        """Reset the games that are over; returns their infos."""
         ended = [i for i, over in enumerate(self._over) if over]
-        i = ended[0]
-        if self._states[i] is None:
+        table = self._tables[ended[0]]
+        if table.state is None:
             raise ResetNeeded("step() was called before reset(); call reset() first")
         if self.autoreset_mode is AutoresetMode.DISABLED:
             raise ResetNeeded(
-                f"the episode of game {i} ended after {self._elapsed[i]} steps and autoreset is disabled; call "
+                f"the episode of game {ended[0]} ended after {table.elapsed} steps and autoreset is disabled; call "
                 'reset(options={"reset_mask": terminations | truncations}) before the next step()'
             )
-        self._reset_games(ended, [None] * self.num_envs)
-        return frozenset(ended)
+        return self._reset_games(ended)
 
-    def _reset_same_step(self, ended: list[int], infos: dict[str, Any]) -> dict[str, Any]:
-        """Reset the games that just ended.
-
-        Returns:
-            The infos as Gymnasium lays them out: those of an ended game are now its reset's, and its last ones stand
-            under ``"final_info"``, beside its last observation.
-        """
-        n = self.num_envs
-        mask = np.zeros(n, dtype=np.bool_)
-        mask[ended] = True
-        observations, legal = np.empty(n, dtype=object), np.empty(n, dtype=object)
-        for i in ended:
-            observations[i] = self._observations[i]
-            legal[i] = self._legal_actions(i)
-        self._reset_games(ended, [None] * n)
-        final: dict[str, Any] = {"legal_actions": legal, "_legal_actions": mask}
-        rest: dict[str, Any] = {"_success": self._everywhere}
-        if "metrics" in infos:
-            final |= {"metrics": infos["metrics"], "_metrics": infos["_metrics"]}
-        for name in ("valid", "action", "unreadable", "success"):
-            values = infos[name]
-            final[name], rest[name] = np.zeros_like(values), values.copy()
-            if values.dtype == np.object_:
-                final[name].fill(None)
-            final[name][ended] = values[ended]
-            rest[name][ended] = False if values.dtype == np.bool_ else None
-            final[f"_{name}"] = mask
-        rest |= dict.fromkeys(("_valid", "_action", "_unreadable"), ~mask)
-        if "invalid_action" in infos:
-            told, where = infos["invalid_action"], infos["_invalid_action"]
-            final |= {"invalid_action": np.where(mask, told, None), "_invalid_action": where & mask}
-            rest |= {"invalid_action": np.where(mask, None, told), "_invalid_action": where & ~mask}
-        return {"final_obs": observations, "_final_obs": mask, "final_info": final, "_final_info": mask, **rest}
-
-    def _legal_info(self, mask: BoolArray | None) -> dict[str, Any]:
-        where = self._everywhere if mask is None else mask
-        legal = np.empty(self.num_envs, dtype=object)
-        legal_actions, states, over, player = self.game.legal_actions, self._states, self._over, self._player
-        for i in range(self.num_envs) if mask is None else np.flatnonzero(mask).tolist():
-            if self._seat is None:  # as `_legal_actions`, without a call of it for every game and step
-                legal[i] = () if over[i] else legal_actions(states[i], player)
-            else:
-                legal[i] = self._legal_actions(i)
-        return {"legal_actions": legal, "_legal_actions": where}
-
-    def _legal_actions(self, i: int) -> tuple[str, ...]:
-        """As in the single environment: nothing after the end, or where it came before the player's first turn."""
-        state = self._states[i]
-        if self._over[i]:
-            return ()
-        if self._seat is not None and (self._elapsed[i] >= self._limit or self._player not in self.game.to_move(state)):
-            return ()
-        return self.game.legal_actions(state, self._player)
-
-    def _metrics(self, ended: list[int]) -> dict[str, Any]:
-        """The metrics of the games that just ended, as an array of mappings."""
-        metrics, where = np.empty(self.num_envs, dtype=object), np.zeros(self.num_envs, dtype=np.bool_)
-        for i in ended:
-            metrics[i], where[i] = Metrics(self.game, self._states[i], self._player), True
-        return {"metrics": metrics, "_metrics": where}
+    def _laid_out(self, told: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+        """Lay the infos of games out as Gymnasium does: an array a name, and a mask of the games that have it."""
+        n, infos = self.num_envs, dict[str, Any]()
+        rows = [told.get(i, _NOTHING) for i in range(n)]
+        for name in dict.fromkeys(chain.from_iterable(rows)):
+            kind, missing = (np.bool_, False) if name in ("valid", "success") else (np.object_, None)
+            infos[name] = np.fromiter([row.get(name, missing) for row in rows], kind, n)
+            has = [name in row for row in rows]
+            infos[f"_{name}"] = self._everywhere if all(has) else np.array(has)
+        return infos
 
     def _per_game(self, name: str, value: Any, *, spread: bool) -> list[Any]:
         if value is None:

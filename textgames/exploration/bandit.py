@@ -180,6 +180,10 @@ class Bandit(TSMG[BanditState]):
         means = rng.random(self.num_arms) if self.prior == "uniform" else rng.normal(0, self.scale, self.num_arms)
         return BanditState(tuple(means.tolist()), *self._nothing)
 
+    @property
+    def has_initial_outcomes(self) -> bool:
+        return self.prior == "gap"
+
     def initial_outcomes(self) -> list[tuple[float, BanditState]]:
         if self.prior != "gap":
             raise NotImplementedError(f"means of the prior {self.prior!r} are drawn from a continuum")

@@ -134,7 +134,7 @@ def is_solvable(safe: int, size: int) -> bool:
         reached = grown
 
 
-_FROZEN_OR_HOLE = bytes.maketrans(b"\x00\x01", b"HF")
+_FROZEN_OR_HOLE, _AS_DIGITS = bytes.maketrans(b"\x00\x01", b"HF"), bytes.maketrans(b"\x00\x01", b"01")
 
 
 def draw_lake(size: int, frozen_probability: float, rng: np.random.Generator) -> Lake:
@@ -149,10 +149,10 @@ def draw_lake(size: int, frozen_probability: float, rng: np.random.Generator) ->
     cells = size * size
     ends = 1 | 1 << (cells - 1)
     for _ in range(_MAX_DRAWS):
-        frozen = rng.random(cells) < frozen_probability
-        safe = int.from_bytes(np.packbits(frozen, bitorder="little").tobytes(), "little") | ends
+        frozen = (rng.random(cells) < frozen_probability).tobytes()
+        safe = int(frozen[::-1].translate(_AS_DIGITS), 2) | ends
         if is_solvable(safe, size):
-            tiles = frozen.tobytes().translate(_FROZEN_OR_HOLE).decode("ascii")
+            tiles = frozen.translate(_FROZEN_OR_HOLE).decode("ascii")
             return Lake(size, size, START + tiles[1:-1] + GOAL)
     raise ValueError(
         f"none of {_MAX_DRAWS} maps drawn with frozen_probability={frozen_probability} and size={size} "

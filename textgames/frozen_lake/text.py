@@ -6,6 +6,7 @@ bottom left corner, X grows to the right and Y grows up. Holes and goal may be t
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from textgames.frozen_lake.rules import FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake
@@ -32,7 +33,8 @@ class _LakeText(NamedTuple):
     before: str  # ends where the player's coordinates go
     after: str  # from there to the end, with the grid without the player
     names: tuple[str, ...]  # coordinates by cell; empty strings where coordinates are off
-    marks: tuple[int, ...]  # index into `after` of each cell's mark; empty where the grid is off
+    marks: tuple[int, ...]  # where each cell's mark stands in the grid; empty where the grid is off
+    grid: int  # where the grid begins in `after`
 
 
 def observation(state: FrozenLakeState, style: TextStyle) -> str:
@@ -42,9 +44,9 @@ def observation(state: FrozenLakeState, style: TextStyle) -> str:
     text = lake.memo.get(key)
     if text is None:
         text = lake.memo[key] = _lake_text(lake, style, position)
-    before, after, names, marks = text
+    before, after, names, marks, grid = text
     if marks:
-        mark = marks[position]
+        mark = grid + marks[position]
         return f"{before}{names[position]}{after[:mark]}P{after[mark + 1 :]}"
     return f"{before}{names[position]}{after}"
 
@@ -55,18 +57,23 @@ def _lake_text(lake: Lake, style: TextStyle, position: int) -> _LakeText:
     before, after = board_line(lake.ncol, lake.nrow) + "\n", ""
     if style.coordinates:
         before += "Player: "
-        holes = ", ".join([told[cell] for cell, tile in enumerate(lake.tiles) if tile == HOLE])
-        goals = ", ".join([told[cell] for cell, tile in enumerate(lake.tiles) if tile == GOAL])
-        after = f"\nHoles{seen}: {holes or 'none'}\nGoal{seen}: {goals or 'none'}"
+        after = f"\nHoles{seen}: {_listed(lake.tiles, HOLE, told)}\nGoal{seen}: {_listed(lake.tiles, GOAL, told)}"
     else:
         names = ("",) * len(names)
-    marks: tuple[int, ...] = ()
-    if style.grid:
-        lead = f"{after}\n{GRID_KEY}\n" if style.coordinates else f"{GRID_KEY}\n"
-        grid, offsets = grid_rows(lake.tiles.translate(_MARKS), lake.ncol, style.axes)
-        marks = tuple(len(lead) + offset for offset in offsets)
-        after = lead + grid
-    return _LakeText(before, after, names, marks)
+    if not style.grid:
+        return _LakeText(before, after, names, (), 0)
+    lead = f"{after}\n{GRID_KEY}\n" if style.coordinates else f"{GRID_KEY}\n"
+    grid, marks = grid_rows(lake.tiles.translate(_MARKS), lake.ncol, style.axes)
+    return _LakeText(before, lead + grid, names, marks, len(lead))
+
+
+def _listed(tiles: str, kind: str, told: Sequence[str]) -> str:
+    """List the coordinates of all tiles of a kind."""
+    found, cell = [], tiles.find(kind)
+    while cell >= 0:  # faster than a look at every tile
+        found.append(told[cell])
+        cell = tiles.find(kind, cell + 1)
+    return ", ".join(found) or "none"
 
 
 def _as_seen_from(lake: Lake, position: int) -> list[str]:

@@ -85,6 +85,12 @@ class OpenSpiel(TSMG[SpielState]):
     def initial_outcomes(self) -> Sequence[tuple[float, SpielState]]:
         return self._listed(SpielState(self.key, (), self._game.new_initial_state()))
 
+    @cached_property
+    def has_initial_outcomes(self) -> bool:
+        """Whether chance begins the game in few enough ways to list them."""
+        start = SpielState(self.key, (), self._game.new_initial_state())
+        return len(list(islice(resolved(1.0, start), MAX_OUTCOMES + 1))) <= MAX_OUTCOMES
+
     @property
     def has_outcomes(self) -> bool:
         """Whether a round has few enough outcomes to be listed; they aren't where many cards are dealt at once."""
@@ -196,6 +202,14 @@ class OpenSpiel(TSMG[SpielState]):
             return Unreadable(UnreadableReason.EMPTY, inside)
         known = name.casefold() in self.action_names
         return Unreadable(UnreadableReason.ILLEGAL if known else UnreadableReason.UNKNOWN_NAME, inside)
+
+    @cached_property
+    def reads_observations(self) -> bool:
+        """Whether the game is small enough for all its positions to be listed."""
+        try:
+            return bool(small_positions(self.key))
+        except ValueError:
+            return False
 
     def read_observation(self, observation: str, player: Player) -> SpielState:
         """A state in which a player who is to move reads this: in games small enough for minimax."""

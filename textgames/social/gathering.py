@@ -174,9 +174,15 @@ class Gathering(CommonsGame):
         """Every missing apple comes a round nearer. Nothing is random."""
         return [missing - 1 if missing else 0 for missing in state.apples], dirt
 
+    @property
+    def has_initial_outcomes(self) -> bool:
+        """Whether the players begin in few enough ways to list them."""
+        n = len(self.players)
+        return math.perm(len(self._map.starts), n) * 4**n <= _MOST_STARTS
+
     def initial_outcomes(self) -> Sequence[tuple[float, CommonsState]]:
         n, starts = len(self.players), len(self._map.starts)
-        if math.perm(starts, n) * 4**n > _MOST_STARTS:
+        if not self.has_initial_outcomes:
             raise NotImplementedError(f"{n} players on {starts} starts begin in too many ways to list them")
         states = [
             self.beginning(homes, headings)

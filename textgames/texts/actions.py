@@ -110,10 +110,11 @@ def action_content(text: str) -> tuple[str, bool] | Unreadable:
     Returns:
         The content, and whether it is the whole response, without a tag; or why there is none.
     """
-    # one search for both tags, as this is called for every response of a batch
-    said = behind_thoughts(text) if "think>" in text else text
-    if said is None:
-        return Unreadable(UnreadableReason.UNCLOSED_THINK)
+    said = text
+    if "think>" in text:  # one search for both tags, as this is called for every response of a batch
+        said = text.rpartition(THOUGHT)[2]  # see `behind_thoughts`
+        if THINK in said:
+            return Unreadable(UnreadableReason.UNCLOSED_THINK)
     before, opened, rest = said.partition(OPEN_TAG)
     if not opened:
         stripped = said.strip()

@@ -44,15 +44,20 @@ def grid_rows(marks: str, ncol: int, axes: bool) -> tuple[str, tuple[int, ...]]:
         The text without a line end at its end, and the index into it of every cell's mark.
     """
     nrow = len(marks) // ncol
-    rows = [marks[start : start + ncol] for start in range(0, len(marks), ncol)]
     if not axes:
-        return "\n".join([" ".join(row) for row in rows]), _plain_offsets(nrow, ncol)
+        return _plain_form(nrow, ncol) % tuple(marks), _plain_offsets(nrow, ncol)
+    rows = [marks[start : start + ncol] for start in range(0, len(marks), ncol)]
     cell, margin = len(str(ncol - 1)), len(str(nrow - 1))
     lines = [f"{nrow - 1 - y:>{margin}} " + " ".join(f"{mark:>{cell}}" for mark in row) for y, row in enumerate(rows)]
     lines.append(" " * (margin + 1) + " ".join(f"{x:>{cell}}" for x in range(ncol)))
     width, first = len(lines[0]) + 1, margin + cell
     offsets = tuple(row * width + first + column * (cell + 1) for row in range(nrow) for column in range(ncol))
     return "\n".join(lines), offsets
+
+
+@lru_cache(maxsize=64)
+def _plain_form(nrow: int, ncol: int) -> str:
+    return "\n".join([" ".join(["%s"] * ncol)] * nrow)
 
 
 @lru_cache(maxsize=64)

@@ -167,6 +167,11 @@ class Twin(TSMG[Any]):
 
     # ---------------------------------------------------------------- rules: the original's
 
+    has_outcomes = property(lambda self: self.original.has_outcomes)
+    has_initial_outcomes = property(lambda self: self.original.has_initial_outcomes)
+    has_board = property(lambda self: self.original.has_board)
+    reads_observations = property(lambda self: self.original.reads_observations)
+
     def initial_state(self, rng: "np.random.Generator") -> Any:
         return self.original.initial_state(rng)
 

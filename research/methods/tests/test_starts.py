@@ -13,6 +13,7 @@ from agents.msgrpo.tasks import SAMPLERS
 from agents.msgrpo.trajectories import trajectories_of
 from research.methods.tasks.starts import ExploringStarts
 from tests.agents.msgrpo.played import iteration_of, play
+from textgames.environments.table import Table
 
 LAKE = ["SFF", "FFF", "FHG"]
 
@@ -43,8 +44,7 @@ def test_starts_can_be_reached_are_not_over_and_leave_as_many_rounds_as_the_sett
             assert env.rules.max_steps is not None
             initial = env.game.initial_state(np.random.default_rng(task.layout_seed))
             assert task.start.state != initial
-            infos = env.start_at(task.start.state, task.start.elapsed_steps, seed=0)  # somebody is to move
-            assert infos
+            Table(env.game, env.rules).resume(task.start.state, task.start.elapsed_steps)  # a player is to move
             assert (0 < task.start.elapsed_steps < env.rules.max_steps) == counted
         trajectories = iteration_of("snake-duel").play(sampled("snake-duel", share=1.0, count_steps=counted))
         assert len({each.group for each in trajectories}) <= 2 * 8

@@ -9,6 +9,7 @@ import pytest
 import textgames
 from agents.baselines.random import RandomPlayer
 from agents.episode import Episode, EpisodeStart, EpisodeTask
+from agents.loop.live import EnvironmentPool
 from agents.loop.rollout import rollout
 from agents.msgrpo.trajectories import group_of, trajectories_of
 from agents.turn import Turn, TurnRequest
@@ -49,31 +50,31 @@ def test_with_the_same_noise_the_rest_is_the_same(scenario: str, invalid_action:
         first = next(step for step in episode.steps if step.index == cut)
         limit = task.kwargs["max_steps"]
         assert first.steps_left == limit - cut
-        original, restarted = (textgames.parallel_env(task.env_id, **task.kwargs) for _ in range(2))
-        original.reset(seed=seed)
+        pool = EnvironmentPool()
+        original, restarted = pool.table(task), pool.table(task)
+        original.reset(seed)
         for index in range(cut):
             original.play({s.player: s.turn.response for s in episode.steps if s.index == index})
-        assert original.state() == first.state
-        infos = restarted.start_at(first.state, cut, seed=99)
-        restarted._rng.bit_generator.state = original.save_state().rng_state
+        assert original.state == first.state
+        restarted.resume(first.state, cut, seed=99)
+        restarted.rng.bit_generator.state = original.snapshot().rng_state
         assert restarted.agents == original.agents
-        assert {player: told["legal_actions"] for player, told in infos.items()} == {
-            player: restarted._table.legal_actions(player) for player in original.agents
-        }
+        for player in original.agents:
+            assert restarted.first_info(player)["legal_actions"] == original.legal_actions(player)
         while original.agents:
-            assert restarted.to_move == original.to_move
-            assert restarted.elapsed_steps == original.elapsed_steps
-            answers = dict.fromkeys(original.to_move, "<action>?</action>")
-            if original.elapsed_steps <= rounds:
-                told = [s for s in episode.steps if s.index == original.elapsed_steps]
+            assert restarted.asked == original.asked
+            assert restarted.elapsed == original.elapsed
+            answers = dict.fromkeys(original.asked, "<action>?</action>")
+            if original.elapsed <= rounds:
+                told = [s for s in episode.steps if s.index == original.elapsed]
                 # now and then something unreadable, so that its penalty and what replaces it are compared as well
                 answers |= {s.player: s.turn.response for s in told if (s.index + seed) % 4}
             ours, theirs = restarted.play(answers), original.play(answers)
             assert ours[:3] == theirs[:3]
-            assert names_of(ours.infos.items()) == names_of(theirs.infos.items())
-            assert restarted.state() == original.state()
+            assert names_of(ours[3].items()) == names_of(theirs[3].items())
+            assert restarted.state == original.state
             assert restarted.agents == original.agents
-        assert restarted.elapsed_steps == original.elapsed_steps
+        assert restarted.elapsed == original.elapsed
 
 
 def test_who_is_out_is_not_asked_again_even_where_no_round_counts_as_played() -> None:
@@ -182,15 +183,16 @@ def test_groups_are_labelled_by_their_start() -> None:
 
 @pytest.mark.parametrize("elapsed", [-1, 100, 101])
 def test_no_round_left(elapsed: int) -> None:
-    env = textgames.parallel_env("TextFrozenLake-v0", max_steps=100)
-    env.reset(seed=0)
+    table = EnvironmentPool().table(EpisodeTask("lake", "TextFrozenLake-v0", 0, kwargs={"max_steps": 100}))
+    table.reset(0)
     with pytest.raises(ValueError, match="below max_steps = 100"):
-        env.start_at(env.state(), elapsed)
+        table.resume(table.state, elapsed)
 
 
 def test_a_state_in_which_the_game_is_over() -> None:
-    env = textgames.parallel_env("TextFrozenLake-v0", desc=["SG", "FF"])
-    env.reset(seed=0)
-    env.play({"player_0": "right"})
+    kwargs = {"desc": ["SG", "FF"]}
+    table = EnvironmentPool().table(EpisodeTask("lake", "TextFrozenLake-v0", 0, kwargs=kwargs))
+    table.reset(0)
+    table.play({"player_0": "right"})
     with pytest.raises(ValueError, match="nobody is to move"):
-        env.start_at(env.state(), 1)
+        table.resume(table.state, 1)

@@ -71,7 +71,7 @@ def test_every_environment_makes_the_same_level(env_id: str) -> None:
 
 @pytest.mark.parametrize("env_id", IDS)
 def test_whoever_says_how_long_is_heard(env_id: str) -> None:
-    assert gym.make(env_id, level=3, max_episode_steps=2).unwrapped.rules.max_steps == 2
+    assert gym.make(env_id, level=3, max_episode_steps=2).spec.max_episode_steps == 2
     assert textgames.parallel_env(env_id, level=3, max_cycles=2).rules.max_steps == 2
     assert gym.make(env_id, level=0).unwrapped.rules.max_steps == gym.make(env_id).unwrapped.rules.max_steps
 
