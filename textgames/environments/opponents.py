@@ -145,13 +145,10 @@ class Seat:
                 rounds[i] = self._joined(rounds.get(i), tables[i].play(own | inside[i]))
             going, first = [i for i in going if self._waits(tables[i])], False
         for i, table in tables.items():
-            if i not in responses:
-                table.early = rounds.pop(i, None)
-            elif table.early is not None and rounds[i] is not table.early:
-                paid = rounds[i][0][self.player] + table.early[0][self.player]
-                rounds[i] = {self.player: paid}, *rounds[i][1:]
-            if i in responses:
-                table.early = None
+            early, table.early = table.early, None if i in responses else rounds.pop(i, None)
+            if early is not None and early is not rounds[i]:
+                paid, *rest = rounds[i]
+                rounds[i] = {self.player: paid[self.player] + early[0][self.player]}, *rest  # type: ignore[assignment]
         return rounds
 
     def _waits(self, table: Table) -> bool:

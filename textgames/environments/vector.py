@@ -5,8 +5,8 @@ rules costs less than a round trip to a worker process. Every sub-environment ha
 step as ``gym.make`` does with the same seed.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Sequence
+from itertools import repeat
 from typing import Any
 
 import gymnasium as gym
@@ -31,7 +31,9 @@ MOST_ENVS = 100_000
 
 BoolArray = NDArray[np.bool_]
 
-_NOTHING: Mapping[str, Any] = {}
+_TOLD = ("valid", "action", "unreadable", "success", "legal_actions", "invalid_action", "metrics")
+
+_NOTHING: dict[str, Any] = {}
 
 
 class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[str], NDArray[Any]]):
@@ -71,7 +73,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         if max_episode_steps is not None:
             check_whole("max_episode_steps", max_episode_steps, 1, None)
         self.game, self.rules = made(game, settings, max_steps, format_penalty, invalid_action, render_mode)
-        self._most = float("inf") if max_episode_steps is None else max_episode_steps
+        self._most = max_episode_steps
         self.render_mode = render_mode
         self.num_envs = int(num_envs)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
@@ -82,7 +84,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         self.observation_space = spaces.Tuple([self.single_observation_space] * self.num_envs)
         self.action_space = spaces.Tuple([self.single_action_space] * self.num_envs)
         self._seat = Seat(self.game, seat, opponents)
-        self._player = self._seat.player
+        self._player, self._inside = self._seat.player, len(self.game.players) > 1
         self._tables = [self._seat.table(self.rules) for _ in range(self.num_envs)]
         self._observations: list[str] = [""] * self.num_envs
         self._steps = [0] * self.num_envs  # calls of step()
@@ -122,7 +124,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         seeds = self._per_game("seed", seed, spread=True)
         layouts = self._per_game('options["layout_seed"]', given.get("layout_seed"), spread=False)
         told = self._reset_games(chosen, seeds, layouts)
-        return tuple(self._observations), self._laid_out(told)
+        return tuple(self._observations), self._laid_out([told.get(i, _NOTHING) for i in range(self.num_envs)])
 
     def step(
         self, actions: Sequence[str]
@@ -151,37 +153,43 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         for i, response in enumerate(given):  # all before the first is played
             if not isinstance(response, str) and not self._over[i]:
                 raise TypeError(f"game {i}: {not_a_response(response)}")
-        told = self._restart() if True in self._over else {}
-        player, observe, tables, steps = self._player, self.game.observe, self._tables, self._steps
-        n, observations = self.num_envs, self._observations
-        rewards = np.zeros(n)
-        terminations, truncations = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-        going = [i for i in range(n) if i not in told] if told else range(n)
+        restarted = self._restart() if True in self._over else {}
+        n, player, observe, observations = self.num_envs, self._player, self.game.observe, self._observations
+        rewards, terminations, truncations = np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+        told = [restarted.get(i, _NOTHING) for i in range(n)] if restarted else [_NOTHING] * n
+        going = [i for i in range(n) if i not in restarted] if restarted else range(n)
         rounds: dict[int, Round] | None = None
-        inside = len(self.game.players) > 1
-        if inside and (not self._seat.alone or any(tables[i].early is not None for i in going)):
-            rounds = self._seat.play({i: tables[i] for i in going}, {i: given[i] for i in going})
+        if self._inside and (not self._seat.alone or any(self._tables[i].early is not None for i in going)):
+            rounds = self._seat.play({i: self._tables[i] for i in going}, {i: given[i] for i in going})
         ended = []
         for i in going:
-            table = tables[i]
+            table = self._tables[i]
             paid, terminated, truncated, infos = table.play({player: given[i]}) if rounds is None else rounds[i]
             told[i] = infos[player]
             observations[i] = observe(table.state, player)
-            rewards[i] = paid[player]
-            steps[i] += 1
-            if terminated or truncated or steps[i] >= self._most:
-                (terminations if player in terminated else truncations)[i] = self._over[i] = True
+            if reward := paid[player]:
+                rewards[i] = reward
+            if terminated or truncated:
+                (terminations if player in terminated else truncations)[i] = True
                 ended.append(i)
-        if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
-            last = np.full(n, None, dtype=object)
-            last[ended] = [observations[i] for i in ended]
-            final = self._laid_out({i: told[i] for i in ended})
-            infos = self._laid_out(told | self._reset_games(ended))
-            mask = final["_success"]
-            infos |= {"final_obs": last, "_final_obs": mask, "final_info": final, "_final_info": mask}
-        else:
-            infos = self._laid_out(told)
-        return tuple(observations), rewards, terminations, truncations, infos
+        if self._most is not None:
+            for i in going:
+                self._steps[i] += 1
+                if self._steps[i] >= self._most and i not in ended:
+                    truncations[i] = True
+                    ended.append(i)
+        for i in ended:
+            self._over[i] = True
+        if not ended or self.autoreset_mode is not AutoresetMode.SAME_STEP:
+            return tuple(observations), rewards, terminations, truncations, self._laid_out(told)
+        last = np.full(n, None, dtype=object)
+        last[ended] = [observations[i] for i in ended]
+        final = self._laid_out([info if over else _NOTHING for info, over in zip(told, self._over, strict=True)])
+        for i, info in self._reset_games(ended).items():
+            told[i] = info
+        mask = final["_success"]
+        final_infos = {"final_obs": last, "_final_obs": mask, "final_info": final, "_final_info": mask}
+        return tuple(observations), rewards, terminations, truncations, final_infos | self._laid_out(told)
 
     def render(self) -> tuple[Any, ...]:
         if self._tables[0].state is None:
@@ -199,7 +207,8 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         for i, table in tables.items():
             table.reset(seeds[i] if seeds else None, layouts[i] if layouts else None)
             self._steps[i], self._over[i] = 0, False
-        self._seat.play(tables, {})
+        if self._inside:
+            self._seat.play(tables, {})
         for i, table in tables.items():
             self._observations[i] = self.game.observe(table.state, self._player)
         return {i: table.first_info(self._player) for i, table in tables.items()}
@@ -217,15 +226,21 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
             )
         return self._reset_games(ended)
 
-    def _laid_out(self, told: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-        """Lay the infos of games out as Gymnasium does: an array a name, and a mask of the games that have it."""
-        n, infos = self.num_envs, dict[str, Any]()
-        rows = [told.get(i, _NOTHING) for i in range(n)]
-        for name in dict.fromkeys(chain.from_iterable(rows)):
-            kind, missing = (np.bool_, False) if name in ("valid", "success") else (np.object_, None)
-            infos[name] = np.fromiter([row.get(name, missing) for row in rows], kind, n)
-            has = [name in row for row in rows]
-            infos[f"_{name}"] = self._everywhere if all(has) else np.array(has)
+    def _laid_out(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Lay the infos of the games out as Gymnasium does: an array a name, and a mask of the games that have it."""
+        infos: dict[str, Any] = {}
+        for name in _TOLD:
+            column = list(map(dict.get, told, repeat(name)))
+            missing = column.count(None)
+            if name in ("action", "unreadable"):  # which come with `valid`; the value of the latter may be `None`
+                mask = infos.get("_valid")
+            elif missing:
+                mask = np.array([value is not None for value in column]) if missing < len(column) else None
+            else:
+                mask = self._everywhere
+            if mask is not None:
+                infos[name] = np.fromiter(column, np.bool_ if name in ("valid", "success") else np.object_, len(column))
+                infos[f"_{name}"] = mask
         return infos
 
     def _per_game(self, name: str, value: Any, *, spread: bool) -> list[Any]:
