@@ -121,7 +121,7 @@ class LiveEpisode:
         return {player: self._table.observe(player) for player in self._table.asked}
 
     def _fault(self, error: Exception) -> GameError:
-        """What a game's own code raised, as a fault of the game, which is named."""
+        """Make what a game's own code raised a fault of the game, which is named."""
         what = str(error) if isinstance(error, GameError) else f"{type(error).__name__}: {error}"
         return GameError(
             f"the game {self.task.scenario} failed: {what}; textgames.conformance.check({self.task.env_id!r}) says "
@@ -153,11 +153,11 @@ class LiveEpisode:
         return self.task.start is not None and self._round == self.task.start.rounds
 
     def refused_of(self, player: str) -> tuple[Refused, ...]:
-        """What a player has answered in this round that couldn't be read; it is asked again."""
+        """Return the answers of a player in this round that couldn't be read; it is asked again."""
         return self._refused.get(player, ())
 
     def requests(self) -> dict[str, TurnRequest]:
-        """What everybody is asked who has to answer now, or has to answer again."""
+        """Return what each player is asked that has to answer now, or has to answer again."""
         task, game, state = self.task, self._table.game, self._table.state
         steps_left = self._steps_left
         legal = {player: self._table.legal_actions(player) for player in self._reads}
@@ -187,22 +187,20 @@ class LiveEpisode:
         return None if limit is None else limit - self._table.elapsed
 
     def _attempt(self, player: str) -> tuple[int, ...]:
-        """What tells the seed of another answer from that of the first."""
+        """Return what sets the seed of another answer apart from that of the first."""
         return (len(self._refused[player]),) if player in self._refused else ()
 
     def _shown(self, player: str, past: list[Past]) -> list[Past]:
-        """The last of a player's turns, as many as its policy reads."""
+        """Return the last of a player's turns, as many as its policy reads."""
         turns: int | None = getattr(self.policies[player], "history_turns", 0)
         return past if turns is None else past[-turns:] if turns else []
 
     def play(self, turns: Mapping[str, Turn]) -> tuple[Step, ...]:
         """Play one round with the answers of everybody who was asked, and return its steps.
 
-        Where an answer can't be read and its player may answer again, no round is played yet, and there are no steps:
-        :meth:`requests` has who is still asked.
-
-        A provider's error ends the episode where it stands: nothing is executed in place of a response that there
-        isn't.
+        If an answer can't be read and its player may answer again, no round is played yet, and there are no steps:
+        :meth:`requests` has the players that are still asked. A provider's error ends the episode as it stands, since
+        there is no response to execute.
         """
         for player, turn in turns.items():
             if turn.error is not None:
@@ -234,16 +232,15 @@ class LiveEpisode:
                     action=info["action"],
                     valid=info["valid"],
                     unreadable=info["unreadable"],
-                    reward=float(rewards[player]),
+                    reward=rewards[player],
                     state=state,
                     steps_left=steps_left,
                     refused=self.refused_of(player),
                 )
             )
-        self._accepted, self._refused = {}, {}
-        self._ledger.enter(turns, {player: float(reward) for player, reward in rewards.items()})
-        for player, info in infos.items():
-            self._successes[player] = bool(info["success"])
+        self._accepted, self._read, self._refused = {}, {}, {}
+        self._ledger.enter(turns, rewards)
+        self._successes |= {player: bool(info["success"]) for player, info in infos.items()}
         self._steps += steps
         self._reads = reads
         self._round += 1
@@ -251,7 +248,7 @@ class LiveEpisode:
         return tuple(steps)
 
     def _all_accepted(self, turns: Mapping[str, Turn]) -> bool:
-        """Sort out whose answer stands; whether nobody has to answer again."""
+        """Sort out which answers stand; return whether all of them do, so that no player has to answer again."""
         for player, turn in turns.items():
             refused = self.refused_of(player)
             read = self._table.game.read(turn.response, self._table.state, player)
@@ -262,6 +259,7 @@ class LiveEpisode:
         return len(self._accepted) == len(self._reads)
 
     def finish(self) -> Episode:
+        """Return what was played as a record."""
         return Episode(
             scenario=self.task.scenario,
             seed=self.task.seed,

@@ -452,6 +452,16 @@ def test_a_batch_is_gymnasiums_own_vector_environment_only_faster(env_id: str, m
             assert info_of(mine[4], i) == info_of(other[4], i)
 
 
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_step_in_which_all_games_are_reset_has_the_names_of_every_step(mode: str) -> None:
+    env = batch(num_envs=2, max_steps=1, autoreset_mode=mode)
+    env.reset(seed=0)
+    for _ in range(2):
+        infos = env.step(["left", "left"])[4]
+        assert {"valid", "action", "unreadable", "success", "legal_actions"} <= set(infos)
+    assert infos["_valid"].tolist() == [False, False]
+
+
 def test_autoreset_disabled_leaves_the_reset_to_the_caller() -> None:
     env = batch(num_envs=3, desc=("SFG",), max_steps=2, autoreset_mode="Disabled")
     first, _ = env.reset(seed=0)

@@ -91,6 +91,28 @@ def test_the_other_player_of_a_zero_sum_game_wins() -> None:
     assert env.elapsed_steps == 2
 
 
+@pytest.mark.parametrize("loser", [0, 1])
+def test_the_other_wins_where_both_move_at_once_whoever_is_read_first(loser: int) -> None:
+    env = textgames.SCENARIOS["matching-pennies"].parallel_env(invalid_action="forfeit")
+    env.reset(seed=0)
+    gives_up, other = env.agents[loser], env.agents[1 - loser]
+    _, rewards, _, _, infos = env.step({gives_up: "I give up", other: env.game.actions[0]})
+    assert rewards[gives_up] == -rewards[other] < 0
+    assert (infos[other]["success"], infos[gives_up]["success"]) == (True, False)
+
+
+def test_the_last_one_at_the_table_leaves_the_state_as_it_is() -> None:
+    """Nothing is executed in place of a response that ends the last episode, in any form of environment."""
+    for mode in ("terminate", "forfeit"):
+        env = textgames.parallel_env("TextFrozenLake-v0", desc=["SFG"], invalid_action=mode)
+        env.reset(seed=0)
+        env.step({"player_0": "right"})
+        before = env.state()
+        env.step({"player_0": "?"})
+        assert env.state() == before
+        assert (env.agents, env.elapsed_steps) == ([], 2)
+
+
 def test_in_turn_based_form_too() -> None:
     env = textgames.aec_env("TextTicTacToe-v0", invalid_action="forfeit")
     env.reset(seed=0)

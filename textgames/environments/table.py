@@ -176,7 +176,7 @@ class Table:
         for player, response in responses.items():
             if not isinstance(response, str):
                 raise TypeError(not_a_response(response))
-            rewards[player] = 0.0
+            rewards.setdefault(player, 0.0)  # another one may have given up, which pays this one
             action = game.read(response, state, player) if read is None else read[player]
             if isinstance(action, Unreadable):
                 infos[player] = self._replaced(player, action, actions, rewards)

@@ -124,7 +124,9 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         seeds = self._per_game("seed", seed, spread=True)
         layouts = self._per_game('options["layout_seed"]', given.get("layout_seed"), spread=False)
         told = self._reset_games(chosen, seeds, layouts)
-        return tuple(self._observations), self._laid_out([told.get(i, _NOTHING) for i in range(self.num_envs)])
+        return tuple(self._observations), self._laid_out(
+            [told.get(i, _NOTHING) for i in range(self.num_envs)], step=False
+        )
 
     def step(
         self, actions: Sequence[str]
@@ -226,8 +228,11 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
             )
         return self._reset_games(ended)
 
-    def _laid_out(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Lay the infos of the games out as Gymnasium does: an array a name, and a mask of the games that have it."""
+    def _laid_out(self, told: Sequence[dict[str, Any]], *, step: bool = True) -> dict[str, Any]:
+        """Lay the infos of the games out as Gymnasium does: an array a name, and a mask of the games that have it.
+
+        Those of a step have ``valid``, ``action`` and ``unreadable`` even if all games were only reset.
+        """
         infos: dict[str, Any] = {}
         for name in _TOLD:
             column = list(map(dict.get, told, repeat(name)))
@@ -235,7 +240,8 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
             if name in ("action", "unreadable"):  # which come with `valid`; the value of the latter may be `None`
                 mask = infos.get("_valid")
             elif missing:
-                mask = np.array([value is not None for value in column]) if missing < len(column) else None
+                has = missing < len(column) or (step and name == "valid")
+                mask = np.array([value is not None for value in column]) if has else None
             else:
                 mask = self._everywhere
             if mask is not None:

@@ -133,7 +133,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
             chance = rng.random()
             if chance >= self.success_rate:
                 action = (action - 1) % 4 if chance < self.success_rate + self._aside else (action + 1) % 4
-        position = move_table(lake.nrow, lake.ncol)[position][action]
+        position = lake.moves[position][action]
         tile = tiles[position]
         return FrozenLakeState(lake, position), {"player_0": 1.0 if tile == GOAL else 0.0}, tile in "HG"
 

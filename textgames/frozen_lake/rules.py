@@ -33,8 +33,10 @@ class Lake:
     ncol: int
     tiles: str
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    moves: tuple[tuple[int, ...], ...] = field(init=False, compare=False, repr=False)  # see `move_table`
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "moves", move_table(self.nrow, self.ncol))
         if len(self.tiles) != self.nrow * self.ncol:
             raise ValueError(
                 f"a {self.nrow} by {self.ncol} map has {self.nrow * self.ncol} tiles, "
@@ -124,9 +126,8 @@ def is_solvable(safe: int, size: int) -> bool:
     target = 1 << (size * size - 1)
     reached = 1
     while True:
-        grown = (
-            reached | (reached & not_last) << 1 | (reached & not_first) >> 1 | reached << size | reached >> size
-        ) & safe
+        sideways = (reached | (reached & not_last) << 1 | (reached & not_first) >> 1) & safe
+        grown = (sideways | sideways << size | sideways >> size) & safe
         if grown & target:
             return True
         if grown == reached:

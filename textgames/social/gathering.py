@@ -178,7 +178,7 @@ class Gathering(CommonsGame):
     def has_initial_outcomes(self) -> bool:
         """Whether the players begin in few enough ways to list them."""
         n = len(self.players)
-        return math.perm(len(self._map.starts), n) * 4**n <= _MOST_STARTS
+        return bool(math.perm(len(self._map.starts), n) * 4**n <= _MOST_STARTS)
 
     def initial_outcomes(self) -> Sequence[tuple[float, CommonsState]]:
         n, starts = len(self.players), len(self._map.starts)

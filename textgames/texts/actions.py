@@ -81,15 +81,6 @@ def parse_action(text: str, names: ActionNames | Sequence[str]) -> str | Unreada
     """
     if not isinstance(names, ActionNames):
         names = ActionNames(names)
-    name = names.get(text)
-    if name is not None:
-        return name
-    # nearly every response ends with its only tag, around a name as it is listed; a name can't hold a tag
-    before, _, rest = text.partition(OPEN_TAG)
-    if rest.endswith(CLOSE_TAG) and CLOSE_TAG not in before:
-        name = names.get(rest[: -len(CLOSE_TAG)])
-        if name is not None and (not before or behind_thoughts(before) is not None):
-            return name
     found = action_content(text)
     if isinstance(found, Unreadable):
         return found
