@@ -170,15 +170,16 @@ class Seat:
             for other in table.asked
             if other in self._inside
         }
-        answers: dict[int, dict[Player, str]] = {
-            i: dict.fromkeys(other for at, other in turns if at == i) for i in tables
-        }
+        found: dict[tuple[int, Player], str] = {}
         for opponent in {id(each): each for each in self._inside.values()}.values():
-            own = [place for place in turns if self._inside[place[1]] is opponent]
-            ask = opponent.answer if isinstance(opponent, Together) else lambda them, one=opponent: list(map(one, them))
-            for (i, other), response in zip(own, ask([turns[place] for place in own]) if own else (), strict=True):
-                answers[i][other] = response
-        return answers
+            asked = {place: turn for place, turn in turns.items() if self._inside[place[1]] is opponent}
+            if isinstance(opponent, Together):
+                found |= zip(asked, opponent.answer([*asked.values()]) if asked else (), strict=True)
+            else:
+                found |= {place: opponent(turn) for place, turn in asked.items()}
+        return {
+            i: {other: found[i, other] for other in table.asked if other in self._inside} for i, table in tables.items()
+        }
 
 
 def _agent(game: TSMG[Any], spec: str) -> Opponent:

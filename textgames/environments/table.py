@@ -170,13 +170,12 @@ class Table:
             GameError: the game paid a player nothing, or no finite number.
         """
         game, state, agents = self.game, self.state, self.agents
-        rewards: dict[Player, float] = {}
+        rewards = dict.fromkeys(agents, 0.0)
         actions: dict[Player, Action] = {}
-        infos: dict[Player, dict[str, Any]] = {}
+        infos = {player: dict(_NOT_ASKED) for player in agents} if self._several else {}
         for player, response in responses.items():
             if not isinstance(response, str):
                 raise TypeError(not_a_response(response))
-            rewards.setdefault(player, 0.0)  # another one may have given up, which pays this one
             action = game.read(response, state, player) if read is None else read[player]
             if isinstance(action, Unreadable):
                 infos[player] = self._replaced(player, action, actions, rewards)
@@ -218,7 +217,7 @@ class Table:
                 going, actions = self._is_left_alone(agents), {}
         ended: tuple[Collection[Player], Collection[Player]] = ((), ())
         if over or self._several or self._sent_away or self.elapsed >= self.limit:
-            ended = self._leave(rewards, infos, over, given_up)
+            ended = self._leave(infos, over, given_up)
         for player in self.asked:
             infos[player]["legal_actions"] = game.legal_actions(self.state, player)
         return rewards, *ended, infos
@@ -249,14 +248,8 @@ class Table:
             self._absent |= {player}
         else:
             actions[player] = action
-        return {
-            "valid": False,
-            "action": action or "",
-            "unreadable": str(unreadable.reason),
-            "success": False,
-            "legal_actions": (),
-            "invalid_action": rules.consequence,
-        }
+        told = {"valid": False, "action": action or "", "unreadable": str(unreadable.reason)}
+        return {**_NOT_ASKED, **told, "invalid_action": rules.consequence}
 
     def _play_absent(self, actions: dict[Player, Action]) -> None:
         """Add the actions of the absent players, as the rules want one of everybody who is to move."""
@@ -268,7 +261,7 @@ class Table:
                 actions[player] = game.default_action(state, player)
 
     def _leave(
-        self, rewards: dict[Player, float], infos: dict[Player, dict[str, Any]], over: bool, given_up: bool
+        self, infos: dict[Player, dict[str, Any]], over: bool, given_up: bool
     ) -> tuple[Collection[Player], Collection[Player]]:
         """Let everybody leave whose own episode has ended, and turn to the players who are asked next.
 
@@ -276,10 +269,6 @@ class Table:
             The terminated players and the truncated ones.
         """
         game, state, agents, cut_off = self.game, self.state, self.agents, self.elapsed >= self.limit
-        for player in agents:
-            if player not in infos:
-                rewards.setdefault(player, 0.0)
-                infos[player] = {"valid": True, "action": "", "unreadable": None, "success": False, "legal_actions": ()}
         terminated: Collection[Player] = agents if over else ()
         staying = agents
         if not over and (self._sent_away or not self._waits_out):
@@ -334,6 +323,9 @@ class Table:
         if self.rng is None:
             self.rng = seeding.np_random()[0]
         self.rng.bit_generator.state = snapshot.rng_state
+
+
+_NOT_ASKED = {"valid": True, "action": "", "unreadable": None, "success": False, "legal_actions": ()}
 
 
 class Metrics(Mapping[str, float]):
