@@ -66,7 +66,7 @@ def test_a_batch_is_cut_off_as_gymnasiums_own_is(env_id: str) -> None:
     settings = {"invalid_action": "default", **others(env_id)}
     assert single(gym.make(env_id, max_episode_steps=2, **settings)) == (2, False, True)
     told = []
-    for mode in ("sync", "vector_entry_point"):
+    for mode in ("vector_entry_point", "sync"):
         env: Any = gym.make_vec(env_id, num_envs=2, max_episode_steps=2, vectorization_mode=mode, **settings)
         env.reset(seed=3)
         told.append([env.step(["?", "?"]) for _ in range(6)])
