@@ -189,14 +189,14 @@ class Table:
                 "legal_actions": (),
             }
         over = given_up = False
-        going = True
-        if self._sent_away:
+        going, absent = True, self._absent
+        if absent and self._sent_away:
             over = given_up = self._ends_by_giving_up
             going = not given_up and self._has_seats(self._staying(agents))
-        if not going:  # nothing is executed in place of the response, and the state stays
-            self.elapsed += 1
+            if not going:  # nothing is executed in place of the response, and the state stays
+                self.elapsed += 1
         while going:
-            if self._absent:
+            if absent:
                 self._play_absent(actions)
             self.state, paid, over = game.transition(self.state, actions, self.rng)
             self.elapsed += 1
@@ -213,14 +213,15 @@ class Table:
                     f"rewards were {paid!r}"
                 ) from None
             going = False
-            if self._absent and not over and self.elapsed < self.limit:
+            if absent and not over and self.elapsed < self.limit:
                 going, actions = self._is_left_alone(agents), {}
-        ended: tuple[Collection[Player], Collection[Player]] = ((), ())
-        if over or self._several or self._sent_away or self.elapsed >= self.limit:
-            ended = self._leave(infos, over, given_up)
+        terminated: Collection[Player] = ()
+        truncated: Collection[Player] = ()
+        if over or self._several or absent or self.elapsed >= self.limit:
+            terminated, truncated = self._leave(infos, over, given_up)
         for player in self.asked:
             infos[player]["legal_actions"] = game.legal_actions(self.state, player)
-        return rewards, *ended, infos
+        return rewards, terminated, truncated, infos
 
     def _replaced(
         self, player: Player, unreadable: Unreadable, actions: dict[Player, Action], rewards: dict[Player, float]

@@ -124,9 +124,10 @@ class FrozenLake(TSMG[FrozenLakeState]):
         """Move by one cell; slippery ice takes one uniform number of ``rng``."""
         lake, position = state
         tiles = lake.tiles
-        action = _ACTION_INDEX.get(joint_action.get("player_0", ""))
-        if action is None:
-            action = action_index(joint_action, "player_0", _ACTION_INDEX)  # says what is wrong
+        try:
+            action = _ACTION_INDEX[joint_action["player_0"]]
+        except KeyError:
+            action = action_index(joint_action, "player_0", _ACTION_INDEX)  # which says what is wrong
         if tiles[position] in "HG":  # absorbing
             return state, {"player_0": 0.0}, True
         if self.is_slippery:
