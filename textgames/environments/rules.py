@@ -15,7 +15,7 @@ import numpy as np
 from textgames.environments.render import check_render_mode
 from textgames.ladders.ladder import Level, ladder_of
 from textgames.names import did_you_mean
-from textgames.settings import check_number, check_switch, check_whole, taken_by
+from textgames.settings import check_number, check_one_of, check_switch, check_whole, taken_by
 from textgames.tsmg import TSMG
 from textgames.twins.twin import twin_of
 
@@ -96,9 +96,7 @@ class EpisodeRules(NamedTuple):
                 f"least {fewest}, or no max_steps at all"
             )
         check_number("format_penalty", format_penalty, 0, float("inf"))
-        if invalid_action not in get_args(InvalidAction):
-            known, near = ", ".join(get_args(InvalidAction)), did_you_mean(str(invalid_action), get_args(InvalidAction))
-            raise ValueError(f"invalid_action must be one of {known}, got {invalid_action!r}{near}")
+        check_one_of("invalid_action", invalid_action, get_args(InvalidAction))
         if invalid_action == "noop" and game.noop is None:
             raise ValueError(
                 f"invalid_action='noop' needs a game with an action that does nothing; {type(game).__name__} has none; "

@@ -22,8 +22,7 @@ from textgames.environments.rules import INVALID_ACTION, MaxSteps, checked_optio
 from textgames.environments.solo import StatesLimit, TextGameEnv
 from textgames.environments.spaces import ObservationText, response_space
 from textgames.environments.table import Round
-from textgames.names import did_you_mean
-from textgames.settings import check_whole
+from textgames.settings import check_one_of, check_whole
 from textgames.tsmg import TSMG
 
 MOST_ENVS = 100_000
@@ -76,7 +75,9 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         self._most = max_episode_steps
         self.render_mode = render_mode
         self.num_envs = int(num_envs)
-        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        if not isinstance(autoreset_mode, AutoresetMode):
+            check_one_of("autoreset_mode", autoreset_mode, tuple(mode.value for mode in AutoresetMode))
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**TextGameEnv.metadata, "autoreset_mode": self.autoreset_mode}
         self.single_observation_space = ObservationText()
         self.single_action_space = response_space(self.game)
@@ -259,15 +260,6 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
             got = len(values) if values and not isinstance(value, str) else repr(value)
             raise ValueError(f"{name} must be one whole number or {self.num_envs} of them, got {got}")
         return values
-
-
-def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
-    try:
-        return AutoresetMode(mode)
-    except ValueError:
-        modes = [known.value for known in AutoresetMode]
-        near = did_you_mean(str(mode), modes)
-        raise ValueError(f"autoreset_mode must be one of {', '.join(modes)}, got {mode!r}{near}") from None
 
 
 def _checked_mask(mask: Any, num_envs: int) -> BoolArray:
