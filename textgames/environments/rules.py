@@ -118,7 +118,7 @@ class EpisodeRules(NamedTuple):
 
 
 def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
-    """The game's class, from itself or from ``"module:Class"``, so that a game is imported when it is first made."""
+    """Return the game's class, itself or by ``"module:Class"``, so that a game is imported when it is first made."""
     cls: type[TSMG[Any]] = resolve_name(game) if isinstance(game, str) else game
     return cls
 
@@ -171,7 +171,7 @@ def make_game(
 
 
 def _at_level(cls: type[TSMG[Any]], level: int, **settings: Any) -> Mapping[str, Any]:
-    """The settings of a level of a game, and others beside it: the text's, say."""
+    """Return the settings of a level of a game, and others beside it, such as the text's."""
     if level == 0:
         return settings
     decided = level_of(cls, level).settings
@@ -181,7 +181,7 @@ def _at_level(cls: type[TSMG[Any]], level: int, **settings: Any) -> Mapping[str,
 
 
 def level_of(cls: type[TSMG[Any]], number: int) -> Level:
-    """A level of a game by its number.
+    """Return a level of a game by its number.
 
     Raises:
         ValueError: the game has no levels, or none of this number.
@@ -198,7 +198,7 @@ def level_of(cls: type[TSMG[Any]], number: int) -> Level:
 def rounds_of(
     game: str | type[TSMG[Any]] | TSMG[Any], settings: Mapping[str, Any], max_steps: MaxSteps, made: TSMG[Any]
 ) -> int | None:
-    """After how many rounds an environment ends: its level's horizon where one is played, else ``max_steps``.
+    """Return after how many rounds an environment ends: the horizon of its level if it plays one, else ``max_steps``.
 
     An id is registered with ``max_steps``, and nothing tells whether that or its user set it. ``made`` is the game
     with its settings, which knows what ``"auto"`` stands for.
@@ -229,7 +229,7 @@ def made(
 
 @lru_cache(maxsize=64)
 def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
-    """The names of a game's settings; remembered, as reading a signature costs more than building most games.
+    """Return the names of a game's settings; remembered, as reading a signature costs more than building most games.
 
     Raises:
         ValueError: one of them is called like a setting of environments, which would never let it through.
@@ -245,7 +245,7 @@ def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
-    """The names of the settings whose defaults are true or false."""
+    """Return the names of the settings whose defaults are true or false."""
     return frozenset(name for name, one in taken_by(cls).named.items() if isinstance(one.default, bool))
 
 
@@ -255,7 +255,7 @@ def not_a_response(response: Any) -> str:
 
 
 def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mapping[str, Any]:
-    """The options of a reset, ``{}`` for none; a ValueError for one that is not accepted names the nearest that is."""
+    """Return the options of a reset, ``{}`` for none; a ValueError for an unknown one names the nearest."""
     if options is not None and not isinstance(options, Mapping):
         raise ValueError(f"the options of reset() must be a dictionary with {' and '.join(accepted)}, got {options!r}")
     for name in options or ():
@@ -266,7 +266,7 @@ def checked_options(options: Mapping[str, Any] | None, *accepted: str) -> Mappin
 
 
 def layout_generator(layout_seed: Any, generator: np.random.Generator) -> np.random.Generator:
-    """The generator that draws the initial state: a fresh one of the layout seed, or the episode's own for ``None``."""
+    """Return what draws the initial state: a fresh generator of the layout seed, or the episode's own for ``None``."""
     if layout_seed is None:
         return generator
     check_whole('options["layout_seed"]', layout_seed, 0, None)
