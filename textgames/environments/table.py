@@ -280,7 +280,7 @@ class Table:
             self.agents = []
         elif terminated:
             self.agents = staying
-        self.asked = self._to_move()
+        self.asked = self._to_move() if self.agents else ()
         for ended in (terminated, truncated):
             for player in ended:
                 info = infos[player]
