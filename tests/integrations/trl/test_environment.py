@@ -16,6 +16,15 @@ def test_group_shares_its_start_and_not_its_transitions() -> None:
     assert len({environment.act("down") for environment in group}) > 1, "all six slipped alike"
 
 
+def test_each_reset_draws_other_transitions() -> None:
+    environment = game_environment("frozen-lake-slippery")()
+    answers = set()
+    for _ in range(8):
+        environment.reset(layout_seed=5)
+        answers.add(environment.act("down"))
+    assert len(answers) > 1, "it slipped alike in eight episodes"
+
+
 def test_episode_is_told_as_answers_of_a_tool() -> None:
     environment = game_environment("frozen-lake")()
     first = environment.reset(layout_seed=3)

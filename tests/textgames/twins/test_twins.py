@@ -23,6 +23,7 @@ from textgames.scenarios import SCENARIOS, Scenario
 from textgames.solving.blind import blind_play
 from textgames.texts.actions import UnreadableReason
 from textgames.twins import Twin, UnknownTextError
+from textgames.twins.phrases import by_alphabet
 from textgames.twins.vocabulary import Vocabulary
 from textgames.yardsticks import find_yardstick
 
@@ -312,3 +313,16 @@ def test_a_digest_tells_whether_a_twin_is_told_in_other_words():
     story = {**data["stories"][second], "none": "not one"}
     reworded = Vocabulary({**data, "stories": {**data["stories"], second: story}}, "nim")
     assert [before.digest(number) == reworded.digest(number) for number in (1, 2)] == [True, False]
+
+
+def test_a_twin_lists_its_actions_by_alphabet() -> None:
+    """The order of the original would be a hint at the game."""
+    reordered = 0
+    for name in GAMES.values():
+        for game in twin_games(name, (1, 2)):
+            state, player = game.initial_state(np.random.default_rng(0)), game.players[0]
+            legal, told = game.legal_actions(state, player), game.action_help(state, player)
+            if sorted(told.split(", ")) == sorted(legal):
+                assert told == ", ".join(sorted(legal, key=by_alphabet))
+                reordered += told != ", ".join(legal)
+    assert reordered > 5
