@@ -51,7 +51,16 @@ Player = str
 Action = str
 """An action as the rules take it: a name such as ``"left"``, in lower case, or what ``read_action`` made of a text."""
 
-Outcome = tuple[float, StateT, dict[Player, float], bool]
+JointAction = Mapping[Player, Action]
+"""The actions of everybody who is to move."""
+
+Rewards = dict[Player, float]
+"""What a round pays every player."""
+
+Transition = tuple[StateT, Rewards, bool]
+"""What comes of a round: the next state, everybody's reward, and whether the game is over."""
+
+Outcome = tuple[float, StateT, Rewards, bool]
 """What may come of a round: its probability, the next state, everybody's reward, and whether the game is over."""
 
 _NO_TAG = Unreadable(UnreadableReason.NO_TAG)

@@ -10,8 +10,7 @@ from agents.baselines.games.bandit import BanditPlayer, ucb
 from agents.baselines.search import find_search_player
 from agents.turn import TurnRequest
 from textgames import SCENARIOS
-from textgames.exploration.bandit import Bandit, BanditOracle, BanditState, Evidence, read_evidence
-from textgames.exploration.bandit_stories import STORIES
+from textgames.exploration.bandit import STORIES, Bandit, BanditOracle, BanditState, Evidence, read_evidence
 from textgames.solving.bayes_bandit import BayesBandit, OneGoodArm, UniformMeans, bayes_bandit
 from textgames.yardsticks import find_yardstick
 

@@ -7,7 +7,8 @@ import pytest
 
 from textgames.registry import game_of
 from textgames.scenarios import SCENARIOS
-from textgames.strategy.duel import PLAYERS
+
+PLAYERS = ("player_0", "player_1")
 
 NAMES = ("tic-tac-toe", "nim", "connect-four-small")
 

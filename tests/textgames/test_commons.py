@@ -13,8 +13,7 @@ from textgames.social.cleanup import PRESETS as CLEANUP_PRESETS
 from textgames.social.cleanup import Cleanup
 from textgames.social.commons.board import HEADINGS, Board
 from textgames.social.commons.game import BEAM, STEPS
-from textgames.social.commons.state import Body, Tally
-from textgames.social.commons.statistics import social_statistics
+from textgames.social.commons.state import Body, Tally, social_statistics
 from textgames.social.gathering import PRESETS as GATHERING_PRESETS
 from textgames.social.gathering import Gathering
 

@@ -83,7 +83,7 @@ def test_each_sees_the_same_rounds_from_its_own_side() -> None:
     )
     for player in (ONE, TWO):
         assert game.read_observation(game.observe(state, player), player) == state
-    with pytest.raises(ValueError, match="not an observation of a matrix game"):
+    with pytest.raises(ValueError, match="not an observation of MatrixGame"):
         game.read_observation("Day 1", ONE)
 
 

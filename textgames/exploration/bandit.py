@@ -12,19 +12,74 @@ from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
-from textgames.exploration.bandit_stories import MOST_ARMS, STORIES, Story
+from textgames.bases import OnePlayerGame
 from textgames.rounds import at_most
 from textgames.settings import check_number, check_one_of, check_whole
 from textgames.solving.fixed_policies import chances_of
-from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
+from textgames.tsmg import Action, JointAction, Outcome, Player
 from textgames.yardsticks import Yardstick
 
 PRIORS = ("gap", "uniform", "gaussian")
 STYLES = ("summary", "raw")
 
-# ---------------------------------------------------------------- rules
+
+class Story(NamedTuple):
+    """What the arms are called: names for the same problem.
+
+    Attributes:
+        scene: what the player is and what it chooses every round; two sentences.
+        thing: what an arm is: ``"button"``.
+        chosen: what is done to it: ``"pressed"``.
+        success: when the reward is 1 and not 0, as part of a sentence: ``"it lights up"``.
+        names: of the arms, the actions; as many as there can be arms, separated by spaces.
+    """
+
+    scene: str
+    thing: str
+    chosen: str
+    success: str
+    names: str
+
+
+# the stories of EVOLvE in words and names of our own
+STORIES: dict[str, Story] = {
+    "buttons": Story(
+        "You stand before a panel of coloured buttons. In every round you press one of them.",
+        "button",
+        "pressed",
+        "it lights up",
+        "red blue green yellow purple orange pink brown black white "
+        "gray cyan gold silver lime navy teal maroon olive violet",
+    ),
+    "ads": Story(
+        "You run the advertising of a web page. In every round a visitor comes and you show one banner.",
+        "banner",
+        "shown",
+        "the visitor clicks on it",
+        "bicycle coffee headphones tent piano sneakers camera teapot umbrella backpack "
+        "lamp guitar watch sofa kettle drone blender skateboard novel perfume",
+    ),
+    "videos": Story(
+        "You recommend videos on a web site. In every round a visitor comes and you recommend one video.",
+        "video",
+        "recommended",
+        "the visitor watches it to the end",
+        "cooking travel chess gardening astronomy pottery surfing history robotics sailing "
+        "magic knitting volcanoes trains opera beekeeping climbing origami penguins carpentry",
+    ),
+    "clothes": Story(
+        "You advise the customers of a fashion shop. In every round a customer comes and you suggest one garment.",
+        "garment",
+        "suggested",
+        "the customer buys it",
+        "scarf jacket sweater jeans dress coat skirt shirt hat gloves "
+        "boots sandals cardigan blazer hoodie vest shorts belt raincoat kimono",
+    ),
+}
+
+MOST_ARMS = min(len(story.names.split()) for story in STORIES.values())
 
 
 class BanditState(NamedTuple):
@@ -45,34 +100,6 @@ class BanditState(NamedTuple):
     log: tuple[tuple[int, float], ...] = ()
 
 
-def pull(state: BanditState, arm: int, reward: float, keep_log: bool) -> BanditState:
-    """The state after a round in which ``arm`` paid ``reward``."""
-    means, pulls, sums, last, log = state
-    return BanditState(
-        means,
-        (*pulls[:arm], pulls[arm] + 1, *pulls[arm + 1 :]),
-        (*sums[:arm], sums[arm] + reward, *sums[arm + 1 :]),
-        (*last[:arm], sum(pulls) + 1, *last[arm + 1 :]),
-        (*log, (arm, reward)) if keep_log else (),
-    )
-
-
-def pseudo_regret(state: BanditState) -> float:
-    """``sum_t (mu* - mu_{a_t})``: what the choices lost in expectation, free of the noise of the rewards."""
-    best = max(state.means)
-    return float(sum(pulls * (best - mean) for pulls, mean in zip(state.pulls, state.means, strict=True)))
-
-
-def suffix_failure(state: BanditState) -> bool:
-    """Whether no best arm was chosen in the second half of the rounds played (arXiv 2403.15371, section 3.2)."""
-    best, played = max(state.means), sum(state.pulls)
-    last = max(when for when, mean in zip(state.last, state.means, strict=True) if mean == best)
-    return 2 * last <= played
-
-
-# ---------------------------------------------------------------- texts
-
-
 def number(reward: float) -> str:
     """A reward as players read it: two decimals, none where it is whole."""
     text = str(int(reward)) if reward == int(reward) else f"{reward:.2f}"
@@ -86,12 +113,6 @@ def arm_line(name: str, chosen: str, pulls: int, total: float) -> str:
         return f"{name}: not {chosen} yet"
     times = "1 time" if pulls == 1 else f"{pulls} times"
     return f"{name}: {chosen} {times}, total reward {number(total)}, average {total / pulls:.2f}"
-
-
-@lru_cache(maxsize=4096)
-def log_line(round_: int, name: str, reward: float) -> str:
-    """One round as the log shows it."""
-    return f"Round {round_}: {name}, reward {number(reward)}"
 
 
 _ARM = re.compile(r"^([a-z]+): [a-z]+ (\d+) times?, total reward (-?[\d.]+), ", re.MULTILINE)
@@ -118,10 +139,7 @@ def read_evidence(observation: str, names: tuple[str, ...]) -> Evidence:
     return Evidence(tuple(pulls.values()), tuple(sums.values()))
 
 
-# ---------------------------------------------------------------- the game
-
-
-class Bandit(TSMG[BanditState]):
+class Bandit(OnePlayerGame[BanditState]):
     """Choose one of several arms in every round; each pays at random around a mean of its own that is hidden.
 
     Args:
@@ -139,8 +157,6 @@ class Bandit(TSMG[BanditState]):
         tell_prior: whether the instructions say what the means are drawn from. Without it the exact optimum is still
             that of a player who knows.
 
-    Raises:
-        ValueError: a setting outside of its range; the message names it.
     """
 
     hidden_information = True
@@ -171,10 +187,9 @@ class Bandit(TSMG[BanditState]):
         self.longest_episode = self.rounds
         self.return_range = None if prior == "gaussian" else (0.0, float(self.rounds))
         self._raw, self.tells_prior = observation == "raw", bool(tell_prior)
-        self._arms = {name: arm for arm, name in enumerate(self.actions)}
         self._nothing = (0,) * self.num_arms, (0.0,) * self.num_arms, (0,) * self.num_arms
 
-    def initial_state(self, rng: np.random.Generator) -> BanditState:
+    def initial_state(self, rng: Generator) -> BanditState:
         if self.prior == "gap":
             return BanditState(self._gap_means(int(rng.integers(self.num_arms))), *self._nothing)
         means = rng.random(self.num_arms) if self.prior == "uniform" else rng.normal(0, self.scale, self.num_arms)
@@ -193,35 +208,39 @@ class Bandit(TSMG[BanditState]):
     def _gap_means(self, best: int) -> tuple[float, ...]:
         return tuple([0.5 + (self.gap if arm == best else -self.gap) / 2 for arm in range(self.num_arms)])
 
-    def transition(
-        self, state: BanditState, joint_action: Mapping[Player, Action], rng: np.random.Generator
-    ) -> tuple[BanditState, dict[Player, float], bool]:
-        arm = action_index(joint_action, "player_0", self._arms)
-        if self.rounds_left(state) == 0:
-            return state, {"player_0": 0.0}, True
+    def act(self, state: BanditState, action: Action, rng: Generator) -> tuple[BanditState, float, bool]:
+        mean = state.means[self.actions.index(action)]
         if self.prior == "gaussian":
-            reward = float(rng.normal(state.means[arm], self.scale))
-        else:
-            reward = 1.0 if rng.random() < state.means[arm] else 0.0
-        after = pull(state, arm, reward, self._raw)
-        return after, {"player_0": reward}, self.rounds_left(after) == 0
+            return self._paid(state, action, float(rng.normal(mean, self.scale)))
+        return self._paid(state, action, 1.0 if rng.random() < mean else 0.0)
+
+    def _paid(self, state: BanditState, action: Action, reward: float) -> tuple[BanditState, float, bool]:
+        arm, (means, pulls, sums, last, log) = self.actions.index(action), state
+        after = BanditState(
+            means,
+            (*pulls[:arm], pulls[arm] + 1, *pulls[arm + 1 :]),
+            (*sums[:arm], sums[arm] + reward, *sums[arm + 1 :]),
+            (*last[:arm], sum(pulls) + 1, *last[arm + 1 :]),
+            (*log, (arm, reward)) if self._raw else (),
+        )
+        return after, reward, self.rounds_left(after) == 0
 
     @property
     def has_outcomes(self) -> bool:
         return self.prior != "gaussian"
 
-    def outcomes(self, state: BanditState, joint_action: Mapping[Player, Action]) -> list[Outcome[BanditState]]:
+    def outcomes(self, state: BanditState, joint_action: JointAction) -> list[Outcome[BanditState]]:
         if not self.has_outcomes:
             raise NotImplementedError("normal rewards are drawn from a continuum, they can't be listed")
-        arm = action_index(joint_action, "player_0", self._arms)
-        if self.rounds_left(state) == 0:
-            return [(1.0, state, {"player_0": 0.0}, True)]
-        mean, over = state.means[arm], self.rounds_left(state) == 1
-        return [
-            (chance, pull(state, arm, reward, self._raw), {"player_0": reward}, over)
-            for chance, reward in ((mean, 1.0), (1 - mean, 0.0))
-            if chance > 0
-        ]
+        return super().outcomes(state, joint_action)
+
+    def chances(self, state: BanditState, action: Action) -> list[tuple[float, BanditState, float, bool]]:
+        mean = state.means[self.actions.index(action)]
+        chances = (mean, 1.0), (1 - mean, 0.0)
+        return [(chance, *self._paid(state, action, reward)) for chance, reward in chances if chance > 0]
+
+    def is_playing(self, state: BanditState, player: Player) -> bool:
+        return self.rounds_left(state) > 0
 
     def forfeit(self, state: BanditState, player: Player, rounds_left: float) -> dict[Player, float]:
         """Nothing where rewards are 0 or 1, else what the worst arm pays on average in the rounds that are left."""
@@ -232,13 +251,19 @@ class Bandit(TSMG[BanditState]):
         return self.rounds - sum(state.pulls)
 
     def metrics(self, state: BanditState, player: Player) -> dict[str, float]:
-        """``regret``: the pseudo-regret; ``suffix_failure``: 1 where the best arm was given up; ``best_arm_share``."""
-        best, played = max(state.means), max(sum(state.pulls), 1)
+        """Return the ``regret``, the ``suffix_failure`` and the ``best_arm_share`` over the rounds played.
+
+        The regret is the pseudo-regret ``sum_t (mu* - mu_{a_t})``, free of the noise of the rewards; a suffix failure
+        is 1 if no best arm was chosen in the second half of the rounds (arXiv 2403.15371, section 3.2).
+        """
+        best, played = max(state.means), sum(state.pulls)
+        lost = sum(pulls * (best - mean) for pulls, mean in zip(state.pulls, state.means, strict=True))
+        last = max(when for when, mean in zip(state.last, state.means, strict=True) if mean == best)
         good = sum(pulls for pulls, mean in zip(state.pulls, state.means, strict=True) if mean == best)
         return {
-            "regret": pseudo_regret(state),
-            "suffix_failure": float(suffix_failure(state)),
-            "best_arm_share": good / played,
+            "regret": float(lost),
+            "suffix_failure": float(2 * last <= played),
+            "best_arm_share": good / max(played, 1),
         }
 
     def observe(self, state: BanditState, player: Player) -> str:
@@ -248,8 +273,8 @@ class Bandit(TSMG[BanditState]):
             return f"{now} Nothing was {self.story.chosen} yet."
         first = f"{now} Total reward so far: {number(sum(state.sums))}."
         if self._raw:
-            names = self.actions
-            lines = [log_line(index, names[arm], reward) for index, (arm, reward) in enumerate(state.log, 1)]
+            log = enumerate(state.log, 1)
+            lines = [f"Round {index}: {self.actions[arm]}, reward {number(reward)}" for index, (arm, reward) in log]
         else:
             arms = zip(self.actions, state.pulls, state.sums, strict=True)
             lines = [arm_line(name, self.story.chosen, pulls, total) for name, pulls, total in arms]
@@ -284,14 +309,10 @@ class Bandit(TSMG[BanditState]):
             prior = " The probabilities were drawn at random, each one evenly between 0 and 1."
         return told + prior * self.tells_prior
 
-    def what_happened(
-        self, state: BanditState, joint_action: Mapping[Player, Action], next_state: BanditState, player: Player
-    ) -> str:
-        arm = action_index(joint_action, "player_0", self._arms)
-        if next_state.pulls == state.pulls:
-            return ""
+    def told(self, state: BanditState, action: Action, after: BanditState) -> str:
+        arm = self.actions.index(action)
         lost = max(state.means) - state.means[arm]
-        paid = f"{self.actions[arm]} gave {number(next_state.sums[arm] - state.sums[arm])}"
+        paid = f"{action} gave {number(after.sums[arm] - state.sums[arm])}"
         return f"{paid}; {lost:.2f} below the best on average" if lost else f"{paid}; no other is better on average"
 
     def describe(self, state: BanditState) -> str:

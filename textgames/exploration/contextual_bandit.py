@@ -12,16 +12,15 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
-from textgames.exploration.bandit import number
-from textgames.exploration.bandit_stories import MOST_ARMS, STORIES
+from textgames.bases import OnePlayerGame
+from textgames.exploration.bandit import MOST_ARMS, STORIES, number
 from textgames.rounds import at_most
 from textgames.settings import check_number, check_one_of, check_whole
 from textgames.solving.fixed_policies import chances_of
-from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
+from textgames.tsmg import Action, Player
 from textgames.yardsticks import Yardstick
-
-# ---------------------------------------------------------------- rules
 
 FEATURES = 3
 CONTEXTS: tuple[tuple[float, ...], ...] = tuple(product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=FEATURES))
@@ -64,14 +63,6 @@ def best_on_average(weights: Weights) -> float:
     return float((_CONTEXTS @ np.array(weights).T).max(axis=1).mean())
 
 
-def pseudo_regret(state: ContextualState) -> float:
-    """``sum_t (max_a theta_a . x_t - theta_{a_t} . x_t)``, free of noise."""
-    rewards = [(expected_rewards(state.weights, visit.context), visit.arm) for visit in state.log]
-    return float(sum(max(of_arms) - of_arms[arm] for of_arms, arm in rewards))
-
-
-# ---------------------------------------------------------------- texts
-
 _NAMES = tuple("(" + ", ".join(f"{feature:g}" for feature in context) + ")" for context in CONTEXTS)
 _INDEX = {name: context for context, name in enumerate(_NAMES)}
 _VISIT = re.compile(r"^Round \d+: for (\(.*\)) ([a-z]+), reward (-?[\d.]+)$", re.MULTILINE)
@@ -99,10 +90,11 @@ def read_evidence(observation: str, names: tuple[str, ...]) -> Evidence:
     return Evidence(_INDEX[now[1]], tuple(log))
 
 
-# ---------------------------------------------------------------- the game
+_WHO = {"videos": "visitor", "ads": "visitor", "clothes": "customer"}
+"""Who comes, in the stories in which somebody does."""
 
 
-class ContextualBandit(TSMG[ContextualState]):
+class ContextualBandit(OnePlayerGame[ContextualState]):
     """In every round somebody comes, described by three numbers; choose an arm for them.
 
     An arm pays ``theta_a . x + e``: its three hidden weights, drawn from the standard normal distribution in every
@@ -115,8 +107,6 @@ class ContextualBandit(TSMG[ContextualState]):
         noise: how much every reward is off, from 0 to 10.
         story: ``"videos"``, ``"ads"`` or ``"clothes"``.
 
-    Raises:
-        ValueError: a setting outside of its range; the message names it.
     """
 
     hidden_information = True
@@ -130,37 +120,32 @@ class ContextualBandit(TSMG[ContextualState]):
         self.longest_episode = self.rounds
         self.story, self._who = STORIES[story], _WHO[story]
         self.actions = tuple(self.story.names.split()[: self.num_arms])
-        self._arms = {name: arm for arm, name in enumerate(self.actions)}
 
-    def initial_state(self, rng: np.random.Generator) -> ContextualState:
+    def initial_state(self, rng: Generator) -> ContextualState:
         weights = rng.normal(size=(self.num_arms, FEATURES)).tolist()
         return ContextualState(tuple(map(tuple, weights)), int(rng.integers(len(CONTEXTS))))
 
-    def transition(
-        self, state: ContextualState, joint_action: Mapping[Player, Action], rng: np.random.Generator
-    ) -> tuple[ContextualState, dict[Player, float], bool]:
-        arm = action_index(joint_action, "player_0", self._arms)
-        if state.context == NOBODY:
-            return state, {"player_0": 0.0}, True
+    def act(self, state: ContextualState, action: Action, rng: Generator) -> tuple[ContextualState, float, bool]:
         noise = self.noise if rng.random() < 0.5 else -self.noise
         next_context = int(rng.integers(len(CONTEXTS))) if self.rounds_left(state) > 1 else NOBODY
-        return self._paid(state, arm, noise, next_context)
+        return self._paid(state, action, noise, next_context)
 
-    def outcomes(self, state: ContextualState, joint_action: Mapping[Player, Action]) -> list[Outcome[ContextualState]]:
-        arm = action_index(joint_action, "player_0", self._arms)
-        if state.context == NOBODY:
-            return [(1.0, state, {"player_0": 0.0}, True)]
+    def chances(self, state: ContextualState, action: Action) -> list[tuple[float, ContextualState, float, bool]]:
         noises = (self.noise, -self.noise) if self.noise else (0.0,)
         contexts = range(len(CONTEXTS)) if self.rounds_left(state) > 1 else (NOBODY,)
         chance = 1 / (len(noises) * len(contexts))
-        return [(chance, *self._paid(state, arm, noise, context)) for noise in noises for context in contexts]
+        return [(chance, *self._paid(state, action, noise, context)) for noise in noises for context in contexts]
 
     def _paid(
-        self, state: ContextualState, arm: int, noise: float, next_context: int
-    ) -> tuple[ContextualState, dict[Player, float], bool]:
+        self, state: ContextualState, action: Action, noise: float, next_context: int
+    ) -> tuple[ContextualState, float, bool]:
+        arm = self.actions.index(action)
         reward = expected_rewards(state.weights, state.context)[arm] + noise
         log = (*state.log, Visit(state.context, arm, reward))
-        return ContextualState(state.weights, next_context, log), {"player_0": reward}, next_context == NOBODY
+        return ContextualState(state.weights, next_context, log), reward, next_context == NOBODY
+
+    def is_playing(self, state: ContextualState, player: Player) -> bool:
+        return state.context != NOBODY
 
     def forfeit(self, state: ContextualState, player: Player, rounds_left: float) -> dict[Player, float]:
         """What is paid if every round that is left goes to the arm and the context that pay least."""
@@ -171,8 +156,9 @@ class ContextualBandit(TSMG[ContextualState]):
         return self.rounds - len(state.log)
 
     def metrics(self, state: ContextualState, player: Player) -> dict[str, float]:
-        """The pseudo-regret, as ``regret``."""
-        return {"regret": pseudo_regret(state)}
+        """The pseudo-regret ``sum_t (max_a theta_a . x_t - theta_{a_t} . x_t)``, free of noise, as ``regret``."""
+        rewards = [(expected_rewards(state.weights, visit.context), visit.arm) for visit in state.log]
+        return {"regret": float(sum(max(of_arms) - of_arms[arm] for of_arms, arm in rewards))}
 
     def observe(self, state: ContextualState, player: Player) -> str:
         played, names = len(state.log), self.actions
@@ -201,22 +187,11 @@ class ContextualBandit(TSMG[ContextualState]):
             ]
         )
 
-    def what_happened(
-        self,
-        state: ContextualState,
-        joint_action: Mapping[Player, Action],
-        next_state: ContextualState,
-        player: Player,
-    ) -> str:
-        arm = action_index(joint_action, "player_0", self._arms)
-        if state.context == NOBODY:
-            return ""
+    def told(self, state: ContextualState, action: Action, after: ContextualState) -> str:
         means = expected_rewards(state.weights, state.context)
-        best = means.index(max(means))
-        told = f"{self.actions[arm]} gave {number(next_state.log[-1].reward)}"
-        return (
-            told if arm == best else f"{told}; {self.actions[best]} is {means[best] - means[arm]:.2f} better for them"
-        )
+        best, lost = self.actions[means.index(max(means))], max(means) - means[self.actions.index(action)]
+        told = f"{action} gave {number(after.log[-1].reward)}"
+        return told if action == best else f"{told}; {best} is {lost:.2f} better for them"
 
     def describe(self, state: ContextualState) -> str:
         """The hidden weights, what every arm is worth now, and how often it was chosen."""
@@ -228,10 +203,6 @@ class ContextualBandit(TSMG[ContextualState]):
             chosen = "#" * sum(visit.arm == arm for visit in state.log)
             lines.append(f"{name:<{width}}  weights {' '.join(f'{w:5.2f}' for w in weights)}{worth} {chosen}".rstrip())
         return "\n".join(lines)
-
-
-_WHO = {"videos": "visitor", "ads": "visitor", "clothes": "customer"}
-"""Who comes, in the stories in which somebody does."""
 
 
 class ContextualOracle(Yardstick):

@@ -16,13 +16,6 @@ from textgames.texts.commands import Command
 HIGHER, LOWER, RIGHT = "the number is higher", "the number is lower", "that is the number"
 
 
-@lru_cache(maxsize=100_000)
-def _answer(guess: str, secret: str) -> str:
-    if guess == secret:
-        return RIGHT
-    return HIGHER if int(guess) < int(secret) else LOWER
-
-
 class GuessNumber(GuessingGame):
     """Guess a number from 1 to ``numbers``. Every guess costs 1; a game that ends without the number costs 1 more.
 
@@ -30,8 +23,6 @@ class GuessNumber(GuessingGame):
         numbers: the largest number that may be hidden, 2 to 1000; all are equally likely.
         max_guesses: the game ends after this many.
 
-    Raises:
-        ValueError: a setting outside of its range; the message says what is accepted.
     """
 
     noun = "number"
@@ -42,7 +33,9 @@ class GuessNumber(GuessingGame):
         super().__init__(tuple(map(str, choices)), Command("{number}", number=choices), max_guesses)
 
     def answer(self, guess: str, secret: str) -> str:
-        return _answer(guess, secret)
+        if guess == secret:
+            return RIGHT
+        return HIGHER if int(guess) < int(secret) else LOWER
 
     def make_table(self) -> AnswerTable:
         return _table(len(self.secrets))

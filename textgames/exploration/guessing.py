@@ -5,17 +5,17 @@ finding it is always worse than finding it late.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
+from textgames.bases import OnePlayerGame
 from textgames.exploration.deduction import AnswerTable, GuessSolver, Indices
 from textgames.settings import check_whole
 from textgames.texts.actions import Unreadable
 from textgames.texts.commands import Command
-from textgames.tsmg import TSMG
+from textgames.tsmg import JointAction
 
 GUESS_REWARD = -1.0
 LOST_GUESSES = 1
@@ -29,7 +29,7 @@ class GuessState(NamedTuple):
     guesses: tuple[str, ...] = ()
 
 
-class GuessingGame(TSMG[GuessState]):
+class GuessingGame(OnePlayerGame[GuessState]):
     """Guess something hidden. Subclasses say what can be hidden, how a guess is answered, and tell the rules.
 
     Attributes:
@@ -38,8 +38,6 @@ class GuessingGame(TSMG[GuessState]):
         max_guesses: the game ends after this many.
         noun: what is hidden, for texts: ``"code"``.
 
-    Raises:
-        ValueError: a ``max_guesses`` that is not a whole number of at least 1.
     """
 
     success_means = "found the secret"
@@ -53,8 +51,6 @@ class GuessingGame(TSMG[GuessState]):
         self.return_range = ((self.max_guesses + LOST_GUESSES) * GUESS_REWARD, GUESS_REWARD)
         self._known = frozenset(secrets)
         self._read = GuessState(""), ""  # the state that was read last, and the lines of its guesses
-
-    # ---------------------------------------------------------------- what a subclass adds
 
     @abstractmethod
     def answer(self, guess: str, secret: str) -> str:
@@ -80,34 +76,24 @@ class GuessingGame(TSMG[GuessState]):
     def make_table(self) -> AnswerTable:
         """The answers as numbers, in the order of ``secrets``."""
 
-    # ---------------------------------------------------------------- rules
-
-    def initial_state(self, rng: np.random.Generator) -> GuessState:
+    def initial_state(self, rng: Generator) -> GuessState:
         return GuessState(self.secrets[int(rng.random() * len(self.secrets))])
 
     def initial_outcomes(self) -> list[tuple[float, GuessState]]:
         return [(1.0 / len(self.secrets), GuessState(secret)) for secret in self.secrets]
 
-    def transition(
-        self, state: GuessState, joint_action: Mapping[str, str], rng: np.random.Generator
-    ) -> tuple[GuessState, dict[str, float], bool]:
-        """Take down one guess; nothing is random."""
-        if not self.is_playing(state, "player_0"):
-            return state, {"player_0": 0.0}, True
+    def chosen(self, state: GuessState, joint_action: JointAction) -> str:
         guess = joint_action.get("player_0")
         if guess not in self._known:
             raise ValueError(f"joint_action must give player_0 {self.command.help}, got {dict(joint_action)!r}")
-        after = GuessState(state.secret, (*state.guesses, guess))
-        if guess == state.secret:
-            return after, {"player_0": GUESS_REWARD}, True
-        if len(after.guesses) == self.max_guesses:
-            return after, {"player_0": GUESS_REWARD * (1 + LOST_GUESSES)}, True
-        return after, {"player_0": GUESS_REWARD}, False
+        return guess
 
-    def outcomes(
-        self, state: GuessState, joint_action: Mapping[str, str]
-    ) -> list[tuple[float, GuessState, dict[str, float], bool]]:
-        return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
+    def act(self, state: GuessState, action: str, rng: Generator) -> tuple[GuessState, float, bool]:
+        after = GuessState(state.secret, (*state.guesses, action))
+        if action == state.secret:
+            return after, GUESS_REWARD, True
+        lost = len(after.guesses) == self.max_guesses
+        return after, GUESS_REWARD * (1 + LOST_GUESSES) if lost else GUESS_REWARD, lost
 
     def forfeit(self, state: GuessState, player: str, rounds_left: float) -> dict[str, float]:
         """What is paid if all guesses that are left are wrong."""
@@ -146,8 +132,6 @@ class GuessingGame(TSMG[GuessState]):
         """The answers as numbers; made when they are first needed, which play itself never does."""
         return self.make_table()
 
-    # ---------------------------------------------------------------- text
-
     def legal_actions(self, state: GuessState, player: str) -> tuple[str, ...]:
         """None are listed: there are too many to be read with every request."""
         return ()
@@ -161,24 +145,19 @@ class GuessingGame(TSMG[GuessState]):
         """The last guess again, which tells nothing new: an unreadable response costs a guess and gains none."""
         return state.guesses[-1] if state.guesses else self.secrets[0]
 
-    def sample_action(self, state: GuessState, player: str, rng: np.random.Generator) -> str:
+    def sample_action(self, state: GuessState, player: str, rng: Generator) -> str:
         return self.secrets[int(rng.integers(len(self.secrets)))]
 
     def observe(self, state: GuessState, player: str) -> str:
         secret, guesses = state
+        known, lines = self._read
+        if known.secret != secret or guesses[: len(known.guesses)] != known.guesses:
+            known, lines = GuessState(secret), ""
+        for number, guess in enumerate(guesses[len(known.guesses) :], len(known.guesses) + 1):
+            lines += f"\n{number}. {guess}: {self.answer(guess, secret)}"
+        self._read = state, lines
         told = f"Guesses left: {self.max_guesses - len(guesses)}\nGuesses so far:"
-        if not guesses:
-            return f"{told} none"
-        before, lines = self._read
-        if before != state:
-            answer, earlier = self.answer, guesses[:-1]
-            if before != (secret, earlier):  # else only the last guess is new
-                lines = "".join(
-                    [f"\n{number}. {guess}: {answer(guess, secret)}" for number, guess in enumerate(earlier, 1)]
-                )
-            lines = f"{lines}\n{len(guesses)}. {guesses[-1]}: {answer(guesses[-1], secret)}"
-            self._read = state, lines
-        return told + lines
+        return told + (lines or " none")
 
     def how_it_pays(self) -> str:
         """The sentences of the instructions on rewards, the same for all guessing games."""
@@ -187,15 +166,11 @@ class GuessingGame(TSMG[GuessState]):
             f"If none of them is right, that costs 1 more point."
         )
 
-    def what_happened(
-        self, state: GuessState, joint_action: Mapping[str, str], next_state: GuessState, player: str
-    ) -> str:
-        if not self.is_playing(state, player):
-            return ""
-        told = self.answer(next_state.guesses[-1], state.secret)
-        if self.succeeded(next_state, player):
+    def told(self, state: GuessState, action: str, after: GuessState) -> str:
+        told = self.answer(after.guesses[-1], state.secret)
+        if self.succeeded(after, "player_0"):
             return f"{told}; found the {self.noun}"
-        return told if self.is_playing(next_state, player) else f"{told}; the {self.noun} was {state.secret}"
+        return told if self.is_playing(after, "player_0") else f"{told}; the {self.noun} was {state.secret}"
 
     def describe(self, state: GuessState) -> str:
         return f"Hidden {self.noun}: {state.secret}\n{self.observe(state, 'player_0')}"

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from textgames.bases import BoardGame, Marks
 from textgames.exploration.deduction import AnswerTable, GuessSolver, Indices
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
 from textgames.settings import check_whole
@@ -32,13 +33,7 @@ def score(guess: str, code: str) -> tuple[int, int]:
     return exact, sum([min(pegs.count(colour), hidden.count(colour)) for colour in set(pegs)]) - exact
 
 
-@lru_cache(maxsize=200_000)
-def _answer(guess: str, code: str) -> str:
-    exact, misplaced = score(guess, code)
-    return f"{exact} exact, {misplaced} misplaced"
-
-
-class Mastermind(GuessingGame):
+class Mastermind(GuessingGame, BoardGame[GuessState]):
     """Guess a code of colours. Every guess costs 1; a game that ends without the code costs 1 more.
 
     Args:
@@ -46,28 +41,21 @@ class Mastermind(GuessingGame):
         colours: colours that a place may have, 2 to 8; a colour may appear several times.
         max_guesses: the game ends after this many.
 
-    Raises:
-        ValueError: a setting outside of its range, or more than 5000 codes; the message says what is accepted.
     """
 
     noun = "code"
-    palette: ClassVar[dict[str, tuple[int, int, int]]] = {
-        "r": (213, 94, 0),
-        "g": (0, 158, 115),
-        "b": (0, 114, 178),
-        "y": (240, 228, 66),
-        "w": (250, 250, 250),
-        "o": (230, 159, 0),
-        "p": (204, 121, 167),
-        "k": (40, 40, 40),
-        "!": (20, 20, 20),
-        "?": (150, 150, 150),
-        "_": (205, 190, 170),
-    }
-    legend: ClassVar[dict[str, str]] = {
-        **{("k" if colour == "black" else colour[0]): colour for colour in COLOURS},
-        "!": "exact",
-        "?": "misplaced",
+    marks: ClassVar[Marks] = {
+        "r": ("red", (213, 94, 0)),
+        "g": ("green", (0, 158, 115)),
+        "b": ("blue", (0, 114, 178)),
+        "y": ("yellow", (240, 228, 66)),
+        "w": ("white", (250, 250, 250)),
+        "o": ("orange", (230, 159, 0)),
+        "p": ("purple", (204, 121, 167)),
+        "k": ("black", (40, 40, 40)),
+        "!": ("exact", (20, 20, 20)),
+        "?": ("misplaced", (150, 150, 150)),
+        "_": ("", (205, 190, 170)),
     }
 
     def __init__(self, *, pegs: int = 3, colours: int = 4, max_guesses: int = 10) -> None:
@@ -83,7 +71,8 @@ class Mastermind(GuessingGame):
         super().__init__(tuple(map(" ".join, product(self.colours, repeat=self.pegs))), command, max_guesses)
 
     def answer(self, guess: str, secret: str) -> str:
-        return _answer(guess, secret)
+        exact, misplaced = score(guess, secret)
+        return f"{exact} exact, {misplaced} misplaced"
 
     def make_table(self) -> AnswerTable:
         return _table(self.pegs, len(self.colours))

@@ -12,15 +12,15 @@ from operator import mul
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
+from textgames.bases import OnePlayerGame
 from textgames.settings import check_one_of, check_whole
 from textgames.solving.fixed_policies import chances_of
 from textgames.solving.regret import external_regret, swap_regret
-from textgames.tsmg import TSMG, Action, Outcome, Player, action_index
+from textgames.tsmg import Action, Player
 from textgames.yardsticks import Yardstick
-
-# ---------------------------------------------------------------- rules
 
 LARGEST_LOSS = 10.0
 ROADS = ("highway", "bridge", "tunnel", "coast", "forest", "river", "village", "harbour")
@@ -81,8 +81,6 @@ class OnlineState(NamedTuple):
     chosen: tuple[int, ...] = ()
 
 
-# ---------------------------------------------------------------- texts
-
 _ROUND = re.compile(r"^Day \d+: (.*); you took ([a-z]+)$", re.MULTILINE)
 _LOSS = re.compile(r"[a-z]+ ([\d.]+)")
 
@@ -100,10 +98,7 @@ def read_losses(observation: str) -> list[tuple[float, ...]]:
     return [tuple(map(float, _LOSS.findall(told))) for told, _ in _ROUND.findall(observation)]
 
 
-# ---------------------------------------------------------------- the game
-
-
-class OnlineLearning(TSMG[OnlineState]):
+class OnlineLearning(OnePlayerGame[OnlineState]):
     """Take one of several roads every day; in the evening you learn how much time each of them would have cost.
 
     The losses of all rounds, numbers of [0, 10] with one decimal, are drawn before the first one and don't depend on
@@ -115,8 +110,6 @@ class OnlineLearning(TSMG[OnlineState]):
         pattern: of the losses: ``"uniform"``, ``"gaussian"``, ``"trend"``, ``"sine"`` or ``"adversarial"``. Players
             are not told.
 
-    Raises:
-        ValueError: a setting outside of its range; the message names it.
     """
 
     hidden_information = True
@@ -130,26 +123,18 @@ class OnlineLearning(TSMG[OnlineState]):
         self.actions = ROADS[: self.num_actions]
         self.return_range = (-LARGEST_LOSS * self.rounds, 0.0)
         self.worst_round = -LARGEST_LOSS
-        self._index = {name: index for index, name in enumerate(self.actions)}
 
-    def initial_state(self, rng: np.random.Generator) -> OnlineState:
+    def initial_state(self, rng: Generator) -> OnlineState:
         losses = PATTERNS[self.pattern](self.rounds, self.num_actions, rng).clip(0, LARGEST_LOSS).round(1)
         return OnlineState(tuple(map(tuple, losses.tolist())))
 
-    def transition(
-        self, state: OnlineState, joint_action: Mapping[Player, Action], rng: np.random.Generator
-    ) -> tuple[OnlineState, dict[Player, float], bool]:
-        ((_, after, rewards, over),) = self.outcomes(state, joint_action)
-        return after, rewards, over
+    def act(self, state: OnlineState, action: Action, rng: Generator) -> tuple[OnlineState, float, bool]:
+        (losses, chosen), choice = state, self.actions.index(action)
+        reward = 0.0 - losses[len(chosen)][choice]
+        return OnlineState(losses, (*chosen, choice)), reward, len(chosen) + 1 == self.rounds
 
-    def outcomes(self, state: OnlineState, joint_action: Mapping[Player, Action]) -> list[Outcome[OnlineState]]:
-        choice = action_index(joint_action, "player_0", self._index)
-        losses, chosen = state
-        day = len(chosen)
-        if day == self.rounds:
-            return [(1.0, state, {"player_0": 0.0}, True)]
-        after = OnlineState(losses, (*chosen, choice))
-        return [(1.0, after, {"player_0": 0.0 - losses[day][choice]}, day + 1 == self.rounds)]
+    def is_playing(self, state: OnlineState, player: Player) -> bool:
+        return len(state.chosen) < self.rounds
 
     def forfeit(self, state: OnlineState, player: Player, rounds_left: float) -> dict[Player, float]:
         return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.chosen)))
@@ -185,20 +170,11 @@ class OnlineLearning(TSMG[OnlineState]):
             ]
         )
 
-    def what_happened(
-        self, state: OnlineState, joint_action: Mapping[Player, Action], next_state: OnlineState, player: Player
-    ) -> str:
-        day = len(state.chosen)
-        if day == self.rounds:
-            return ""
-        losses, choice = state.losses[day], next_state.chosen[-1]
-        best = losses.index(min(losses))
-        told = f"lost {losses[choice]:.1f} minutes"
-        return (
-            told
-            if losses[best] == losses[choice]
-            else f"{told}; {self.actions[best]} would have cost {min(losses):.1f}"
-        )
+    def told(self, state: OnlineState, action: Action, after: OnlineState) -> str:
+        losses, choice = state.losses[len(state.chosen)], after.chosen[-1]
+        least = min(losses)
+        better = "" if losses[choice] == least else f"; {self.actions[losses.index(least)]} would have cost {least:.1f}"
+        return f"lost {losses[choice]:.1f} minutes{better}"
 
     def describe(self, state: OnlineState) -> str:
         """One row a day: every road's delay, the chosen one marked, and the days that are to come."""

@@ -38,11 +38,6 @@ def marks(guess: str, word: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=200_000)
-def _answer(guess: str, word: str) -> str:
-    return ", ".join([f"{letter} {mark}" for letter, mark in zip(guess, marks(guess, word), strict=True)])
-
-
 class WordGuess(GuessingGame):
     """Guess a five-letter word. Every guess costs 1; a game that ends without the word costs 1 more.
 
@@ -50,8 +45,6 @@ class WordGuess(GuessingGame):
         max_guesses: the game ends after this many.
         show_words: whether the instructions list the words; without it they say "a common English word".
 
-    Raises:
-        ValueError: a setting outside of its range; the message says what is accepted.
     """
 
     noun = "word"
@@ -62,7 +55,7 @@ class WordGuess(GuessingGame):
         super().__init__(WORDS, command, max_guesses)
 
     def answer(self, guess: str, secret: str) -> str:
-        return _answer(guess, secret)
+        return ", ".join([f"{letter} {mark}" for letter, mark in zip(guess, marks(guess, secret), strict=True)])
 
     def make_table(self) -> AnswerTable:
         return _table()

@@ -1,10 +1,11 @@
 """Frozen Lake as a text-mediated stochastic game: the rules of ``rules.py`` with the texts of ``text.py``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
+from textgames.bases import BoardGame, Marks
 from textgames.frozen_lake import text
 from textgames.frozen_lake.rules import (
     ACTIONS,
@@ -20,7 +21,8 @@ from textgames.frozen_lake.rules import (
     shortest_path,
 )
 from textgames.settings import check_number, check_whole
-from textgames.tsmg import TSMG, action_index
+from textgames.texts.grids import board_rows
+from textgames.tsmg import JointAction, Outcome, Transition, action_index
 
 MOST_SIZE = 100
 """The side of the largest lake: a text of 10,000 tiles."""
@@ -32,7 +34,7 @@ of 2x2 to 16x16, drawn with 0.5 to 0.9 ice, no shortest way took more."""
 _ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
 
 
-class FrozenLake(TSMG[FrozenLakeState]):
+class FrozenLake(BoardGame[FrozenLakeState]):
     """Cross a frozen lake from start to goal without falling into a hole.
 
     The dynamics are those of Gymnasium's ``FrozenLake-v1``; a new map with a path is drawn at every reset, unless
@@ -51,24 +53,16 @@ class FrozenLake(TSMG[FrozenLakeState]):
         axes: the grid has row and column numbers.
         relative: the coordinates of holes and goal are told as seen from the player.
 
-    Raises:
-        ValueError: a setting outside of its range; the message names it.
     """
 
     success_means = "reached the goal"
     actions = ACTIONS
     return_range = (0.0, 1.0)
-    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
-        text.PLAYER_MARK: (213, 94, 0),
-        text.HOLE_MARK: (20, 50, 90),
-        text.GOAL_MARK: (0, 158, 115),
-        text.ICE_MARK: (214, 234, 248),
-    }
-    legend: ClassVar[Mapping[str, str]] = {
-        text.PLAYER_MARK: "player",
-        text.HOLE_MARK: "hole",
-        text.GOAL_MARK: "goal",
-        text.ICE_MARK: "ice",
+    marks: ClassVar[Marks] = {
+        text.PLAYER_MARK: ("player", (213, 94, 0)),
+        text.HOLE_MARK: ("hole", (20, 50, 90)),
+        text.GOAL_MARK: ("goal", (0, 158, 115)),
+        text.ICE_MARK: ("ice", (214, 234, 248)),
     }
 
     def __init__(
@@ -107,7 +101,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         self.style = text.TextStyle(bool(coordinates), bool(grid), bool(axes), bool(relative))
         self._aside = (1.0 - self.success_rate) / 2.0
 
-    def initial_state(self, rng: np.random.Generator) -> FrozenLakeState:
+    def initial_state(self, rng: Generator) -> FrozenLakeState:
         lake = self.lake
         if lake is None:
             return FrozenLakeState(draw_lake(self.size, self.frozen_probability, rng), 0)
@@ -119,8 +113,8 @@ class FrozenLake(TSMG[FrozenLakeState]):
         return [cell for cell, tile in enumerate(lake.tiles) if tile == START]
 
     def transition(
-        self, state: FrozenLakeState, joint_action: Mapping[str, str], rng: np.random.Generator
-    ) -> tuple[FrozenLakeState, dict[str, float], bool]:
+        self, state: FrozenLakeState, joint_action: JointAction, rng: Generator
+    ) -> Transition[FrozenLakeState]:
         """Move by one cell; slippery ice takes one uniform number of ``rng``."""
         lake, position = state
         tiles = lake.tiles
@@ -138,9 +132,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         tile = tiles[position]
         return FrozenLakeState(lake, position), {"player_0": 1.0 if tile == GOAL else 0.0}, tile in "HG"
 
-    def outcomes(
-        self, state: FrozenLakeState, joint_action: Mapping[str, str]
-    ) -> list[tuple[float, FrozenLakeState, dict[str, float], bool]]:
+    def outcomes(self, state: FrozenLakeState, joint_action: JointAction) -> list[Outcome[FrozenLakeState]]:
         if not self.is_playing(state, "player_0"):  # absorbing
             return [(1.0, state, {"player_0": 0.0}, True)]
         action = action_index(joint_action, "player_0", _ACTION_INDEX)
@@ -165,7 +157,7 @@ class FrozenLake(TSMG[FrozenLakeState]):
         return text.instructions(self.is_slippery, self.success_rate)
 
     def what_happened(
-        self, state: FrozenLakeState, joint_action: Mapping[str, str], next_state: FrozenLakeState, player: str
+        self, state: FrozenLakeState, joint_action: JointAction, next_state: FrozenLakeState, player: str
     ) -> str:
         if not self.is_playing(state, player):
             return ""
@@ -187,5 +179,4 @@ class FrozenLake(TSMG[FrozenLakeState]):
 
     def board(self, state: FrozenLakeState) -> tuple[str, ...]:
         marks = state.lake.tiles.translate(text._MARKS)
-        marks = marks[: state.position] + text.PLAYER_MARK + marks[state.position + 1 :]
-        return tuple(marks[start : start + state.lake.ncol] for start in range(0, len(marks), state.lake.ncol))
+        return board_rows(marks[: state.position] + text.PLAYER_MARK + marks[state.position + 1 :], state.lake.ncol)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from textgames.bases import neighbours
+
 ACTIONS = ("left", "down", "right", "up")
 START, FROZEN, HOLE, GOAL = "S", "F", "H", "G"
 
@@ -83,17 +85,10 @@ class FrozenLakeState(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def move_table(nrow: int, ncol: int) -> tuple[tuple[int, int, int, int], ...]:
+def move_table(nrow: int, ncol: int) -> tuple[tuple[int, ...], ...]:
     """Which cell every direction leads to, ``table[cell][action] -> cell``; a wall leaves the player in place."""
-    return tuple(
-        (
-            cell - 1 if cell % ncol else cell,
-            cell + ncol if cell < (nrow - 1) * ncol else cell,
-            cell + 1 if cell % ncol != ncol - 1 else cell,
-            cell - ncol if cell >= ncol else cell,
-        )
-        for cell in range(nrow * ncol)
-    )
+    beside = neighbours(nrow, ncol, ((0, -1), (1, 0), (0, 1), (-1, 0)))
+    return tuple(tuple(cell if to < 0 else to for to in four) for cell, four in enumerate(beside))
 
 
 def shortest_path(lake: Lake, start: int) -> float:

@@ -7,13 +7,12 @@ infinite deck the chances are the same. So the state hides nothing.
 """
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
-from textgames.tsmg import TSMG
+from textgames.bases import OnePlayerGame, ReadsBack
 
 ACTIONS = ("stick", "hit")
 ACE, TEN = 1, 10
@@ -101,12 +100,12 @@ def dealer_ends(showing: int) -> tuple[tuple[float, int, bool], ...]:
     return tuple((chance, *end) for end, chance in sorted(chances.items()))
 
 
-def draw_card(rng: np.random.Generator) -> int:
+def draw_card(rng: Generator) -> int:
     """Draw one of thirteen ranks; it takes one uniform number of ``rng``."""
     return min(int(rng.random() * 13) + 1, TEN)
 
 
-class Blackjack(TSMG[BlackjackState]):
+class Blackjack(OnePlayerGame[BlackjackState], ReadsBack[BlackjackState]):
     """Come closer to 21 than the dealer, without going over it. Winning pays 1, a draw 0, losing -1.
 
     The dealer draws until it has 17 or more. Settings as in Gymnasium:
@@ -124,44 +123,30 @@ class Blackjack(TSMG[BlackjackState]):
         self.natural, self.sab = bool(natural), bool(sab)
         self.return_range = (-1.0, NATURAL_REWARD if natural and not sab else 1.0)
 
-    # ---------------------------------------------------------------- rules
-
-    def initial_state(self, rng: np.random.Generator) -> BlackjackState:
+    def initial_state(self, rng: Generator) -> BlackjackState:
         return deal(draw_card(rng), draw_card(rng), draw_card(rng))
 
     def initial_outcomes(self) -> tuple[tuple[float, BlackjackState], ...]:
         return deals()
 
-    def transition(
-        self, state: BlackjackState, joint_action: Mapping[str, str], rng: np.random.Generator
-    ) -> tuple[BlackjackState, dict[str, float], bool]:
+    def act(self, state: BlackjackState, action: str, rng: Generator) -> tuple[BlackjackState, float, bool]:
         """Draw a card for the player, or all of the dealer's; each card takes one uniform number of ``rng``."""
-        if self._hits(state, joint_action):
+        if action == "hit":
             after = self._hit(state, draw_card(rng))
         else:
             dealer, cards = NO_CARDS.with_card(state.showing), 1
             while dealer.total < DEALER_STANDS:
                 dealer, cards = dealer.with_card(draw_card(rng)), cards + 1
             after = self._stick(state, dealer.total, cards == 2 and dealer.total == LIMIT)
-        return after, {"player_0": after.reward}, after.over
+        return after, after.reward, after.over
 
-    def outcomes(
-        self, state: BlackjackState, joint_action: Mapping[str, str]
-    ) -> list[tuple[float, BlackjackState, dict[str, float], bool]]:
-        if self._hits(state, joint_action):
+    def chances(self, state: BlackjackState, action: str) -> list[tuple[float, BlackjackState, float, bool]]:
+        if action == "hit":
             afters = [(chance, self._hit(state, card)) for card, chance in CARD_CHANCES]
         else:
             ends = dealer_ends(state.showing)
             afters = [(chance, self._stick(state, total, natural)) for chance, total, natural in ends]
-        return [(chance, after, {"player_0": after.reward}, after.over) for chance, after in afters]
-
-    def _hits(self, state: BlackjackState, joint_action: Mapping[str, str]) -> bool:
-        action = joint_action.get("player_0")
-        if action not in ACTIONS:
-            raise ValueError(f"joint_action must give player_0 one of {', '.join(ACTIONS)}, got {dict(joint_action)!r}")
-        if state.over:
-            raise ValueError("the deal is over: nobody can hit or stick any more")
-        return action == "hit"
+        return [(chance, after, after.reward, after.over) for chance, after in afters]
 
     def _hit(self, state: BlackjackState, card: int) -> BlackjackState:
         hand = state.hand.with_card(card)
@@ -183,8 +168,6 @@ class Blackjack(TSMG[BlackjackState]):
 
     def succeeded(self, state: BlackjackState, player: str) -> bool:
         return state.reward > 0
-
-    # ---------------------------------------------------------------- texts
 
     def observe(self, state: BlackjackState, player: str) -> str:
         return _observation(state)
@@ -209,29 +192,15 @@ class Blackjack(TSMG[BlackjackState]):
             "Actions: stick, hit."
         )
 
-    def read_observation(self, observation: str, player: str) -> BlackjackState:
-        found = _READ.search(observation)
-        if found is not None:
-            total, usable_ace, natural, showing = found.groups()
-            dealer = ACE if showing == "an ace" else int(showing)
-            state = BlackjackState(Hand(int(total), usable_ace == "with"), natural is not None, dealer)
-            if _observation(state) == observation:
-                return state
-        raise ValueError(f"not an observation of a deal of blackjack that goes on: {observation[:80]!r}")
+    def shown(self, observation: str, player: str) -> BlackjackState:
+        total, usable_ace, natural, showing = _READ.findall(observation)[0]
+        dealer = ACE if showing == "an ace" else int(showing)
+        return BlackjackState(Hand(int(total), usable_ace == "with"), bool(natural), dealer)
 
-    def what_happened(
-        self,
-        state: BlackjackState,
-        joint_action: Mapping[str, str],
-        next_state: BlackjackState,
-        player: str,
-    ) -> str:
-        if state.over:
-            return ""
-        if not next_state.dealer:
-            return f"went over {LIMIT}" if next_state.over else f"has {next_state.hand.total} now"
-        end = "won" if next_state.reward > 0 else "lost" if next_state.reward < 0 else "drew"
-        return f"{end} against the dealer's {next_state.dealer}"
+    def told(self, state: BlackjackState, action: str, after: BlackjackState) -> str:
+        if not after.dealer:
+            return f"went over {LIMIT}" if after.over else f"has {after.hand.total} now"
+        return f"{_end(after)} against the dealer's {after.dealer}"
 
 
 _READ = re.compile(
@@ -253,5 +222,9 @@ def _observation(state: BlackjackState) -> str:
         return text
     if not state.dealer:
         return f"{text}\nYou went over {LIMIT} and lost."
-    end = "won" if state.reward > 0 else "lost" if state.reward < 0 else "drew"
-    return f"{text}\nThe dealer has {state.dealer}{' and went over 21' if state.dealer > LIMIT else ''}: you {end}."
+    over = " and went over 21" if state.dealer > LIMIT else ""
+    return f"{text}\nThe dealer has {state.dealer}{over}: you {_end(state)}."
+
+
+def _end(state: BlackjackState) -> str:
+    return "won" if state.reward > 0 else "lost" if state.reward < 0 else "drew"

@@ -6,13 +6,12 @@ A state is the player's cell, numbered as in Gymnasium: row by row from the top 
 """
 
 import re
-from collections.abc import Mapping
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
-from textgames.texts.grids import board_line, coordinates_of, grid_rows, name_rows
-from textgames.tsmg import TSMG, action_index
+from textgames.bases import BoardGame, Marks, OnePlayerGame, ReadsBack, neighbours
+from textgames.texts.grids import board_line, board_rows, coordinates_of, grid_rows, name_rows
 
 ACTIONS = ("up", "right", "down", "left")
 NROW, NCOL = 4, 12
@@ -20,26 +19,18 @@ START, GOAL = (NROW - 1) * NCOL, NROW * NCOL - 1
 CLIFF = range(START + 1, GOAL)
 STEP_REWARD, FALL_REWARD = -1.0, -100.0
 
-_STEPS = ((-1, 0), (0, 1), (1, 0), (0, -1))  # (rows down, columns right) of each action
-_ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
-
-Arrival = tuple[int, float, bool]
-"""Where a step ends, what it pays, and whether the game is over."""
+_WAYS = ((-1, 0), (0, 1), (1, 0), (0, -1))  # (rows down, columns right) of each action
 
 
-def arrive(cell: int, direction: int) -> Arrival:
-    """What a step in a direction (an index of :data:`ACTIONS`) comes to; the edges of the board stop it."""
-    down, right = _STEPS[direction]
-    row = min(max(cell // NCOL + down, 0), NROW - 1)
-    column = min(max(cell % NCOL + right, 0), NCOL - 1)
-    entered = row * NCOL + column
+def _arrive(cell: int, to: int) -> tuple[int, float, bool]:
+    """Return where a step ends, what it pays, and whether the game is over; the edges of the board stop it."""
+    entered = cell if to < 0 else to
     return (START, FALL_REWARD, False) if entered in CLIFF else (entered, STEP_REWARD, entered == GOAL)
 
 
-_ARRIVALS = tuple(tuple(arrive(cell, direction) for direction in range(4)) for cell in range(NROW * NCOL))
-
-# ------------------------------------------------------------------------------------------------ texts
-
+_ARRIVALS = tuple(
+    tuple(_arrive(cell, to) for to in beside) for cell, beside in enumerate(neighbours(NROW, NCOL, _WAYS))
+)
 PLAYER_MARK, CLIFF_MARK, GOAL_MARK, START_MARK, GROUND_MARK = "P", "C", "G", "S", "_"
 _MARKS = "".join(
     {START: START_MARK, GOAL: GOAL_MARK}.get(cell, CLIFF_MARK if cell in CLIFF else GROUND_MARK)
@@ -64,7 +55,7 @@ _OBSERVATIONS = tuple(_observation(cell) for cell in range(NROW * NCOL))
 _PLAYER_LINE = re.compile(r"^Player: (\(\d+, \d+\))$", re.MULTILINE)
 
 
-class CliffWalking(TSMG[int]):
+class CliffWalking(BoardGame[int], OnePlayerGame[int], ReadsBack[int]):
     """Walk from the bottom left corner to the bottom right one; all the cells between them are a cliff.
 
     Every step pays -1. A step onto the cliff pays -100 instead, and leads back to the start; the game goes on.
@@ -77,47 +68,32 @@ class CliffWalking(TSMG[int]):
     success_means = "reached the goal"
     actions = ACTIONS
     worst_round = FALL_REWARD
-    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
-        PLAYER_MARK: (213, 94, 0),
-        CLIFF_MARK: (70, 50, 40),
-        GOAL_MARK: (0, 158, 115),
-        START_MARK: (240, 228, 66),
-        GROUND_MARK: (222, 214, 190),
-    }
-    legend: ClassVar[Mapping[str, str]] = {
-        PLAYER_MARK: "player",
-        CLIFF_MARK: "cliff",
-        GOAL_MARK: "goal",
-        START_MARK: "start",
-        GROUND_MARK: "ground",
+    marks: ClassVar[Marks] = {
+        PLAYER_MARK: ("player", (213, 94, 0)),
+        CLIFF_MARK: ("cliff", (70, 50, 40)),
+        GOAL_MARK: ("goal", (0, 158, 115)),
+        START_MARK: ("start", (240, 228, 66)),
+        GROUND_MARK: ("ground", (222, 214, 190)),
     }
 
     def __init__(self, *, is_slippery: bool = False) -> None:
         self.is_slippery = bool(is_slippery)
 
-    def initial_state(self, rng: np.random.Generator) -> int:
+    def initial_state(self, rng: Generator) -> int:
         return START
 
     def initial_outcomes(self) -> list[tuple[float, int]]:
         return [(1.0, START)]
 
-    def transition(
-        self, state: int, joint_action: Mapping[str, str], rng: np.random.Generator
-    ) -> tuple[int, dict[str, float], bool]:
+    def act(self, state: int, action: str, rng: Generator) -> tuple[int, float, bool]:
         """Take one step; on slippery ground it takes one uniform number of ``rng``."""
-        direction = action_index(joint_action, "player_0", _ACTION_INDEX)
-        if self.is_slippery:
-            direction = (direction - 1 + int(rng.random() * 3)) % 4
-        cell, reward, terminated = _ARRIVALS[state][direction]
-        return cell, {"player_0": reward}, terminated
+        way = ACTIONS.index(action)
+        return _ARRIVALS[state][(way - 1 + int(rng.random() * 3)) % 4 if self.is_slippery else way]
 
-    def outcomes(self, state: int, joint_action: Mapping[str, str]) -> list[tuple[float, int, dict[str, float], bool]]:
-        direction = action_index(joint_action, "player_0", _ACTION_INDEX)
-        ways = [(direction - 1) % 4, direction, (direction + 1) % 4] if self.is_slippery else [direction]
-        return [
-            (1 / len(ways), cell, {"player_0": reward}, terminated)
-            for cell, reward, terminated in (_ARRIVALS[state][way] for way in ways)
-        ]
+    def chances(self, state: int, action: str) -> list[tuple[float, int, float, bool]]:
+        way = ACTIONS.index(action)
+        ways = [(way - 1) % 4, way, (way + 1) % 4] if self.is_slippery else [way]
+        return [(1 / len(ways), *_ARRIVALS[state][each]) for each in ways]
 
     def is_playing(self, state: int, player: str) -> bool:
         return state != GOAL
@@ -146,29 +122,22 @@ class CliffWalking(TSMG[int]):
             "Actions: up, right, down, left."
         )
 
-    def read_observation(self, observation: str, player: str) -> int:
-        found = _PLAYER_LINE.search(observation)
-        cell = name_rows(NROW, NCOL).get(found[1]) if found else None
-        if cell is None or observation != _OBSERVATIONS[cell]:
-            raise ValueError(f"not an observation of cliff walking: {observation[:80]!r}")
-        return cell
+    def shown(self, observation: str, player: str) -> int:
+        return name_rows(NROW, NCOL)[_PLAYER_LINE.findall(observation)[0]]
 
-    def what_happened(self, state: int, joint_action: Mapping[str, str], next_state: int, player: str) -> str:
-        if not self.is_playing(state, player):
-            return ""
-        direction = action_index(joint_action, "player_0", _ACTION_INDEX)
-        ways = [direction, (direction - 1) % 4, (direction + 1) % 4] if self.is_slippery else [direction]
-        # several ways may lead to the same cell: it is said to have slipped only where it must have
-        way = next(way for way in ways if _ARRIVALS[state][way][0] == next_state)
-        told = [f"slipped {ACTIONS[way]} instead of {ACTIONS[direction]}"] if way != direction else []
+    def told(self, state: int, action: str, after: int) -> str:
+        chosen = ACTIONS.index(action)
+        ways = [chosen, (chosen - 1) % 4, (chosen + 1) % 4] if self.is_slippery else [chosen]
+        # several ways may lead to the same cell: it is said to have slipped only if it must have
+        way = next(way for way in ways if _ARRIVALS[state][way][0] == after)
+        told = [f"slipped {ACTIONS[way]} instead of {action}"] if way != chosen else []
         if _ARRIVALS[state][way][1] == FALL_REWARD:
             told.append("fell off the cliff, back to the start")
-        elif next_state == state:
+        elif after == state:
             told.append("bumped into the edge")
-        elif next_state == GOAL:
+        elif after == GOAL:
             told.append("reached the goal")
         return "; ".join(told)
 
     def board(self, state: int) -> tuple[str, ...]:
-        marks = _MARKS[:state] + PLAYER_MARK + _MARKS[state + 1 :]
-        return tuple(marks[start : start + NCOL] for start in range(0, len(marks), NCOL))
+        return board_rows(_MARKS[:state] + PLAYER_MARK + _MARKS[state + 1 :], NCOL)

@@ -6,17 +6,18 @@ node ordering in IDA*", IJCAI 1993).
 """
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from math import factorial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
+from textgames.bases import BoardGame, Marks, OnePlayerGame, ReadsBack, neighbours
 from textgames.rounds import at_most
 from textgames.settings import check_number, check_whole
-from textgames.tsmg import TSMG
+from textgames.texts.grids import board_rows
 from textgames.yardsticks import Yardstick
 
 SIDE = 3
@@ -26,9 +27,9 @@ GAP = "0"
 LONGEST = 31
 """The distance of the farthest positions."""
 
-BESIDE: tuple[tuple[int, ...], ...] = tuple(
-    tuple(other for other in range(CELLS) if abs(other % SIDE - cell % SIDE) + abs(other // SIDE - cell // SIDE) == 1)
-    for cell in range(CELLS)
+BESIDE = tuple(
+    tuple(sorted(cell for cell in beside if cell >= 0))
+    for beside in neighbours(SIDE, SIDE, ((-1, 0), (0, -1), (0, 1), (1, 0)))
 )
 """The cells beside each cell."""
 
@@ -49,9 +50,6 @@ def slide(tiles: str, tile: str) -> str:
 def movable(tiles: str) -> tuple[str, ...]:
     """The tiles beside the gap, in the order of their numbers."""
     return tuple(sorted(tiles[cell] for cell in BESIDE[tiles.index(GAP)]))
-
-
-# -------------------------------------------------------------------- the table of distances
 
 
 class DistanceTable:
@@ -135,10 +133,7 @@ def _ranks(positions: NDArray[np.uint8]) -> NDArray[np.int32]:
     return total
 
 
-# -------------------------------------------------------------------- the game
-
-
-class SlidingPuzzle(TSMG[SlidingState]):
+class SlidingPuzzle(BoardGame[SlidingState], OnePlayerGame[SlidingState], ReadsBack[SlidingState]):
     """Slide tiles into the gap until they are in order. An action is the number of the tile that slides.
 
     Args:
@@ -149,17 +144,14 @@ class SlidingPuzzle(TSMG[SlidingState]):
         step_reward: what every move pays, at most 0.
         goal_reward: what putting the tiles in order pays, at least 0.
 
-    Raises:
-        ValueError: a setting outside of its range; the message says what is accepted.
     """
 
     success_means = "put all tiles in their places"
     actions = tuple(GOAL.replace(GAP, ""))
-    palette: ClassVar[dict[str, tuple[int, int, int]]] = {
-        "_": (245, 245, 245),
-        **{tile: (255 - 22 * int(tile), 190 - 8 * int(tile), 60 + 20 * int(tile)) for tile in "12345678"},
+    marks: ClassVar[Marks] = {
+        "_": ("gap", (245, 245, 245)),
+        **{f"{n}": (f"tile {n}", (255 - 22 * n, 190 - 8 * n, 60 + 20 * n)) for n in range(1, CELLS)},
     }
-    legend: ClassVar[dict[str, str]] = {"_": "gap", **{tile: f"tile {tile}" for tile in "12345678"}}
 
     def __init__(
         self,
@@ -183,14 +175,9 @@ class SlidingPuzzle(TSMG[SlidingState]):
         self.max_moves = self.longest_episode = int(max_moves)
         self.step_reward, self.goal_reward = float(step_reward), float(goal_reward)
         self.worst_round = self.step_reward
-        self.return_range = (
-            self.step_reward * self.max_moves,
-            self.goal_reward + self.step_reward * self.min_distance,
-        )
+        self.return_range = step_reward * self.max_moves, goal_reward + step_reward * self.min_distance
 
-    # ---------------------------------------------------------------- rules
-
-    def initial_state(self, rng: np.random.Generator) -> SlidingState:
+    def initial_state(self, rng: Generator) -> SlidingState:
         table = distance_table()
         layer = table.layers[int(rng.integers(self.min_distance, self.max_distance + 1))]
         return SlidingState(table.tiles(int(layer[int(rng.integers(len(layer)))])))
@@ -207,28 +194,11 @@ class SlidingPuzzle(TSMG[SlidingState]):
     def legal_actions(self, state: SlidingState, player: str) -> tuple[str, ...]:
         return movable(state.tiles)
 
-    def transition(
-        self, state: SlidingState, joint_action: Mapping[str, str], rng: np.random.Generator
-    ) -> tuple[SlidingState, dict[str, float], bool]:
-        """Slide one tile; nothing is random."""
-        tiles, moves = state
-        if not self.is_playing(state, "player_0"):
-            return state, {"player_0": 0.0}, True
-        tile = joint_action.get("player_0")
-        if tile not in movable(tiles):
-            raise ValueError(
-                f"joint_action must give player_0 one of the tiles beside the gap, {', '.join(movable(tiles))}, "
-                f"got {dict(joint_action)!r}"
-            )
-        after = SlidingState(slide(tiles, tile), moves + 1)
+    def act(self, state: SlidingState, action: str, rng: Generator) -> tuple[SlidingState, float, bool]:
+        after = SlidingState(slide(state.tiles, action), state.moves + 1)
         if after.tiles == GOAL:
-            return after, {"player_0": self.step_reward + self.goal_reward}, True
-        return after, {"player_0": self.step_reward}, after.moves == self.max_moves
-
-    def outcomes(
-        self, state: SlidingState, joint_action: Mapping[str, str]
-    ) -> list[tuple[float, SlidingState, dict[str, float], bool]]:
-        return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
+            return after, self.step_reward + self.goal_reward, True
+        return after, self.step_reward, after.moves == self.max_moves
 
     def forfeit(self, state: SlidingState, player: str, rounds_left: float) -> dict[str, float]:
         return super().forfeit(state, player, min(rounds_left, self.max_moves - state.moves))
@@ -243,8 +213,6 @@ class SlidingPuzzle(TSMG[SlidingState]):
         """``distance_left``: the moves that are still missing to the goal, exactly."""
         return {"distance_left": float(distance(state.tiles))}
 
-    # ---------------------------------------------------------------- text
-
     def observe(self, state: SlidingState, player: str) -> str:
         a, b, c, d, e, f, g, h, i = tuple(state.tiles.replace(GAP, "_"))
         return (
@@ -253,16 +221,10 @@ class SlidingPuzzle(TSMG[SlidingState]):
             f"Tiles beside the gap: {', '.join(movable(state.tiles))}"
         )
 
-    def read_observation(self, observation: str, player: str) -> SlidingState:
-        """The state that an observation shows."""
-        left = re.search(r"^Moves left: (\d+)$", observation, re.MULTILINE)
-        grid = re.search(r"^Grid \(_ is the gap\):\n((?:[_1-8] [_1-8] [_1-8]\n){3})", observation, re.MULTILINE)
-        tiles = grid[1].replace(" ", "").replace("\n", "").replace("_", GAP) if grid else ""
-        if left is not None and sorted(tiles) == sorted(GOAL):
-            state = SlidingState(tiles, self.max_moves - int(left[1]))
-            if self.observe(state, player) == observation:
-                return state
-        raise ValueError(f"not an observation of the sliding puzzle: {observation[:80]!r}")
+    def shown(self, observation: str, player: str) -> SlidingState:
+        left, a, b, c = _READ.findall(observation)[0]
+        tiles = (a + b + c).replace(" ", "").replace("_", GAP)
+        return SlidingState(tiles, self.max_moves - int(left))
 
     def instructions(self, player: str) -> str:
         return (
@@ -276,20 +238,18 @@ class SlidingPuzzle(TSMG[SlidingState]):
             "can slide."
         )
 
-    def what_happened(
-        self, state: SlidingState, joint_action: Mapping[str, str], next_state: SlidingState, player: str
-    ) -> str:
-        if not self.is_playing(state, player):
-            return ""
-        if next_state.tiles == GOAL:
+    def told(self, state: SlidingState, action: str, after: SlidingState) -> str:
+        if after.tiles == GOAL:
             return "the tiles are in order"
-        before, after = distance(state.tiles), distance(next_state.tiles)
-        where = "nearer to" if after < before else "farther from"
-        return f"{where} the goal: {after} move{'s' * (after > 1)} away"
+        before, left = distance(state.tiles), distance(after.tiles)
+        where = "nearer to" if left < before else "farther from"
+        return f"{where} the goal: {left} move{'s' * (left > 1)} away"
 
     def board(self, state: SlidingState) -> tuple[str, ...]:
-        marks = state.tiles.replace(GAP, "_")
-        return tuple(marks[start : start + SIDE] for start in range(0, CELLS, SIDE))
+        return board_rows(state.tiles.replace(GAP, "_"), SIDE)
+
+
+_READ = re.compile(r"^Moves left: (\d+)\nGrid \(_ is the gap\):\n(.*)\n(.*)\n(.*)$", re.MULTILINE)
 
 
 class SlidingYardstick(Yardstick):

@@ -3,12 +3,12 @@
 Rules and the exact table of a level are in :mod:`textgames.planning.sokoban_levels`; here are the texts and the game.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
+from textgames.bases import BoardGame, Marks, OnePlayerGame, ReadsBack
 from textgames.planning.sokoban_levels import (
     ACTIONS,
     BOX_REWARD,
@@ -27,8 +27,7 @@ from textgames.planning.sokoban_levels import (
 )
 from textgames.rounds import at_most
 from textgames.settings import check_whole
-from textgames.texts.grids import board_line, board_size, coordinates_of
-from textgames.tsmg import TSMG
+from textgames.texts.grids import board_line, board_rows, board_size, coordinates_of, grid_rows
 from textgames.yardsticks import Yardstick
 
 PLAYER, PLAYER_ON_TARGET, BOX, BOX_ON_TARGET = "P", "p", "B", "X"
@@ -36,10 +35,9 @@ GRID_KEY = "Grid (P player, p player on a target, B box, X box on a target, T ta
 MOVES_LEFT = "Moves left: "
 
 MOST_POSITIONS = 70_000
-_INDEX = {name: index for index, name in enumerate(ACTIONS)}
 
 
-class Sokoban(TSMG[SokobanState]):
+class Sokoban(BoardGame[SokobanState], OnePlayerGame[SokobanState], ReadsBack[SokobanState]):
     """Push the boxes onto the targets.
 
     Args:
@@ -50,29 +48,18 @@ class Sokoban(TSMG[SokobanState]):
         longest: the most.
         max_moves: the game ends after this many moves, at least ``longest``.
 
-    Raises:
-        ValueError: a setting outside of its range; the message says what is accepted.
     """
 
     success_means = "pushed every box onto a target"
     actions = ACTIONS
-    palette: ClassVar[dict[str, tuple[int, int, int]]] = {
-        WALL: (70, 70, 70),
-        FLOOR: (235, 230, 220),
-        TARGET: (240, 190, 190),
-        PLAYER: (0, 114, 178),
-        PLAYER_ON_TARGET: (110, 150, 200),
-        BOX: (160, 100, 40),
-        BOX_ON_TARGET: (0, 158, 115),
-    }
-    legend: ClassVar[dict[str, str]] = {
-        WALL: "wall",
-        FLOOR: "floor",
-        TARGET: "target",
-        PLAYER: "player",
-        PLAYER_ON_TARGET: "player on a target",
-        BOX: "box",
-        BOX_ON_TARGET: "box on a target",
+    marks: ClassVar[Marks] = {
+        WALL: ("wall", (70, 70, 70)),
+        FLOOR: ("floor", (235, 230, 220)),
+        TARGET: ("target", (240, 190, 190)),
+        PLAYER: ("player", (0, 114, 178)),
+        PLAYER_ON_TARGET: ("player on a target", (110, 150, 200)),
+        BOX: ("box", (160, 100, 40)),
+        BOX_ON_TARGET: ("box on a target", (0, 158, 115)),
     }
 
     def __init__(
@@ -109,40 +96,19 @@ class Sokoban(TSMG[SokobanState]):
             SOLVED_REWARD + BOX_REWARD * self.boxes + STEP_REWARD * self.shortest,
         )
 
-    # ---------------------------------------------------------------- rules
-
-    def initial_state(self, rng: np.random.Generator) -> SokobanState:
+    def initial_state(self, rng: Generator) -> SokobanState:
         return draw_start(self.size, self.boxes, self.most_walls, self.shortest, self.longest, rng)
 
-    def transition(
-        self, state: SokobanState, joint_action: Mapping[str, str], rng: np.random.Generator
-    ) -> tuple[SokobanState, dict[str, float], bool]:
-        """Walk or push; nothing is random."""
+    def act(self, state: SokobanState, action: str, rng: Generator) -> tuple[SokobanState, float, bool]:
         level, player, boxes, moves, shortest = state
-        try:
-            action = _INDEX[joint_action["player_0"]]
-        except KeyError:
-            if not self.is_playing(state, "player_0"):
-                return state, {"player_0": 0.0}, True
-            raise ValueError(
-                f"joint_action must give player_0 one of {', '.join(ACTIONS)}, got {dict(joint_action)!r}"
-            ) from None
-        if not self.is_playing(state, "player_0"):
-            return state, {"player_0": 0.0}, True
-        player, moved = move(level, player, boxes, action)
-        after = SokobanState(level, player, moved, moves + 1, shortest)
-        reward, over = STEP_REWARD, after.moves == self.max_moves
+        player, moved = move(level, player, boxes, ACTIONS.index(action))
+        after, reward = SokobanState(level, player, moved, moves + 1, shortest), STEP_REWARD
         if moved is not boxes:
             on = on_targets(level, moved)
             reward += BOX_REWARD * (on - on_targets(level, boxes))
             if on == len(moved):
-                return after, {"player_0": reward + SOLVED_REWARD}, True
-        return after, {"player_0": reward}, over
-
-    def outcomes(
-        self, state: SokobanState, joint_action: Mapping[str, str]
-    ) -> list[tuple[float, SokobanState, dict[str, float], bool]]:
-        return [(1.0, *self.transition(state, joint_action, np.random.default_rng(0)))]
+                return after, reward + SOLVED_REWARD, True
+        return after, reward, after.moves == self.max_moves
 
     def forfeit(self, state: SokobanState, player: str, rounds_left: float) -> dict[str, float]:
         """What is paid if the moves that are left only push boxes off their targets again."""
@@ -166,37 +132,33 @@ class Sokoban(TSMG[SokobanState]):
             return {"dead": 1.0}
         return {"dead": 0.0, "moves_over_optimum": float(state.moves + left - state.shortest)}
 
-    # ---------------------------------------------------------------- text
-
     def observe(self, state: SokobanState, player: str) -> str:
         level, cell, boxes, moves, _ = state
-        names, rows = coordinates_of(self.size, self.size), " ".join(_marks(level, cell, boxes))
-        width = 2 * self.size
-        grid = "\n".join([rows[start : start + width - 1] for start in range(0, width * self.size, width)])
+        names, (grid, _) = coordinates_of(self.size, self.size), grid_rows(_marks(level, cell, boxes), self.size, False)
         return (
-            f"{_first_line(self.size)}\n{MOVES_LEFT}{self.max_moves - moves}\nPlayer: {names[cell]}\n"
+            f"{board_line(self.size, self.size)}\n{MOVES_LEFT}{self.max_moves - moves}\nPlayer: {names[cell]}\n"
             f"Boxes: {', '.join([names[box] for box in boxes])}\nTargets: {_targets(level)}\n{GRID_KEY}\n{grid}"
         )
 
-    def read_observation(self, observation: str, player: str) -> SokobanState:
+    def shown(self, observation: str, player: str) -> SokobanState:
         """The state that an observation shows.
 
         How long the shortest solution was at the start can't be seen any more: it is read as if all moves so far had
         been the best ones (or 0 where there is no solution any more). Only metrics look at it.
         """
-        head, found, grid = observation.partition(f"\n{GRID_KEY}\n")
+        head, _, grid = observation.partition(f"\n{GRID_KEY}\n")
         size, left = board_size(head), head.partition(MOVES_LEFT)[2].partition("\n")[0]
         marks = grid.replace(" ", "").replace("\n", "")
-        if not found or size is None or not left.isdigit() or len(marks) != size[0] * size[1]:
-            raise ValueError(f"not a Sokoban observation: {observation[:80]!r}")
         tiles = marks.translate(str.maketrans("PpBX", "_T_T"))
         boxes = tuple([cell for cell, mark in enumerate(marks) if mark in "BX"])
-        players = [cell for cell, mark in enumerate(marks) if mark in "Pp"]
-        if len(players) != 1 or set(tiles) - {WALL, FLOOR, TARGET} or len(boxes) != tiles.count(TARGET):
+        (cell,) = [cell for cell, mark in enumerate(marks) if mark in "Pp"]
+        if size is None or len(marks) != size[0] * size[1] or set(tiles) - {WALL, FLOOR, TARGET}:
             raise ValueError(f"not a Sokoban grid: {grid[:80]!r}")
-        state = SokobanState(Level(size[0], tiles), players[0], boxes, self.max_moves - int(left), 0)
-        if self.observe(state, player) != observation:
-            raise ValueError(f"this Sokoban observation doesn't agree with its own grid: {observation[:80]!r}")
+        if len(boxes) != tiles.count(TARGET):
+            raise ValueError(f"{len(boxes)} boxes have {tiles.count(TARGET)} targets")
+        state = SokobanState(Level(size[0], tiles), cell, boxes, self.max_moves - int(left), 0)
+        if self.observe(state, player) != observation:  # before all of the level is searched
+            raise ValueError("the observation doesn't agree with its own grid")
         to_go = moves_to_solve(state)
         return state if to_go is None else state._replace(shortest=state.moves + to_go)
 
@@ -214,38 +176,28 @@ class Sokoban(TSMG[SokobanState]):
             f"Actions: {', '.join(ACTIONS)}."
         )
 
-    def what_happened(
-        self, state: SokobanState, joint_action: Mapping[str, str], next_state: SokobanState, player: str
-    ) -> str:
-        if not self.is_playing(state, player):
-            return ""
-        if next_state.player == state.player:
+    def told(self, state: SokobanState, action: str, after: SokobanState) -> str:
+        if after.player == state.player:
             return "bumped into a wall or a box that can't be pushed"
-        if next_state.boxes == state.boxes:
+        if after.boxes == state.boxes:
             return ""
-        change = on_targets(state.level, next_state.boxes) - on_targets(state.level, state.boxes)
+        change = on_targets(state.level, after.boxes) - on_targets(state.level, state.boxes)
         told = {1: "pushed a box onto a target", -1: "pushed a box off a target"}.get(change, "pushed a box")
-        if self.succeeded(next_state, player):
+        if self.succeeded(after, "player_0"):
             return f"{told}; solved"
-        dead = moves_to_solve(next_state) is None and moves_to_solve(state) is not None
+        dead = moves_to_solve(after) is None and moves_to_solve(state) is not None
         return f"{told}; from here there is no solution any more" if dead else told
 
     def board(self, state: SokobanState) -> tuple[str, ...]:
-        marks = "".join(_marks(state.level, state.player, state.boxes))
-        return tuple(marks[start : start + self.size] for start in range(0, len(marks), self.size))
+        return board_rows(_marks(state.level, state.player, state.boxes), self.size)
 
 
-def _marks(level: Level, player: int, boxes: tuple[int, ...]) -> list[str]:
+def _marks(level: Level, player: int, boxes: tuple[int, ...]) -> str:
     marks = list(level.tiles)
     for box in boxes:
         marks[box] = BOX_ON_TARGET if marks[box] == TARGET else BOX
     marks[player] = PLAYER_ON_TARGET if marks[player] == TARGET else PLAYER
-    return marks
-
-
-@lru_cache(maxsize=16)
-def _first_line(size: int) -> str:
-    return board_line(size, size)
+    return "".join(marks)
 
 
 @lru_cache(maxsize=1024)

@@ -5,15 +5,14 @@ Journal of Artificial Intelligence Research 13 (2000), as are the two variants w
 """
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
+from textgames.bases import BoardGame, Marks, OnePlayerGame, ReadsBack, neighbours
 from textgames.settings import check_number
 from textgames.texts.grids import board_line, coordinates_of
-from textgames.tsmg import TSMG, action_index
 
 ACTIONS = ("south", "north", "east", "west", "pickup", "dropoff")
 SIZE = 5
@@ -26,7 +25,6 @@ STEP_REWARD, DELIVERY_REWARD, ILLEGAL_REWARD = -1.0, 20.0, -10.0
 _WALLED = frozenset({(1, 2), (6, 7), (15, 16), (17, 18), (20, 21), (22, 23)})  # neighbours with a wall between them
 _SOUTH, _NORTH, _EAST, _WEST, _PICKUP, _DROPOFF = range(6)
 _LATERAL = ((_EAST, _WEST), (_WEST, _EAST), (_NORTH, _SOUTH), (_SOUTH, _NORTH))  # left and right of each direction
-_ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
 
 
 class TaxiState(NamedTuple):
@@ -45,18 +43,10 @@ class TaxiState(NamedTuple):
     may_change: bool = False
 
 
-def _neighbour(cell: int, direction: int) -> int:
-    row, column = divmod(cell, SIZE)
-    if direction == _SOUTH:
-        return cell + SIZE if row < SIZE - 1 else cell
-    if direction == _NORTH:
-        return cell - SIZE if row > 0 else cell
-    other = cell + 1 if direction == _EAST else cell - 1
-    on_board = column < SIZE - 1 if direction == _EAST else column > 0
-    return other if on_board and (min(cell, other), max(cell, other)) not in _WALLED else cell
-
-
-_NEIGHBOURS = tuple(tuple(_neighbour(cell, direction) for direction in range(4)) for cell in range(SIZE * SIZE))
+_NEIGHBOURS = tuple(
+    tuple(cell if to < 0 or (min(cell, to), max(cell, to)) in _WALLED else to for to in beside)
+    for cell, beside in enumerate(neighbours(SIZE, SIZE, ((1, 0), (-1, 0), (0, 1), (0, -1))))
+)
 _STARTS = tuple(
     (taxi, passenger, destination)
     for taxi in range(SIZE * SIZE)
@@ -78,8 +68,6 @@ def serve(state: TaxiState, action: int) -> tuple[TaxiState, float, bool]:
         return state._replace(passenger=stop), DELIVERY_REWARD if arrived else STEP_REWARD, arrived
     return state, ILLEGAL_REWARD, False
 
-
-# ------------------------------------------------------------------------------------------------ texts
 
 COLOURS = ("red", "green", "yellow", "blue")
 TAXI_MARK, FULL_MARK, PASSENGER_MARK, DESTINATION_MARK, STOP_MARK, ROAD_MARK, WALL_MARK = "TFPDo.|"
@@ -132,7 +120,7 @@ def observation(state: TaxiState, is_fickle: bool) -> str:
     )
 
 
-class Taxi(TSMG[TaxiState]):
+class Taxi(BoardGame[TaxiState], OnePlayerGame[TaxiState], ReadsBack[TaxiState]):
     """Drive to the passenger, pick it up, drive to its destination, drop it off.
 
     Every step pays -1, the delivery 20 instead, and picking up or dropping off where that isn't possible -10 instead.
@@ -144,31 +132,21 @@ class Taxi(TSMG[TaxiState]):
         fickle_passenger: whether the passenger may change its destination on its first ride, as the taxi moves.
         fickle_probability: the probability that a fickle passenger does, in [0, 1].
 
-    Raises:
-        ValueError: a probability outside of [0, 1]; the message names it.
     """
 
     success_means = "brought the passenger to its destination"
     actions = ACTIONS
     worst_round = ILLEGAL_REWARD
     board_labels = ("0", "", "1", "", "2", "", "3", "", "4"), ("4", "3", "2", "1", "0")
-    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
-        TAXI_MARK: (240, 228, 66),
-        FULL_MARK: (213, 94, 0),
-        PASSENGER_MARK: (86, 180, 233),
-        DESTINATION_MARK: (0, 158, 115),
-        STOP_MARK: (190, 170, 200),
-        ROAD_MARK: (225, 225, 225),
-        WALL_MARK: (60, 60, 60),
-        " ": (205, 205, 205),
-    }
-    legend: ClassVar[Mapping[str, str]] = {
-        TAXI_MARK: "taxi",
-        FULL_MARK: "taxi with the passenger",
-        PASSENGER_MARK: "passenger",
-        DESTINATION_MARK: "destination",
-        STOP_MARK: "other stop",
-        WALL_MARK: "wall",
+    marks: ClassVar[Marks] = {
+        TAXI_MARK: ("taxi", (240, 228, 66)),
+        FULL_MARK: ("taxi with the passenger", (213, 94, 0)),
+        PASSENGER_MARK: ("passenger", (86, 180, 233)),
+        DESTINATION_MARK: ("destination", (0, 158, 115)),
+        STOP_MARK: ("other stop", (190, 170, 200)),
+        ROAD_MARK: ("", (225, 225, 225)),
+        WALL_MARK: ("wall", (60, 60, 60)),
+        " ": ("", (205, 205, 205)),
     }
 
     def __init__(
@@ -185,44 +163,37 @@ class Taxi(TSMG[TaxiState]):
         self.rainy_probability = float(rainy_probability) if is_rainy else 1.0
         self.fickle_probability = float(fickle_probability) if fickle_passenger else 0.0
 
-    def initial_state(self, rng: np.random.Generator) -> TaxiState:
+    def initial_state(self, rng: Generator) -> TaxiState:
         """The taxi anywhere, the passenger and its destination at two different stops: 300 starts, equally likely."""
         return TaxiState(*_STARTS[int(rng.integers(len(_STARTS)))], self.fickle_passenger)
 
     def initial_outcomes(self) -> list[tuple[float, TaxiState]]:
         return [(1 / len(_STARTS), TaxiState(*start, self.fickle_passenger)) for start in _STARTS]
 
-    def transition(
-        self, state: TaxiState, joint_action: Mapping[str, str], rng: np.random.Generator
-    ) -> tuple[TaxiState, dict[str, float], bool]:
+    def act(self, state: TaxiState, action: str, rng: Generator) -> tuple[TaxiState, float, bool]:
         """Play one step; in rain, and when a passenger changes its mind, it takes uniform numbers of ``rng``."""
-        action = action_index(joint_action, "player_0", _ACTION_INDEX)
-        if action >= _PICKUP:
-            after, reward, terminated = serve(state, action)
-            return after, {"player_0": reward}, terminated
+        way = ACTIONS.index(action)
+        if way >= _PICKUP:
+            return serve(state, way)
         taxi, passenger, destination, may_change = state
-        cell = _NEIGHBOURS[taxi][action]
+        cell = _NEIGHBOURS[taxi][way]
         if self.is_rainy and cell != taxi:
             chance = rng.random()
             if chance >= self.rainy_probability:
-                aside = int(chance >= (1 + self.rainy_probability) / 2)
-                cell = _NEIGHBOURS[taxi][_LATERAL[action][aside]]
+                cell = _NEIGHBOURS[taxi][_LATERAL[way][int(chance >= (1 + self.rainy_probability) / 2)]]
         if may_change and passenger == RIDING and cell != taxi:
             may_change = False
             if rng.random() < self.fickle_probability:
                 destination = (destination + 1 + int(rng.random() * 3)) % 4
-        return TaxiState(cell, passenger, destination, may_change), {"player_0": STEP_REWARD}, False
+        return TaxiState(cell, passenger, destination, may_change), STEP_REWARD, False
 
-    def outcomes(
-        self, state: TaxiState, joint_action: Mapping[str, str]
-    ) -> list[tuple[float, TaxiState, dict[str, float], bool]]:
-        action = action_index(joint_action, "player_0", _ACTION_INDEX)
-        if action >= _PICKUP:
-            after, reward, terminated = serve(state, action)
-            return [(1.0, after, {"player_0": reward}, terminated)]
+    def chances(self, state: TaxiState, action: str) -> list[tuple[float, TaxiState, float, bool]]:
+        way = ACTIONS.index(action)
+        if way >= _PICKUP:
+            return [(1.0, *serve(state, way))]
         return [
-            (chance * mind, TaxiState(cell, state.passenger, destination, may_change), {"player_0": STEP_REWARD}, False)
-            for chance, cell in self._drives(state.taxi, action)
+            (chance * mind, TaxiState(cell, state.passenger, destination, may_change), STEP_REWARD, False)
+            for chance, cell in self._drives(state.taxi, way)
             for mind, destination, may_change in self._minds(state, cell)
             if chance * mind
         ]
@@ -280,37 +251,28 @@ class Taxi(TSMG[TaxiState]):
             f"Actions: {', '.join(ACTIONS)}."
         )
 
-    def read_observation(self, observation: str, player: str) -> TaxiState:
-        found = _READ.search(observation)
-        if found is not None:
-            taxi, riding, waiting, wish = found.groups()
-            destination = COLOURS.index(wish)
-            passenger = RIDING if riding else COLOURS.index(waiting) if waiting else destination
-            state = TaxiState(_NAMES.index(taxi), passenger, destination, _MAY_CHANGE in observation)
-            if self.observe(state, player) == observation:
-                return state
-        raise ValueError(f"not an observation of the taxi with these settings: {observation[:80]!r}")
+    def shown(self, observation: str, player: str) -> TaxiState:
+        taxi, riding, waiting, wish = _READ.findall(observation)[0]
+        destination = COLOURS.index(wish)
+        passenger = RIDING if riding else COLOURS.index(waiting) if waiting else destination
+        return TaxiState(_NAMES.index(taxi), passenger, destination, _MAY_CHANGE in observation)
 
-    def what_happened(
-        self, state: TaxiState, joint_action: Mapping[str, str], next_state: TaxiState, player: str
-    ) -> str:
-        if not self.is_playing(state, player):
-            return ""
-        action = action_index(joint_action, "player_0", _ACTION_INDEX)
-        if action >= _PICKUP:
-            _, reward, arrived = serve(state, action)
+    def told(self, state: TaxiState, action: str, after: TaxiState) -> str:
+        way = ACTIONS.index(action)
+        if way >= _PICKUP:
+            _, reward, arrived = serve(state, way)
             if reward == ILLEGAL_REWARD:
-                return f"can't {ACTIONS[action]} here"
-            if action == _PICKUP:
+                return f"can't {action} here"
+            if way == _PICKUP:
                 return "picked the passenger up"
             return "delivered the passenger" if arrived else "let the passenger out at the wrong stop"
         told = []
-        if next_state.taxi == state.taxi:
+        if after.taxi == state.taxi:
             told.append("blocked")
-        elif next_state.taxi != _NEIGHBOURS[state.taxi][action]:
+        elif after.taxi != _NEIGHBOURS[state.taxi][way]:
             told.append("went astray in the rain")
-        if next_state.destination != state.destination:
-            told.append(f"the passenger now wants to go to {COLOURS[next_state.destination]}")
+        if after.destination != state.destination:
+            told.append(f"the passenger now wants to go to {COLOURS[after.destination]}")
         return "; ".join(told)
 
     def board(self, state: TaxiState) -> tuple[str, ...]:

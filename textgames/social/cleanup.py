@@ -8,12 +8,11 @@ named for a source have its settings: ``"arxiv-2603.19453"``, and ``"melting-pot
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from textgames.names import nearest_or_all
-from textgames.settings import check_switch, check_whole
+from textgames.settings import check_number, check_switch, check_whole
 from textgames.social.commons.board import Cells, beams_of, rows_of
 from textgames.social.commons.game import ACTIONS, BEAM, CLEAN, CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
@@ -51,7 +50,7 @@ class CleanupConfig(CommonsConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("growth_rate", "depletion", "restoration", "dirt_chance"):
-            self._check_number(name, 0, 1)
+            check_number(name, getattr(self, name), 0, 1)
         if self.restoration >= self.depletion:
             raise ValueError(
                 f"restoration must be below depletion, got restoration={self.restoration} and "
@@ -192,8 +191,6 @@ class Cleanup(CommonsGame):
         dirt_chance: the chance of one more dirty cell in a round.
         apples_at_first: whether every apple cell has its apple at the start, or none.
 
-    Raises:
-        ValueError: naming the setting, its value and what is accepted.
     """
 
     config: CleanupConfig
@@ -213,12 +210,10 @@ class Cleanup(CommonsGame):
         dirt_chance: float | None = None,
         apples_at_first: bool | None = None,
     ) -> None:
-        if str(preset) not in PRESETS:
-            raise ValueError(
-                f"preset must name settings of Cleanup, got {preset!r}; {nearest_or_all(str(preset), PRESETS)}"
-            )
+        if apples_at_first is not None:
+            check_switch("apples_at_first", apples_at_first)
         given = {
-            "map": None if map is None else rows_of(map),
+            "map": rows_of(map),
             "num_players": num_players,
             "out_rounds": out_rounds,
             "beam_reward": beam_reward,
@@ -228,20 +223,15 @@ class Cleanup(CommonsGame):
             "dirt_chance": dirt_chance,
             "apples_at_first": apples_at_first,
         }
-        own = {name: value for name, value in given.items() if value is not None}
-        if apples_at_first is not None:
-            check_switch("apples_at_first", apples_at_first)
-        config = replace(PRESETS[preset], **own)  # type: ignore[arg-type]  # the config checks every value
+        config = CleanupConfig.chosen(PRESETS, preset, given)
         super().__init__(config, CleanupText(config))
         self.first_apple = 0 if config.apples_at_first else 1
         self._growth = [config.growth(dirty) for dirty in range(len(self._map.river) + 1)]
         # as soon as so many cells are dirty, no more dirt comes
         self._most_dirt = math.ceil(config.depletion * len(self._map.river))
         self._clean_reach = beams_of(config.map, config.beam_length, config.beam_width)
-        self._legal = {
-            (bool(beam), bool(clean)): tuple(
-                [name for name in self.actions if not ((beam and name == BEAM) or (clean and name == CLEAN))]
-            )
+        self._legal = {  # by whether the beam and cleaning have to wait
+            (beam, clean): tuple([name for name in self.actions if name not in (BEAM * beam, CLEAN * clean)])
             for beam in (False, True)
             for clean in (False, True)
         }

@@ -9,17 +9,16 @@ going to the player with the lower number, and who was out comes back at its own
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from textgames.names import nearest_or_all
 from textgames.settings import check_whole
 from textgames.social.commons.board import Cells, rows_of
 from textgames.social.commons.game import CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState
 from textgames.social.commons.text import CommonsText
-from textgames.tsmg import Action, Outcome, Player
+from textgames.tsmg import JointAction, Outcome, Player
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,8 +131,6 @@ class Gathering(CommonsGame):
         beam_length: cells that the beam reaches; ``beam_width`` is the odd number of its lanes.
         beam_width: see ``beam_length``.
 
-    Raises:
-        ValueError: naming the setting, its value and what is accepted.
     """
 
     config: GatheringConfig
@@ -150,12 +147,8 @@ class Gathering(CommonsGame):
         beam_length: int | None = None,
         beam_width: int | None = None,
     ) -> None:
-        if str(preset) not in PRESETS:
-            raise ValueError(
-                f"preset must name settings of Gathering, got {preset!r}; {nearest_or_all(str(preset), PRESETS)}"
-            )
         given = {
-            "map": None if map is None else rows_of(map),
+            "map": rows_of(map),
             "num_players": num_players,
             "refill_rounds": refill_rounds,
             "out_rounds": out_rounds,
@@ -163,8 +156,7 @@ class Gathering(CommonsGame):
             "beam_length": beam_length,
             "beam_width": beam_width,
         }
-        own = {name: value for name, value in given.items() if value is not None}
-        config = replace(PRESETS[preset], **own)  # type: ignore[arg-type]  # the config checks every value
+        config = GatheringConfig.chosen(PRESETS, preset, given)
         super().__init__(config, GatheringText(config))
         self.empty_apple = config.refill_rounds
 
@@ -191,7 +183,7 @@ class Gathering(CommonsGame):
         ]
         return [(1 / len(states), state) for state in states]
 
-    def outcomes(self, state: CommonsState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[CommonsState]]:
+    def outcomes(self, state: CommonsState, joint_action: JointAction) -> Sequence[Outcome[CommonsState]]:
         """All that chance decides is who of several players on one apple gets it."""
         bodies, deeds, rewards, dirt = self._act(state, joint_action)
         apples, dirt = self.nature(state, bodies, dirt)

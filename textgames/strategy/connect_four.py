@@ -4,15 +4,16 @@ A board is two whole numbers, one a player, with one bit a cell. The bits of a c
 up, and above them is one that stays 0, so that a row of discs never runs on from one column into the next.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
 from textgames.settings import check_whole
 from textgames.solving.minimax import Minimax
-from textgames.strategy.duel import FREE, LEGEND, PALETTE, PLAYERS, Duel
+from textgames.strategy.board_duel import FREE, BoardDuel
+from textgames.tsmg import JointAction
 
 MARKS = "XO"
 _NUMBERS = {3: "Three", 4: "Four", 5: "Five"}
@@ -74,7 +75,7 @@ def _grid(first: int, second: int, rows: int, columns: int) -> str:
     return "\n".join([_KEY, *lines])
 
 
-class ConnectFour(Duel[ConnectFourState]):
+class ConnectFour(BoardDuel[ConnectFourState]):
     """Drop discs into the columns of an upright board in turns; four in a row, column or diagonal win.
 
     Winning pays 1, losing -1, and a full board without a winner 0 for both. ``player_0`` plays X and begins.
@@ -84,11 +85,7 @@ class ConnectFour(Duel[ConnectFourState]):
         columns: its width, 1 to 12.
         connect: how many in a row win, at least 2.
 
-    Raises:
-        ValueError: a size outside of its range, or a board on which nobody could win.
     """
-
-    palette, legend = PALETTE, LEGEND
 
     def __init__(self, *, rows: int = 6, columns: int = 7, connect: int = 4) -> None:
         for name, value, least in (("rows", rows, 1), ("columns", columns, 1), ("connect", connect, 2)):
@@ -112,7 +109,7 @@ class ConnectFour(Duel[ConnectFourState]):
             1 << column * stride + row for row in range(self.rows - 1, -1, -1) for column in range(self.columns)
         )
 
-    def initial_state(self, rng: np.random.Generator) -> ConnectFourState:
+    def initial_state(self, rng: Generator) -> ConnectFourState:
         return ConnectFourState()
 
     def initial_outcomes(self) -> list[tuple[float, ConnectFourState]]:
@@ -128,11 +125,11 @@ class ConnectFour(Duel[ConnectFourState]):
             found = self._with_room[full] = tuple([action for action, top in self._tops if not full & top])
         return found
 
-    def play(self, state: ConnectFourState, action: str) -> ConnectFourState:
+    def play(self, state: ConnectFourState, action: str) -> list[ConnectFourState]:
         first, second, _ = state
         column, lowest = self._columns[action]
         disc = ((first | second) & column) + lowest  # adding the lowest bit carries over the discs that lie there
-        return self._after(first, second | disc) if state.mover else self._after(first | disc, second)
+        return [self._after(first, second | disc) if state.mover else self._after(first | disc, second)]
 
     def _after(self, first: int, second: int) -> ConnectFourState:
         """The state of a board on which only who moved last can have connected."""
@@ -155,13 +152,11 @@ class ConnectFour(Duel[ConnectFourState]):
             mirrored_second |= (second >> shift & column) << last - shift
         return ConnectFourState(mirrored_first, mirrored_second, result)
 
-    # ---------------------------------------------------------------- texts
-
     def board(self, state: ConnectFourState) -> tuple[str, ...]:
         return tuple(map("".join, _rows(state.first, state.second, self.rows, self.columns)))
 
     def observe(self, state: ConnectFourState, player: str) -> str:
-        own, result = PLAYERS.index(player), state.result
+        own, result = self.players.index(player), state.result
         if result is not None:
             turn = "a draw" if result == 0.0 else f"{MARKS[0] if result > 0 else MARKS[1]} has won"
             turn = f"The game is over: {turn}."
@@ -171,7 +166,7 @@ class ConnectFour(Duel[ConnectFourState]):
         return text if result is not None else f"{text}\nColumns with room: {', '.join(self.moves(state))}"
 
     def instructions(self, player: str) -> str:
-        own = PLAYERS.index(player)
+        own = self.players.index(player)
         return (
             f"You are playing Connect {_NUMBERS.get(self.connect, self.connect)} on an upright board of "
             f"{self.columns} columns and {self.rows} rows. You play {MARKS[own]}, your opponent plays "
@@ -184,17 +179,13 @@ class ConnectFour(Duel[ConnectFourState]):
             f"{', '.join(self.actions)}."
         )
 
-    def read_observation(self, observation: str, player: str) -> ConnectFourState:
-        lines = observation.splitlines()[2 : 2 + self.rows]
-        marks = "".join(lines).replace(" ", "")
-        bits = {mark: sum(cell for cell, at in zip(self._cells, marks, strict=False) if at == mark) for mark in MARKS}
-        state = self._after(bits[MARKS[0]], bits[MARKS[1]])
-        if len(marks) != len(self._cells) or self.observe(state, player) != observation:
-            raise ValueError(f"not an observation of this Connect Four for {player}: {observation[:80]!r}")
-        return state
+    def shown(self, observation: str, player: str) -> ConnectFourState:
+        marks = "".join(observation.splitlines()[2 : 2 + self.rows]).replace(" ", "")
+        first, second = [sum(cell for cell, at in zip(self._cells, marks, strict=True) if at == mark) for mark in MARKS]
+        return self._after(first, second)
 
     def what_happened(
-        self, state: ConnectFourState, joint_action: Mapping[str, str], next_state: ConnectFourState, player: str
+        self, state: ConnectFourState, joint_action: JointAction, next_state: ConnectFourState, player: str
     ) -> str:
         if self.to_move(state) != (player,):
             return ""

@@ -6,13 +6,15 @@ or). In misère play the same holds, except that with no heap above 1 it is the 
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
-from textgames.strategy.duel import PLAYERS, Duel
+from textgames.strategy.board_duel import BoardDuel
+from textgames.tsmg import JointAction
 
 HEAP_NAMES = "abcdefgh"
 _READ_HEAP = re.compile(r"^Heap ([a-h]): (\d+)\b", re.MULTILINE)
@@ -45,7 +47,7 @@ def heap_lines(heaps: tuple[int, ...]) -> str:
     return "\n".join([f"Heap {name}: {size} {'|' * size}".rstrip() for name, size in named])
 
 
-class Nim(Duel[NimState]):
+class Nim(BoardDuel[NimState]):
     """Take any number of counters from one heap, in turns; who takes the last counter of all wins.
 
     Winning pays 1, losing -1. ``player_0`` begins.
@@ -55,8 +57,6 @@ class Nim(Duel[NimState]):
         random_heaps: each heap's size is drawn at every reset, between 1 and its number in ``heaps``.
         misere: who takes the last counter loses instead.
 
-    Raises:
-        ValueError: heaps that are too many, too few, too small or too large.
     """
 
     def __init__(self, *, heaps: Sequence[int] = (3, 4, 5), random_heaps: bool = False, misere: bool = False) -> None:
@@ -72,7 +72,7 @@ class Nim(Duel[NimState]):
             name: (HEAP_NAMES.index(name[-1]), int(name.split()[1])) for name in self.actions
         }
 
-    def initial_state(self, rng: np.random.Generator) -> NimState:
+    def initial_state(self, rng: Generator) -> NimState:
         if self.random_heaps:
             return NimState(tuple(int(rng.integers(1, size + 1)) for size in self.heaps), 0)
         return NimState(self.heaps, 0)
@@ -91,10 +91,10 @@ class Nim(Duel[NimState]):
     def moves(self, state: NimState) -> tuple[str, ...]:
         return moves_of(state.heaps)
 
-    def play(self, state: NimState, action: str) -> NimState:
+    def play(self, state: NimState, action: str) -> list[NimState]:
         heap, count = self._moves[action]
         heaps = state.heaps
-        return NimState((*heaps[:heap], heaps[heap] - count, *heaps[heap + 1 :]), 1 - state.mover)
+        return [NimState((*heaps[:heap], heaps[heap] - count, *heaps[heap + 1 :]), 1 - state.mover)]
 
     def result(self, state: NimState) -> float | None:
         if any(state.heaps):
@@ -106,7 +106,7 @@ class Nim(Duel[NimState]):
         if not any(state.heaps):
             won = self.succeeded(state, player)
             return f"The game is over, no counter is left: you have {'won' if won else 'lost'}."
-        turn = "It is your turn." if PLAYERS[state.mover] == player else "It is your opponent's turn."
+        turn = "It is your turn." if self.players[state.mover] == player else "It is your opponent's turn."
         return f"{turn}\n{heap_lines(state.heaps)}"
 
     def instructions(self, player: str) -> str:
@@ -123,21 +123,19 @@ class Nim(Duel[NimState]):
             f"Actions, of which those are legal that the heaps are large enough for: {', '.join(self.actions)}."
         )
 
-    def read_observation(self, observation: str, player: str) -> NimState:
+    def shown(self, observation: str, player: str) -> NimState:
         sizes = tuple(int(size) for _, size in _READ_HEAP.findall(observation))
-        own = PLAYERS.index(player)
-        state = NimState(sizes, own if observation.startswith("It is your turn.") else 1 - own)
-        fits = len(sizes) == len(self.heaps) and all(map(int.__le__, sizes, self.heaps))
-        if not fits or self.observe(state, player) != observation:
-            raise ValueError(f"not an observation of a game of Nim that goes on, for {player}: {observation[:80]!r}")
-        return state
+        if not all(size <= most for size, most in zip(sizes, self.heaps, strict=True)):
+            raise ValueError("a heap is larger than at the start")
+        own = self.players.index(player)
+        return NimState(sizes, own if observation.startswith("It is your turn.") else 1 - own)
 
-    def what_happened(self, state: NimState, joint_action: Mapping[str, str], next_state: NimState, player: str) -> str:
+    def what_happened(self, state: NimState, joint_action: JointAction, next_state: NimState, player: str) -> str:
         if self.to_move(state) != (player,) or any(next_state.heaps):
             return ""
         return "took the last counter"
 
     def describe(self, state: NimState) -> str:
-        turn = f"{PLAYERS[state.mover]} is to move" if any(state.heaps) else "no counter is left"
+        turn = f"{self.players[state.mover]} is to move" if any(state.heaps) else "no counter is left"
         lines = [f"{name} {'|' * size}".rstrip() for name, size in zip(HEAP_NAMES, state.heaps, strict=False)]
         return "\n".join([*lines, turn])

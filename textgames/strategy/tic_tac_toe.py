@@ -3,12 +3,13 @@
 A state is the board, a string of nine characters row by row from the top; whose turn it is follows from their number.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 
-import numpy as np
+from numpy.random import Generator
 
-from textgames.strategy.duel import FREE, LEGEND, PALETTE, Duel
+from textgames.strategy.board_duel import FREE, BoardDuel
+from textgames.texts.grids import board_rows
+from textgames.tsmg import JointAction
 
 MARKS = "XO"
 CELLS = ("a3", "b3", "c3", "a2", "b2", "c2", "a1", "b1", "c1")
@@ -63,17 +64,16 @@ def observation(board: str, player: int) -> str:
     return "\n".join(lines if ended is not None else [*lines, f"Free cells: {', '.join(free_cells(board))}"])
 
 
-class TicTacToe(Duel[str]):
+class TicTacToe(BoardDuel[str]):
     """Put marks on a board of three by three in turns; three in a row, column or diagonal win.
 
     Winning pays 1, losing -1, and a full board without a winner 0 for both. ``player_0`` plays X and begins.
     """
 
     actions = CELLS
-    palette, legend = PALETTE, LEGEND
     board_labels = ("a", "b", "c"), ("3", "2", "1")
 
-    def initial_state(self, rng: np.random.Generator) -> str:
+    def initial_state(self, rng: Generator) -> str:
         return _START
 
     def initial_outcomes(self) -> list[tuple[float, str]]:
@@ -85,9 +85,9 @@ class TicTacToe(Duel[str]):
     def moves(self, state: str) -> tuple[str, ...]:
         return free_cells(state)
 
-    def play(self, state: str, action: str) -> str:
+    def play(self, state: str, action: str) -> list[str]:
         cell = _INDEX[action]
-        return state[:cell] + MARKS[to_move(state)] + state[cell + 1 :]
+        return [state[:cell] + MARKS[to_move(state)] + state[cell + 1 :]]
 
     def result(self, state: str) -> float | None:
         return result(state)
@@ -106,14 +106,13 @@ class TicTacToe(Duel[str]):
             f"Actions, of which those of the free cells are legal: {', '.join(CELLS)}."
         )
 
-    def read_observation(self, observation: str, player: str) -> str:
-        lines = observation.splitlines()
-        board = "".join(line[2:].replace(" ", "") for line in lines[2:5])
-        if len(board) != 9 or set(board) - {*MARKS, FREE} or self.observe(board, player) != observation:
-            raise ValueError(f"not an observation of tic-tac-toe for {player}: {observation[:80]!r}")
+    def shown(self, observation: str, player: str) -> str:
+        board = "".join(line[2:].replace(" ", "") for line in observation.splitlines()[2:5])
+        if len(board) != 9 or set(board) - {*MARKS, FREE}:
+            raise ValueError("no board of three by three")
         return board
 
-    def what_happened(self, state: str, joint_action: Mapping[str, str], next_state: str, player: str) -> str:
+    def what_happened(self, state: str, joint_action: JointAction, next_state: str, player: str) -> str:
         if self.to_move(state) != (player,):
             return ""
         told = f"put {MARKS[to_move(state)]} on {joint_action[player]}"
@@ -121,4 +120,4 @@ class TicTacToe(Duel[str]):
         return told if ended is None else f"{told}; {'a draw' if ended == 0.0 else 'three in a row'}"
 
     def board(self, state: str) -> tuple[str, ...]:
-        return state[:3], state[3:6], state[6:]
+        return board_rows(state, 3)

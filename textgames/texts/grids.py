@@ -32,6 +32,11 @@ def name_rows(nrow: int, ncol: int) -> dict[str, int]:
     return {name: cell for cell, name in enumerate(coordinates_of(nrow, ncol))}
 
 
+def board_rows(marks: str, ncol: int) -> tuple[str, ...]:
+    """Cut the marks of a board, row by row from the top, into its rows."""
+    return tuple(marks[start : start + ncol] for start in range(0, len(marks), ncol))
+
+
 def grid_rows(marks: str, ncol: int, axes: bool) -> tuple[str, tuple[int, ...]]:
     """Write a board as rows of marks separated by spaces, and tell where each cell's mark stands in the text.
 
@@ -46,7 +51,7 @@ def grid_rows(marks: str, ncol: int, axes: bool) -> tuple[str, tuple[int, ...]]:
     nrow = len(marks) // ncol
     if not axes:
         return _plain_form(nrow, ncol) % tuple(marks), _plain_offsets(nrow, ncol)
-    rows = [marks[start : start + ncol] for start in range(0, len(marks), ncol)]
+    rows = board_rows(marks, ncol)
     cell, margin = len(str(ncol - 1)), len(str(nrow - 1))
     lines = [f"{nrow - 1 - y:>{margin}} " + " ".join(f"{mark:>{cell}}" for mark in row) for y, row in enumerate(rows)]
     lines.append(" " * (margin + 1) + " ".join(f"{x:>{cell}}" for x in range(ncol)))

@@ -90,8 +90,10 @@ class Board:
         return reached
 
 
-def rows_of(map: object) -> tuple[str, ...]:
-    """The rows of the setting ``map``; a ValueError for what has none."""
+def rows_of(map: object) -> tuple[str, ...] | None:
+    """The rows of the setting ``map``, ``None`` if it isn't given; a ValueError for what has none."""
+    if map is None:
+        return None
     if isinstance(map, str) or not isinstance(map, Collection) or not all(isinstance(row, str) for row in map):
         raise ValueError(f'map must be a sequence of rows such as ["P.A", "P.."], got {map!r}')
     return tuple(map)

@@ -13,14 +13,15 @@ transition. They count as rounds in the statistics.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from textgames.bases import BoardGame
 from textgames.social.commons.board import Cells, beams_of
-from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed, Tally
-from textgames.social.commons.statistics import social_statistics
-from textgames.social.commons.text import LEGEND, PALETTE, CommonsText
-from textgames.tsmg import TSMG, Action, Player
+from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed, Tally, social_statistics
+from textgames.social.commons.text import MARKS, CommonsText
+from textgames.texts.grids import board_rows
+from textgames.tsmg import Action, JointAction, Player, Transition
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +35,7 @@ Eaters = list[tuple[int, list[int]]]
 """``[(place of an apple cell, numbers of the players on it), ...]``"""
 
 
-class CommonsGame(TSMG[CommonsState]):
+class CommonsGame(BoardGame[CommonsState]):
     """What the two games share; a subclass has its settings, its nature and the texts on both."""
 
     actions = ACTIONS
@@ -44,8 +45,7 @@ class CommonsGame(TSMG[CommonsState]):
     """What every apple cell is at first: 0 where its apple is there."""
     empty_apple = 1
     """What an apple cell is set to when its apple is eaten."""
-    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = PALETTE
-    legend: ClassVar[Mapping[str, str]] = LEGEND
+    marks = MARKS
 
     def __init__(self, config: CommonsConfig, text: CommonsText) -> None:
         self.config = config
@@ -57,8 +57,6 @@ class CommonsGame(TSMG[CommonsState]):
         self._map = config.board
         self._beams = beams_of(config.map, config.beam_length, config.beam_width)
         self._numbers = {player: number for number, player in enumerate(self.players)}
-
-    # ---------------------------------------------------------------- rules
 
     @abstractmethod
     def nature(
@@ -91,8 +89,8 @@ class CommonsGame(TSMG[CommonsState]):
         return self.actions if not state.bodies[self._numbers[player]].beam_wait else self.actions[:-1]
 
     def transition(
-        self, state: CommonsState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
-    ) -> tuple[CommonsState, dict[Player, float], bool]:
+        self, state: CommonsState, joint_action: JointAction, rng: "np.random.Generator"
+    ) -> Transition[CommonsState]:
         """Play one round, or more where everybody is out; the game never ends by itself."""
         bodies, deeds, rewards, dirt = self._act(state, joint_action)
         apples, dirt = self.nature(state, bodies, dirt, rng)
@@ -103,9 +101,7 @@ class CommonsGame(TSMG[CommonsState]):
             after = self._let_pass(after, rng)
         return after, dict(zip(self.players, rewards, strict=True)), False
 
-    def _act(
-        self, state: CommonsState, joint_action: Mapping[Player, Action]
-    ) -> tuple[list[Body], list[Deed], list[float], Cells]:
+    def _act(self, state: CommonsState, joint_action: JointAction) -> tuple[list[Body], list[Deed], list[float], Cells]:
         """Steps 1 and 2 of a round: the players, their deeds and rewards, and the dirt after them."""
         bodies: list[Body] = []
         deeds: list[Deed] = []
@@ -183,21 +179,19 @@ class CommonsGame(TSMG[CommonsState]):
             apples[place] = self.empty_apple
             rewards[winner] += self.config.apple_reward
             deeds[winner] = deeds[winner]._replace(ate=True)
-        tallies = tuple(
-            [
-                Tally(
-                    tally.total + reward,
-                    tally.paid + (reward > 0),
-                    tally.paid_at + (state.round if reward > 0 else 0),
-                    tally.missed + (not deed.action),
-                    tally.hits + len(deed.struck),
-                    tally.cleaned + deed.cleaned,
-                )
-                for tally, reward, deed in zip(state.tallies, rewards, deeds, strict=True)
-            ]
-        )
+        tallies = [
+            Tally(
+                tally.total + reward,
+                tally.paid + (reward > 0),
+                tally.paid_at + (state.round if reward > 0 else 0),
+                tally.missed + (not deed.action),
+                tally.hits + len(deed.struck),
+                tally.cleaned + deed.cleaned,
+            )
+            for tally, reward, deed in zip(state.tallies, rewards, deeds, strict=True)
+        ]
         back = tuple([body._replace(out=body.out - 1) if body.out else body for body in bodies])
-        return CommonsState(back, tuple(apples), dirt, state.round + 1, tuple(deeds), tallies)
+        return CommonsState(back, tuple(apples), dirt, state.round + 1, tuple(deeds), tuple(tallies))
 
     def _let_pass(self, state: CommonsState, rng: "np.random.Generator | None") -> CommonsState:
         """A round in which everybody is out; the deeds of the last round that was played stay told."""
@@ -216,8 +210,6 @@ class CommonsGame(TSMG[CommonsState]):
         own = {"rounds_out": float(tally.missed), "hits": float(tally.hits)}
         return {**social_statistics(state.tallies, state.round), **own}
 
-    # ---------------------------------------------------------------- text
-
     def observe(self, state: CommonsState, player: Player) -> str:
         return self._text.observe(state, self._numbers[player])
 
@@ -226,14 +218,13 @@ class CommonsGame(TSMG[CommonsState]):
 
     def board(self, state: CommonsState) -> tuple[str, ...]:
         """The spectator's rows, top row first: players as digits, A, #, ~ and the rest of the legend."""
-        marks = "".join(self._text.marks(state))
-        return tuple(marks[start : start + self._map.ncol] for start in range(0, len(marks), self._map.ncol))
+        return board_rows("".join(self._text.marks(state)), self._map.ncol)
 
     def describe(self, state: CommonsState) -> str:
         return "\n".join([" ".join(row) for row in self.board(state)] + self._text.standing(state))
 
     def what_happened(
-        self, state: CommonsState, joint_action: Mapping[Player, Action], next_state: CommonsState, player: Player
+        self, state: CommonsState, joint_action: JointAction, next_state: CommonsState, player: Player
     ) -> str:
         number = self._numbers[player]
         if state.bodies[number].out:

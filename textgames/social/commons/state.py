@@ -1,16 +1,21 @@
 """What a round of Gathering or Cleanup changes, and the settings that both games have. No text in here."""
 
 import math
-from dataclasses import dataclass, fields
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, TypeVar
 
-from textgames.settings import MOST, check_whole
+from textgames.names import nearest_or_all
+from textgames.settings import MOST, check_number, check_whole
 from textgames.social.commons.board import Board, Cells, board_of
 
+ConfigT = TypeVar("ConfigT", bound="CommonsConfig")
+
 MAX_PLAYERS = 10
+"""The largest number of players, because they are drawn as one digit."""
+
 LONGEST_BEAM = 99
 """Cells of a beam's length and width, as wide as any map."""
-"""The largest number of players, because they are drawn as one digit."""
 
 
 class Body(NamedTuple):
@@ -47,7 +52,7 @@ class Deed(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What is counted of one player over an episode, for :mod:`textgames.social.commons.statistics`.
+    """What is counted of one player over an episode, for :func:`social_statistics`.
 
     Attributes:
         total: its return so far.
@@ -63,6 +68,33 @@ class Tally(NamedTuple):
     missed: int = 0
     hits: int = 0
     cleaned: int = 0
+
+
+def social_statistics(tallies: Sequence[Tally], rounds: int) -> dict[str, float]:
+    """Return the statistics of ``n`` players over ``T`` rounds with returns ``R_i``; what is undefined is absent.
+
+    They are those of Perolat et al., "A multi-agent reinforcement learning model of common-pool resource appropriation"
+    (NeurIPS 2017, section 2.3), as arXiv 2603.19453 uses them, with one difference: equality is undefined if the
+    returns sum to 0 or less. There it would be 1, the best value, for players who all lost.
+
+    * efficiency: ``sum R / T``, the reward of all per round;
+    * equality: ``1 - sum_ij |R_i - R_j| / (2 n sum R)``; below 0 if costs leave some with a negative return;
+    * sustainability: the mean, over the players who were ever paid more than 0, of the mean number of the rounds in
+      which they were; rounds are numbered from 0;
+    * peace: ``(n T - rounds missed) / T``, from 0 to n.
+    """
+    if not rounds:
+        return {}
+    n, returns = len(tallies), [tally.total for tally in tallies]
+    total = sum(returns)
+    statistics = {"efficiency": total / rounds}
+    if total > 0:
+        statistics["equality"] = 1 - sum(abs(a - b) for a in returns for b in returns) / (2 * n * total)
+    times = [tally.paid_at / tally.paid for tally in tallies if tally.paid]
+    if times:
+        statistics["sustainability"] = sum(times) / len(times)
+    statistics["peace"] = (n * rounds - sum(tally.missed for tally in tallies)) / rounds
+    return statistics
 
 
 class CommonsState(NamedTuple):
@@ -98,8 +130,6 @@ class CommonsConfig:
         beam_cooldown: rounds after using the beam in which it can't be used.
         apple_reward: for eating an apple; ``beam_reward`` for using the beam; ``hit_reward`` for being hit.
 
-    Raises:
-        ValueError: naming the setting, its value and what is accepted.
     """
 
     map: tuple[str, ...]
@@ -127,15 +157,16 @@ class CommonsConfig:
             raise ValueError(f"the map has no apple cell (A): {self.map}")
         for field in fields(self):
             if field.name.endswith("_reward"):
-                self._check_number(field.name, -math.inf, math.inf)
+                check_number(field.name, getattr(self, field.name), -math.inf, math.inf)
 
     @property
     def board(self) -> Board:
         return board_of(self.map)
 
-    def _check_number(self, name: str, least: float, most: float) -> None:
-        value = getattr(self, name)
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not (number and least <= value <= most):
-            span = "a finite number" if math.isinf(most) else f"a number from {least:g} to {most:g}"
-            raise ValueError(f"{name} must be {span}, got {value!r}")
+    @classmethod
+    def chosen(cls: type[ConfigT], presets: Mapping[str, ConfigT], preset: str, given: Mapping[str, Any]) -> ConfigT:
+        """Return a preset with the settings that are given, which are those that aren't ``None``."""
+        if str(preset) not in presets:
+            name = cls.__name__.removesuffix("Config")
+            raise ValueError(f"preset must name settings of {name}, got {preset!r}; {nearest_or_all(preset, presets)}")
+        return replace(presets[preset], **{name: value for name, value in given.items() if value is not None})

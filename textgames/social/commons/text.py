@@ -1,8 +1,8 @@
 """What players of Gathering and Cleanup read: everything from the reader's own place and heading, then the map."""
 
-from collections.abc import Mapping
 from functools import cached_property
 
+from textgames.bases import Marks
 from textgames.social.commons.board import APPLE, DIRT, FLOOR, HEADINGS, RIVER, START, WALL, Cells, beams_of
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
 from textgames.texts.grids import board_line, grid_rows
@@ -12,35 +12,19 @@ ARROWS = "^>v<"
 
 APPLE_MARK, EMPTY_MARK, FLOOR_MARK, WALL_MARK, RIVER_MARK, DIRT_MARK = "Aa_#~D"
 
-PALETTE: Mapping[str, tuple[int, int, int]] = {
-    FLOOR_MARK: (28, 32, 38),
-    WALL_MARK: (120, 134, 150),
-    APPLE_MARK: (214, 60, 62),
-    EMPTY_MARK: (48, 66, 46),
-    RIVER_MARK: (70, 132, 222),
-    DIRT_MARK: (134, 98, 58),
-    "0": (74, 176, 92),
-    "1": (240, 202, 64),
-    "2": (170, 96, 204),
-    "3": (64, 186, 186),
-    "4": (222, 112, 168),
-    "5": (240, 128, 36),
-    "6": (150, 186, 60),
-    "7": (120, 108, 220),
-    "8": (232, 160, 128),
-    "9": (200, 200, 200),
+_PLAYERS = (
+    (74, 176, 92), (240, 202, 64), (170, 96, 204), (64, 186, 186), (222, 112, 168),
+    (240, 128, 36), (150, 186, 60), (120, 108, 220), (232, 160, 128), (200, 200, 200),
+)  # fmt: skip
+MARKS: Marks = {
+    **{str(number): (f"player_{number}", colour) for number, colour in enumerate(_PLAYERS)},
+    APPLE_MARK: ("apple", (214, 60, 62)),
+    EMPTY_MARK: ("apple cell without its apple", (48, 66, 46)),
+    WALL_MARK: ("wall", (120, 134, 150)),
+    RIVER_MARK: ("clean river", (70, 132, 222)),
+    DIRT_MARK: ("dirt in the river", (134, 98, 58)),
+    FLOOR_MARK: ("floor", (28, 32, 38)),
 }
-
-LEGEND: Mapping[str, str] = {
-    **{str(number): f"player_{number}" for number in range(10)},
-    APPLE_MARK: "apple",
-    EMPTY_MARK: "apple cell without its apple",
-    WALL_MARK: "wall",
-    RIVER_MARK: "clean river",
-    DIRT_MARK: "dirt in the river",
-    FLOOR_MARK: "floor",
-}
-
 _GROUND = {
     WALL: WALL_MARK,
     FLOOR: FLOOR_MARK,
@@ -66,9 +50,6 @@ class CommonsText:
         grid, self._offsets = grid_rows("".join(self._ground), self._map.ncol, False)
         self._grid = list(grid)
         self._header = board_line(self._map.ncol, self._map.nrow)
-        self._ways: dict[tuple[int, int], str] = {}
-
-    # ---------------------------------------------------------------- for a game to say
 
     def world(self, state: CommonsState, number: int) -> list[str]:
         """The lines on apples, and on the river where there is one."""
@@ -78,8 +59,6 @@ class CommonsText:
         """The lines of the instructions on what grows, and what is paid."""
         raise NotImplementedError
 
-    # ---------------------------------------------------------------- the observation
-
     def observe(self, state: CommonsState, number: int) -> str:
         """What a player reads: itself, the others, the world, the last round, and the map with itself as an arrow."""
         lines = [
@@ -88,58 +67,53 @@ class CommonsText:
             *self._own(state, number),
             *[self._other(state, other, number) for other in range(len(self.players)) if other != number],
             *self.world(state, number),
-            self._last_round(state, number),
-            self._returns(state, number),
+            f"Last round: {'; '.join(self._deeds(state, number))}." if state.deeds else "Last round: none yet.",
+            f"Reward so far: {', '.join(self._returns(state, number))}",
             self._key(number),
         ]
         return "\n".join(lines) + "\n" + self._drawing(state, number)
 
     def _own(self, state: CommonsState, number: int) -> list[str]:
-        body, config = state.bodies[number], self.config
+        body = state.bodies[number]
         if body.out:
             return [f"You are {self.players[number]}: {self._out(body)}."]
-        taken = f", hit {body.hits} of {config.hits_until_out} times" if config.hits_until_out > 1 else ""
         lines = [
-            f"You are {self.players[number]}: at {self._names[body.cell]}, facing {HEADINGS[body.heading]}{taken}.",
+            f"You are {self.players[number]}: {self._place(body)}.",
             self._ways_from(body.cell, body.heading),
         ]
         reached = self._beams[body.heading][body.cell]
         hit = [self.players[i] for i, o in enumerate(state.bodies) if i != number and not o.out and o.cell in reached]
-        aim = f"it would hit {' and '.join(hit)}" if hit else "it would hit nobody"
+        aim = f"it would hit {' and '.join(hit) or 'nobody'}"
         lines.append(f"Beam: {ready(body.beam_wait)}; as everyone stands now {aim}.")
         return lines
+
+    def _place(self, body: Body) -> str:
+        needed = self.config.hits_until_out
+        taken = f", hit {body.hits} of {needed} times" if needed > 1 else ""
+        return f"at {self._names[body.cell]}, facing {HEADINGS[body.heading]}{taken}"
 
     def _out(self, body: Body) -> str:
         return f"out for {count(body.out, 'round')}, then back at {self._names[body.home]}"
 
     def _ways_from(self, cell: int, heading: int) -> str:
-        known = self._ways.get((cell, heading))
-        if known is None:
-            ways = []
-            for quarter, way in enumerate(("forward", "step right", "backward", "step left")):
-                to = self._map.steps[(heading + quarter) % 4][cell]
-                ways.append(f"{way} is blocked" if to == cell else f"{way} to {self._names[to]}")
-            known = self._ways[cell, heading] = f"Ways: {', '.join(ways)}."
-        return known
+        ways = []
+        for quarter, way in enumerate(("forward", "step right", "backward", "step left")):
+            to = self._map.steps[(heading + quarter) % 4][cell]
+            ways.append(f"{way} is blocked" if to == cell else f"{way} to {self._names[to]}")
+        return f"Ways: {', '.join(ways)}."
 
     def _other(self, state: CommonsState, other: int, reader: int) -> str:
         body, own = state.bodies[other], state.bodies[reader]
         if body.out:
             return f"{self.players[other]}: {self._out(body)}."
-        text = f"{self.players[other]}: at {self._names[body.cell]}, facing {HEADINGS[body.heading]}"
-        if self.config.hits_until_out > 1:
-            text += f", hit {body.hits} of {self.config.hits_until_out} times"
         aims = not own.out and not body.beam_wait and own.cell in self._beams[body.heading][body.cell]
-        return text + ("; its beam would hit you." if aims else ".")
+        return f"{self.players[other]}: {self._place(body)}" + ("; its beam would hit you." if aims else ".")
 
-    def _last_round(self, state: CommonsState, reader: int) -> str:
-        if not state.deeds:
-            return "Last round: none yet."
-        told = [
+    def _deeds(self, state: CommonsState, reader: int) -> list[str]:
+        return [
             f"{'you' if number == reader else self.players[number]}: {self._deed(deed, reader)}"
             for number, deed in enumerate(state.deeds)
         ]
-        return f"Last round: {'; '.join(told)}."
 
     def _deed(self, deed: Deed, reader: int) -> str:
         if not deed.action:
@@ -152,12 +126,11 @@ class CommonsText:
             text += f", removed dirt from {count(deed.cleaned, 'cell')}"
         return f"{text}, ate an apple" if deed.ate else text
 
-    def _returns(self, state: CommonsState, reader: int) -> str:
-        told = [
+    def _returns(self, state: CommonsState, reader: int) -> list[str]:
+        return [
             f"{'you' if number == reader else self.players[number]} {tally.total:g}"
             for number, tally in enumerate(state.tallies)
         ]
-        return f"Reward so far: {', '.join(told)}"
 
     def _key(self, reader: int) -> str:
         own = "^ > v < you, pointing where you face"
@@ -211,8 +184,6 @@ class CommonsText:
         if by:
             told.append("hit by " + " and ".join(by) + (", and out" if state.bodies[number].out else ""))
         return "; ".join(told)
-
-    # ---------------------------------------------------------------- the instructions
 
     def instructions(self, player: str) -> str:
         return "\n".join([*self.opening(player), *self._moving, *self.rules()])

@@ -2,19 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-import numpy as np
+from numpy.random import Generator
 
+from textgames.bases import BoardGame, Marks, ReadsBack
 from textgames.settings import check_one_of, check_whole
 from textgames.social.matrix_game.best_response import BestResponse
 from textgames.social.matrix_game.opponents import Memory, Opponent, make_opponent
 from textgames.social.matrix_game.payoffs import GAMES, Payoffs
 from textgames.solving.regret import regrets_of_counts
-from textgames.tsmg import TSMG, Action, Outcome, Player
+from textgames.tsmg import JointAction, Outcome, Player, Rewards, Transition
 
 
 class MatrixState(NamedTuple):
@@ -29,8 +29,6 @@ class MatrixState(NamedTuple):
     memory: Memory = None
 
 
-# ---------------------------------------------------------------- texts
-
 _ROUND = re.compile(r"^Round \d+: you played ([a-z]+), the other ([a-z]+); ", re.MULTILINE)
 
 
@@ -44,10 +42,7 @@ def _drawn(chances: tuple[float, ...], number: float) -> int:
     return possible[-1]  # whatever the rounding of the sum
 
 
-# ---------------------------------------------------------------- the game
-
-
-class MatrixGame(TSMG[MatrixState]):
+class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
     """Two players choose at the same time in every round, are paid by a table, and see what the other chose.
 
     Args:
@@ -59,33 +54,19 @@ class MatrixGame(TSMG[MatrixState]):
         tell_opponent: whether the instructions say by which rule the program plays. Without it the exact optimum is
             still that of a player who knows.
 
-    Raises:
-        ValueError: a setting outside of its range; the message names it.
     """
 
-    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {
-        ".": (238, 238, 238),
-        "C": (0, 158, 115),
-        "D": (213, 94, 0),
-        "S": (0, 158, 115),
-        "H": (230, 159, 0),
-        "O": (204, 121, 167),
-        "F": (0, 114, 178),
-        "R": (0, 114, 178),
-        "P": (230, 159, 0),
-        "T": (86, 180, 233),
-    }
-    legend: ClassVar[Mapping[str, str]] = {
-        ".": "still to come",
-        "C": "cooperate",
-        "D": "defect or dare",
-        "S": "stag, swerve or scissors",
-        "H": "hare or heads",
-        "O": "opera",
-        "F": "football",
-        "R": "rock",
-        "P": "paper",
-        "T": "tails",
+    marks: ClassVar[Marks] = {
+        ".": ("still to come", (238, 238, 238)),
+        "C": ("cooperate", (0, 158, 115)),
+        "D": ("defect or dare", (213, 94, 0)),
+        "S": ("stag, swerve or scissors", (0, 158, 115)),
+        "H": ("hare or heads", (230, 159, 0)),
+        "O": ("opera", (204, 121, 167)),
+        "F": ("football", (0, 114, 178)),
+        "R": ("rock", (0, 114, 178)),
+        "P": ("paper", (230, 159, 0)),
+        "T": ("tails", (86, 180, 233)),
     }
 
     def __init__(
@@ -115,44 +96,34 @@ class MatrixGame(TSMG[MatrixState]):
         self.tells_opponent = bool(tell_opponent)
         self._index = {name: index for index, name in enumerate(self.actions)}
         self._seat_of = {player: seat for seat, player in enumerate(self.players)}
-        self._most_welfare = self.payoffs.most_welfare
         self._own_second = tuple(zip(*self.payoffs.second, strict=True))  # the second player's, its own action first
-        self._last_judged: tuple[Any, tuple[tuple[float, ...], tuple[float, ...], float]] = (None, ((), (), 0.0))
         # by the seat, of what it read last: the history, its lines, and what both players have got
         self._read: list[tuple[tuple[tuple[int, int], ...], str, float, float]] = [((), "", 0.0, 0.0)] * 2
+        self._start = MatrixState((), None if self.opponent is None else self.opponent.start)
 
-    # ------------------------------------------------------------ rules
-
-    def initial_state(self, rng: np.random.Generator) -> MatrixState:
+    def initial_state(self, rng: Generator) -> MatrixState:
         return self._start
 
     def initial_outcomes(self) -> list[tuple[float, MatrixState]]:
         return [(1.0, self._start)]
 
-    @cached_property
-    def _start(self) -> MatrixState:
-        return MatrixState((), None if self.opponent is None else self.opponent.start)
-
-    def transition(
-        self, state: MatrixState, joint_action: Mapping[Player, Action], rng: np.random.Generator
-    ) -> tuple[MatrixState, dict[Player, float], bool]:
+    def transition(self, state: MatrixState, joint_action: JointAction, rng: Generator) -> Transition[MatrixState]:
         """Play one round; an opponent inside takes one uniform number of ``rng``."""
         chosen = self._chosen(joint_action)
         if len(state.history) == self.rounds:
             return state, dict.fromkeys(self.players, 0.0), True
         if self.opponent is None:
             return self._played(state, chosen[0], chosen[1])
-        other = _drawn(self.opponent.chances(state.memory), rng.random())
-        return self._played(state, chosen[0], other)
+        return self._played(state, chosen[0], _drawn(self.opponent.chances(state.memory), rng.random()))
 
-    def forfeit(self, state: MatrixState, player: Player, rounds_left: float) -> dict[Player, float]:
+    def forfeit(self, state: MatrixState, player: Player, rounds_left: float) -> Rewards:
         return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.history)))
 
     def to_move(self, state: MatrixState) -> tuple[Player, ...]:
         """All players, since they choose at once in every round."""
         return self.players
 
-    def outcomes(self, state: MatrixState, joint_action: Mapping[Player, Action]) -> list[Outcome[MatrixState]]:
+    def outcomes(self, state: MatrixState, joint_action: JointAction) -> list[Outcome[MatrixState]]:
         chosen = self._chosen(joint_action)
         if len(state.history) == self.rounds:
             return [(1.0, state, dict.fromkeys(self.players, 0.0), True)]
@@ -161,7 +132,7 @@ class MatrixGame(TSMG[MatrixState]):
         chances = self.opponent.chances(state.memory)
         return [(chance, *self._played(state, chosen[0], other)) for other, chance in enumerate(chances) if chance]
 
-    def _played(self, state: MatrixState, first: int, second: int) -> tuple[MatrixState, dict[Player, float], bool]:
+    def _played(self, state: MatrixState, first: int, second: int) -> Transition[MatrixState]:
         history = (*state.history, (first, second))
         over, paid = len(history) == self.rounds, self.payoffs.first[first][second]
         if self.opponent is not None:
@@ -169,7 +140,7 @@ class MatrixGame(TSMG[MatrixState]):
             return MatrixState(history, memory), {"player_0": paid}, over
         return MatrixState(history), {"player_0": paid, "player_1": self.payoffs.second[first][second]}, over
 
-    def _chosen(self, joint_action: Mapping[Player, Action]) -> list[int]:
+    def _chosen(self, joint_action: JointAction) -> list[int]:
         try:
             return [self._index[joint_action[player]] for player in self.players]
         except KeyError:
@@ -187,66 +158,41 @@ class MatrixGame(TSMG[MatrixState]):
         equilibrium: the larger of both players' average regrets, or 0. Against a program, ``policy_regret`` is what
         was lost in expectation against the best response.
         """
-        rounds, seat = max(len(state.history), 1), self._seat_of[player]
-        regrets, swap_regrets, welfare = self._judged(state.history)
+        first, second, counts = self.payoffs.first, self.payoffs.second, Counter(state.history)
+        mirrored = {(b, a): times for (a, b), times in counts.items()}
+        of_both = regrets_of_counts(first, counts), regrets_of_counts(self._own_second, mirrored)
+        welfare = sum([(first[a][b] + second[a][b]) * times for (a, b), times in counts.items()])
+        rounds, (external, swap) = max(len(state.history), 1), of_both[self._seat_of[player]]
         told = {
-            "external_regret": regrets[seat],
-            "average_regret": regrets[seat] / rounds,
-            "swap_regret": swap_regrets[seat],
+            "external_regret": external,
+            "average_regret": external / rounds,
+            "swap_regret": swap,
             "welfare": welfare,
         }
-        if self._most_welfare > 0:
-            told["welfare_share"] = welfare / (rounds * self._most_welfare)
+        if self.payoffs.most_welfare > 0:
+            told["welfare_share"] = welfare / (rounds * self.payoffs.most_welfare)
         if self.best_response is None:
-            told["cce_distance"] = max(0.0, *regrets) / rounds
+            told["cce_distance"] = max(0.0, *[regret for regret, _ in of_both]) / rounds
         else:
             told["policy_regret"] = self.best_response.regret([mine for mine, _ in state.history], self.rounds)
         return told
 
-    def _judged(self, history: tuple[tuple[int, int], ...]) -> tuple[tuple[float, ...], tuple[float, ...], float]:
-        """Both seats' external and swap regrets, and the welfare; of the last history they are remembered."""
-        known, judged = self._last_judged
-        if known != history:
-            first, second = self.payoffs.first, self.payoffs.second
-            counts = Counter(history)
-            mirrored = {(b, a): times for (a, b), times in counts.items()}
-            of_both = regrets_of_counts(first, counts), regrets_of_counts(self._own_second, mirrored)
-            external, swap = zip(*of_both, strict=True)
-            welfare = sum([(first[a][b] + second[a][b]) * times for (a, b), times in counts.items()])
-            judged = external, swap, welfare
-            self._last_judged = history, judged
-        return judged
-
-    # ------------------------------------------------------------ text
-
     def observe(self, state: MatrixState, player: Player) -> str:
-        history = state.history
-        played = len(history)
-        if not played:
+        history, seat = state.history, self._seat_of[player]
+        if not history:
             return f"Now choose for round 1 of {self.rounds}."
-        lines, total = self._log(history, self._seat_of[player])
-        now = f"Now choose for round {played + 1} of {self.rounds}."
-        if played == self.rounds:
-            now = f"All {played} rounds are over."
-        return f"{lines}{total}\n{now}"
-
-    def _log(self, history: tuple[tuple[int, int], ...], seat: int) -> tuple[str, str]:
-        """The rounds as a seat reads them, a line each, and what it and the other have got.
-
-        Only the last round is added to what the seat read before, where it is the same episode.
-        """
-        before, lines, mine, others = self._read[seat]
-        if before is not history and before != history:
-            seen, number = self._seen[seat], len(history)
-            if before != history[:-1]:
-                earlier = history[:-1]
-                lines = "".join([f"Round {round_}: {seen[pair][0]}\n" for round_, pair in enumerate(earlier, 1)])
-                mine, others = sum([seen[pair][1] for pair in earlier]), sum([seen[pair][2] for pair in earlier])
-            text, gained, others_gained = seen[history[-1]]
-            lines = f"{lines}Round {number}: {text}\n"
-            mine, others = mine + gained, others + others_gained
-            self._read[seat] = history, lines, mine, others
-        return lines, _total(mine, others)
+        known, lines, mine, others = self._read[seat]
+        if history[: len(known)] != known:
+            known, lines, mine, others = (), "", 0.0, 0.0
+        for number, pair in enumerate(history[len(known) :], len(known) + 1):
+            text, gain, other_gain = self._seen[seat][pair]
+            lines, mine, others = f"{lines}Round {number}: {text}\n", mine + gain, others + other_gain
+        self._read[seat] = history, lines, mine, others
+        played = len(history)
+        now = f"All {played} rounds are over."
+        if played < self.rounds:
+            now = f"Now choose for round {played + 1} of {self.rounds}."
+        return f"{lines}You have {mine:g} in all, the other {others:g}.\n{now}"
 
     @cached_property
     def _seen(self) -> list[dict[tuple[int, int], tuple[str, float, float]]]:
@@ -262,17 +208,12 @@ class MatrixGame(TSMG[MatrixState]):
             seats.append(seen)
         return seats
 
-    def read_observation(self, observation: str, player: Player) -> MatrixState:
-        seat = self.players.index(player)
-        state = self._start
-        played = _ROUND.findall(observation)
-        if len(played) <= self.rounds and all(name in self._index for pair in played for name in pair):
-            for mine, other in played:
-                pair = self._index[mine], self._index[other]
-                state, _, _ = self._played(state, *(pair if seat == 0 else pair[::-1]))
-            if self.observe(state, player) == observation:
-                return state
-        raise ValueError(f"not an observation of a matrix game with these settings: {observation[:80]!r}")
+    def shown(self, observation: str, player: Player) -> MatrixState:
+        seat, state = self.players.index(player), self._start
+        for mine, other in _ROUND.findall(observation)[: self.rounds]:
+            pair = self._index[mine], self._index[other]
+            state, _, _ = self._played(state, *(pair if seat == 0 else pair[::-1]))
+        return state
 
     def instructions(self, player: Player) -> str:
         seat, names = self.players.index(player), self.actions
@@ -295,10 +236,8 @@ class MatrixGame(TSMG[MatrixState]):
         told.append(f"Your goal is the largest total payoff for yourself over all {self.rounds} rounds.")
         return "\n".join(told)
 
-    # ------------------------------------------------------------ for people
-
     def what_happened(
-        self, state: MatrixState, joint_action: Mapping[Player, Action], next_state: MatrixState, player: Player
+        self, state: MatrixState, joint_action: JointAction, next_state: MatrixState, player: Player
     ) -> str:
         if len(state.history) == self.rounds:
             return ""
@@ -312,8 +251,3 @@ class MatrixGame(TSMG[MatrixState]):
         marks = [name[0].upper() for name in self.actions]
         to_come = "." * (self.rounds - len(state.history))
         return tuple("".join(marks[pair[seat]] for pair in state.history) + to_come for seat in (0, 1))
-
-
-@lru_cache(maxsize=10_000)
-def _total(mine: float, others: float) -> str:
-    return f"You have {mine:g} in all, the other {others:g}."

@@ -5,7 +5,7 @@ our choices where it leaves the rules open: the lowest-numbered wolf decides, an
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textgames.settings import check_whole
@@ -14,7 +14,7 @@ from textgames.social.werewolf.rules import DOCTOR, NOBODY, SEER, VILLAGER, WOLF
 from textgames.social.werewolf.text import WerewolfText
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.texts.commands import MESSAGE_LENGTH, Message
-from textgames.tsmg import TSMG, Action, Outcome, Player
+from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,8 +42,6 @@ class Werewolf(TSMG[WerewolfState]):
         protect_again: whether the doctor may protect the same player two nights in a row.
         days_in_full: of how many days, today included, an observation has the speeches; votes are always told.
 
-    Raises:
-        ValueError: naming the setting, its value and what is accepted.
     """
 
     success_means = "is on the side that won"
@@ -81,13 +79,10 @@ class Werewolf(TSMG[WerewolfState]):
         self._numbers = {player: number for number, player in enumerate(self.players)} | {ABSTAIN: NOBODY}
         self._abstain, self._speeches, self._protect_again = abstain, speeches, protect_again
         self._message = Message(MESSAGE_LENGTH, (*self.players, "votes"), _RANDOM_WORDS)
-        self._last_ballots: tuple[tuple[int, ...], dict[Player, tuple[Action, ...]]] = ((), {})
         self._last_choices: tuple[WerewolfState | None, dict[Player, tuple[Action, ...]]] = (None, {})
         self._text = WerewolfText(
             self.players, self._roles, reveal_roles=reveal_roles, abstain=abstain, days_in_full=days_in_full
         )
-
-    # ---------------------------------------------------------------- rules
 
     def initial_state(self, rng: "np.random.Generator") -> WerewolfState:
         """The first night, with the roles dealt at random."""
@@ -116,7 +111,8 @@ class Werewolf(TSMG[WerewolfState]):
         known, choices = self._last_choices
         if known is not state:  # asked for several times in each state
             if state.phase is Phase.VOTE:
-                choices = self._ballots(state.living)
+                names, nobody = [self.players[number] for number in state.living], (ABSTAIN,) * self._abstain
+                choices = {name: (*nobody, *[other for other in names if other != name]) for name in names}
             else:
                 choices = {self.players[number]: self._names(state, number) for number in rules.movers(state)}
             self._last_choices = state, choices
@@ -127,23 +123,14 @@ class Werewolf(TSMG[WerewolfState]):
             return ()
         return tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
 
-    def _ballots(self, living: tuple[int, ...]) -> dict[Player, tuple[Action, ...]]:
-        """The players for whom each may vote; of the last players who lived it is remembered."""
-        known, ballots = self._last_ballots
-        if known != living:
-            names, nobody = [self.players[number] for number in living], (ABSTAIN,) * self._abstain
-            ballots = {name: (*nobody, *[other for other in names if other != name]) for name in names}
-            self._last_ballots = living, ballots
-        return ballots
-
     def transition(
-        self, state: WerewolfState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
-    ) -> tuple[WerewolfState, dict[Player, float], bool]:
+        self, state: WerewolfState, joint_action: JointAction, rng: "np.random.Generator"
+    ) -> Transition[WerewolfState]:
         """A night, one speech, or a vote. Nothing in them is random."""
         ((_, after, rewards, over),) = self.outcomes(state, joint_action)
         return after, rewards, over
 
-    def outcomes(self, state: WerewolfState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[WerewolfState]]:
+    def outcomes(self, state: WerewolfState, joint_action: JointAction) -> Sequence[Outcome[WerewolfState]]:
         """Chance deals the roles, and nothing else: one outcome, with probability 1."""
         choices = self._choices(state)
         chosen = {self._numbers[p]: self._checked(p, legal, joint_action) for p, legal in choices.items()}
@@ -157,14 +144,14 @@ class Werewolf(TSMG[WerewolfState]):
             after = rules.play_night(state, named, self._speeches) if night else rules.play_vote(state, named)
         return [(1.0, after, self._rewards(after), after.phase is Phase.OVER)]
 
-    def _checked(self, player: Player, legal: tuple[Action, ...], joint_action: Mapping[Player, Action]) -> Action:
+    def _checked(self, player: Player, legal: tuple[Action, ...], joint_action: JointAction) -> Action:
         action = joint_action.get(player)
         if action is None or (action not in legal if legal else self._message.read(action) != action):
             accepted = f"one of {', '.join(legal)}" if legal else "a message as read_action() returns it"
             raise ValueError(f"{player} needs an action, {accepted}; got {action!r}")
         return action
 
-    def _rewards(self, state: WerewolfState) -> dict[Player, float]:
+    def _rewards(self, state: WerewolfState) -> Rewards:
         if state.phase is not Phase.OVER:
             return dict.fromkeys(self.players, 0.0)
         won = rules.winner(state) == WOLF
@@ -190,8 +177,6 @@ class Werewolf(TSMG[WerewolfState]):
         if role == DOCTOR:
             found["saved"] = float(sum(night.attacked == night.protected for night in state.nights))
         return found
-
-    # ---------------------------------------------------------------- text
 
     def read_action(self, inside: str, state: WerewolfState, player: Player) -> "Action | Unreadable":
         """A name; or, when it is the player's turn to speak, the whole text inside the tag as one clean line."""
@@ -222,11 +207,7 @@ class Werewolf(TSMG[WerewolfState]):
         return self._text.describe(state)
 
     def what_happened(
-        self,
-        state: WerewolfState,
-        joint_action: Mapping[Player, Action],
-        next_state: WerewolfState,
-        player: Player,
+        self, state: WerewolfState, joint_action: JointAction, next_state: WerewolfState, player: Player
     ) -> str:
         number = self._numbers[player]
         return self._text.what_happened(state, next_state, number) if state.alive[number] else ""

@@ -90,25 +90,16 @@ class WerewolfState(NamedTuple):
         return next((n for n in self.living if self.roles[n] == role), NOBODY)
 
 
-def is_to_move(state: WerewolfState, number: int) -> bool:
-    """Whether a player decides now."""
-    if state.phase is Phase.SPEECHES:
-        return state.speakers[0] == number
-    if state.phase is Phase.OVER or not state.alive[number]:
-        return False
-    if state.phase is Phase.VOTE:
-        return True
-    role = state.roles[number]
-    return role in (SEER, DOCTOR) or (role == WOLF and state.acting_wolf == number)
-
-
 def movers(state: WerewolfState) -> tuple[int, ...]:
-    """Who decides now, by number."""
+    """List the players who decide now, by number."""
     if state.phase is Phase.SPEECHES:
         return state.speakers[:1]
+    if state.phase is Phase.OVER:
+        return ()
     if state.phase is Phase.VOTE:
         return state.living
-    return tuple([number for number in range(len(state.roles)) if is_to_move(state, number)])
+    wolf = state.acting_wolf
+    return tuple([n for n in state.living if state.roles[n] in (SEER, DOCTOR) or n == wolf])
 
 
 def targets(state: WerewolfState, player: int, protect_again: bool) -> tuple[int, ...]:

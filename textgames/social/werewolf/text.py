@@ -18,7 +18,7 @@ from textgames.social.werewolf.rules import (
     Night,
     Phase,
     WerewolfState,
-    is_to_move,
+    movers,
     winner,
 )
 
@@ -149,7 +149,7 @@ class WerewolfText:
             return f"Roles: {', '.join(f'{p} {r}' for p, r in zip(self.players, state.roles, strict=True))}"
         if not state.alive[number]:
             return "Nothing is asked of you any more."
-        if not is_to_move(state, number):
+        if number not in movers(state):
             return "Others are deciding now."
         if state.phase is Phase.SPEECHES:
             after = f"After you speak {self._list(state.speakers[1:])}" if state.speakers[1:] else "You speak last"

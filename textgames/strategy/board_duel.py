@@ -1,0 +1,23 @@
+"""What the board games of two players who take turns have in common: nothing is hidden, and the winner takes all."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textgames.bases import BoardGame, Duel, Marks, ReadsBack
+from textgames.tsmg import Player, StateT
+
+FREE = "."
+
+
+class BoardDuel(Duel[StateT], BoardGame[StateT], ReadsBack[StateT]):
+    """A board game without chance. Winning pays 1, losing -1, a draw 0, all at the end."""
+
+    marks: ClassVar[Marks] = {
+        "X": ("player_0", (213, 94, 0)),
+        "O": ("player_1", (0, 114, 178)),
+        FREE: ("free", (235, 235, 235)),
+    }
+
+    def metrics(self, state: StateT, player: Player) -> Mapping[str, float]:
+        """``{"won": 1.0, "drawn": 0.0}`` for a win; both 0 for a loss and for a game that was cut short."""
+        return {"won": float(self.succeeded(state, player)), "drawn": float(self.result(state) == 0.0)}
