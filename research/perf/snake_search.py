@@ -19,8 +19,7 @@ from agents.common.intervals import half_interval
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario
 from textgames.snake import Snake, SnakeState
-from textgames.snake.greedy import greedy_action
-from textgames.snake.solver import SnakeSearch
+from textgames.snake.solver import SnakeSearch, greedy_action
 
 Choose = Callable[[SnakeState, int, np.random.Generator], str]
 

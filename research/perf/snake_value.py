@@ -17,10 +17,8 @@ import numpy as np
 from benchmark.score.luck.estimate import cross_fitted
 from textgames import SCENARIOS, TRAINING_SEEDS
 from textgames.snake import Snake, SnakeState
-from textgames.snake.greedy import greedy_action
-from textgames.snake.solver import SnakeSearch
-from textgames.snake.tours import distance_table, tour_times
-from textgames.snake.value import HORIZON, SnakeValue, features
+from textgames.snake.solver import SnakeSearch, greedy_action
+from textgames.snake.value import HORIZON, SnakeValue, distance_table, features, tour_times
 
 ME = "player_0"
 FITTED = {5: "snake-long", 3: "snake-poison"}  # pieces of good food, and a scenario that has so many
@@ -41,7 +39,7 @@ def players(game: Snake) -> dict[str, Choose]:
 
 def good_food(game: Snake, state: SnakeState) -> list[int]:
     """The cells of the food that is worth having."""
-    config = game.config
+    config = game
     rewards = (config.apple_reward, config.banana_reward, config.fire_reward)
     return [cell for cells, reward in zip(state[1:], rewards, strict=True) if reward > 0 for cell in cells]
 
@@ -59,7 +57,7 @@ def fit(game: Snake, episodes: int) -> np.ndarray:
             state, paid, over = game.transition(state, {ME: greedy_action(state, ME, game)}, rng)
             rewards.append(paid[ME])
         gains += np.cumsum(rewards[::-1])[::-1].tolist()
-    times = tour_times(np.array(heads), np.array(food), distance_table(game.config.width, game.config.height))
+    times = tour_times(np.array(heads), np.array(food), distance_table(game.width, game.height))
     return np.linalg.lstsq(features(times, np.array(left)), np.array(gains), rcond=None)[0]
 
 

@@ -102,7 +102,7 @@ def test_a_scenarios_environment_goes_by_the_players_of_its_game() -> None:
     scenario = Scenario("two", "TestTwoPlayers-v0", {"width": 7}, 5, 0)
     env = scenario.make(max_steps=4)
     assert env.possible_agents == ["player_0", "player_1"]
-    assert (env.rules.max_steps, env.game.config.width) == (4, 7)
+    assert (env.rules.max_steps, env.game.width) == (4, 7)
     assert isinstance(SCENARIOS["snake"].make(num_players=2, num_opponents=0), TextParallelEnv)
     assert SCENARIOS["snake"].make(max_episode_steps=3, render_mode="ansi").spec.max_episode_steps == 3
 

@@ -9,8 +9,7 @@ import pytest
 
 from textgames.scenarios import SCENARIOS
 from textgames.snake import Snake, SnakeState
-from textgames.snake.tours import distance_table, tour_times
-from textgames.snake.value import COEFFICIENTS, HORIZON, SnakeValue
+from textgames.snake.value import COEFFICIENTS, HORIZON, SnakeValue, distance_table, tour_times
 from textgames.yardsticks import HeuristicYardstick, find_yardstick
 
 ME = "player_0"

@@ -90,10 +90,10 @@ KINDS = ("apples", "bananas", "fires")
 
 def as_board(state: SnakeState, game: Snake) -> Board:
     def xy(cells: tuple[int, ...]) -> list[XY]:
-        return [(cell % game.config.width, cell // game.config.width) for cell in cells]
+        return [(cell % game.width, cell // game.width) for cell in cells]
 
     food = {kind: set(xy(getattr(state, kind))) for kind in KINDS}
-    return Board(game.config.width, game.config.height, [xy(snake) for snake in state.snakes], food)
+    return Board(game.width, game.height, [xy(snake) for snake in state.snakes], food)
 
 
 def explains(result: Round, after: Board, counts: dict[str, int]) -> bool:
@@ -113,7 +113,7 @@ def explains(result: Round, after: Board, counts: dict[str, int]) -> bool:
 
 def check_episode(game: Snake, seed: int, rounds: int) -> int:
     """Play randomly and compare every round; the number of rounds that were compared."""
-    config = game.config
+    config = game
     worth = {"apples": config.apple_reward, "bananas": config.banana_reward, "fires": config.fire_reward}
     counts = {"apples": config.num_apples, "bananas": config.num_bananas, "fires": config.num_fires}
     rng = np.random.default_rng(seed)

@@ -27,14 +27,14 @@ def state_of(
     fires: tuple[XY, ...] = (),
 ) -> SnakeState:
     def cells(items: Any) -> tuple[int, ...]:
-        return tuple(y * game.config.width + x for x, y in items)
+        return tuple(y * game.width + x for x, y in items)
 
     food = [tuple(sorted(cells(kind))) for kind in (apples, bananas, fires)]
     return SnakeState(tuple(cells(snake) for snake in snakes), *food)
 
 
 def snake_xy(game: Snake, state: SnakeState, i: int = 0) -> list[XY]:
-    return [(cell % game.config.width, cell // game.config.width) for cell in state.snakes[i]]
+    return [(cell % game.width, cell // game.width) for cell in state.snakes[i]]
 
 
 def play(game: Snake, state: SnakeState, *actions: str, seed: int = 0) -> tuple[SnakeState, list[float], bool]:
@@ -416,7 +416,7 @@ def test_too_many_snakes_and_too_small_boards_are_refused() -> None:
 
 def test_numpy_integers_are_accepted_as_settings() -> None:
     counts: dict[str, Any] = {"width": np.int64(7), "num_apples": np.int32(2)}
-    assert Snake(**counts).config.num_cells == 70
+    assert Snake(**counts).num_cells == 70
 
 
 # ---------------------------------------------------------------- randomness
@@ -449,7 +449,7 @@ def test_trapped_opponent_moves_in_any_of_the_four_directions_and_dies() -> None
     game = make_game(num_opponents=1)
     trapped = [(0, 0), (0, 1), (1, 1), (1, 0)]
     assert opponent_moves(state_of(game, [(4, 0)], trapped), game, 200) == {(): 200}
-    options = game.rules.opponent_targets(state_of(game, trapped).snakes[0])
+    options = game.opponent_targets(state_of(game, trapped).snakes[0])
     assert list(options) == [6, -1, -1, 1]
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from textgames.snake import Snake, SnakeState
-from textgames.snake.greedy import greedy_action
 from textgames.snake.rules import ACTIONS
 from textgames.snake.simulation import NO_TARGET, Boards, Simulation
-from textgames.snake.solver import FoodRoute, SnakeSearch
+from textgames.snake.solver import FoodRoute, SnakeSearch, greedy_action
 
 XY = tuple[int, int]
 
@@ -21,7 +20,7 @@ def state_of(
     game: Snake, *snakes: list[XY], apples: list[XY] | None = None, bananas: list[XY] | None = None
 ) -> SnakeState:
     def cells(items: list[XY] | None) -> tuple[int, ...]:
-        return tuple(y * game.config.width + x for x, y in items or [])
+        return tuple(y * game.width + x for x, y in items or [])
 
     return SnakeState(
         tuple(cells(snake) for snake in snakes), tuple(sorted(cells(apples))), tuple(sorted(cells(bananas))), ()
@@ -107,7 +106,7 @@ def lane_state(boards: Boards, lane: int, config: Any) -> SnakeState:
 )
 def test_simulated_rounds_follow_the_rules(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     game = Snake(**options)
-    config = game.config
+    config = game
     # the same rules with every snake controlled, to repeat what the simulated snakes did
     judge = Snake(**(options | {"num_players": config.num_snakes, "num_opponents": 0}))
     seen: dict[str, Any] = {}
@@ -159,9 +158,7 @@ def check_food(before: SnakeState, after: SnakeState, expected: SnakeState) -> N
 
 def test_first_moves_of_simulated_opponents_have_exact_proportions() -> None:
     game = Snake(num_apples=0)
-    boards = Boards(
-        Simulation(game.config), state_of(game, [(0, 0)], [(5, 5), (5, 4)]), 0, np.full((1, 1), NO_TARGET), 30
-    )
+    boards = Boards(Simulation(game), state_of(game, [(0, 0)], [(5, 5), (5, 4)]), 0, np.full((1, 1), NO_TARGET), 30)
     boards.play_round(None, rng(), stratified=True)
     _, counts = np.unique(boards.heads[1], return_counts=True)
     assert list(counts) == [10, 10, 10]
@@ -170,7 +167,7 @@ def test_first_moves_of_simulated_opponents_have_exact_proportions() -> None:
 def test_routes_are_followed_to_their_food_in_order_past_other_food() -> None:
     game = Snake(num_opponents=0, num_apples=3)
     start = state_of(game, [(5, 5)], apples=[(2, 7), (5, 7), (5, 9)])
-    simulation = Simulation(game.config)
+    simulation = Simulation(game)
     cells = [55, 65, 75, 74, 73, 72]
     route = simulation.inner[[[75, 72]]]
     boards = Boards(simulation, start, 0, route, 1)
@@ -199,7 +196,7 @@ class ScriptedNumbers:
 
 def outcomes(game: Snake, state: SnakeState, action: str) -> Iterator[tuple[float, SnakeState, float]]:
     """(probability, next state, reward), for one player, at most one opponent and at most one piece of food."""
-    options = [len(game.rules.opponent_targets(snake)) for snake in state.snakes[1:] if snake]
+    options = [len(game.opponent_targets(snake)) for snake in state.snakes[1:] if snake]
     for choice in range(options[0] if options else 1):
         prefix = tuple((choice + 0.5) / number for number in options)
         try:
@@ -210,9 +207,9 @@ def outcomes(game: Snake, state: SnakeState, action: str) -> Iterator[tuple[floa
             pass
         # food reappears: a cell that is taken makes the rules ask for one more number
         found = []
-        for cell in range(game.config.num_cells):
+        for cell in range(game.num_cells):
             try:
-                found.append(transition(game, state, action, (*prefix, (cell + 0.5) / game.config.num_cells)))
+                found.append(transition(game, state, action, (*prefix, (cell + 0.5) / game.num_cells)))
             except LookupError:
                 continue
         for after, rewards, _ in found:
@@ -370,7 +367,7 @@ def test_every_configuration_is_played_by_every_player(options: dict[str, Any], 
         assert all(np.isfinite(value) for value in values.values())
     joint_action = {player: search.choose(state, player, steps_left, rng(2)) for player in game.players}
     after, _, _ = game.transition(state, joint_action, rng(4))
-    assert len(after.snakes) == game.config.num_snakes
+    assert len(after.snakes) == game.num_snakes
 
 
 def test_actions_that_were_given_up_are_not_better_than_those_that_went_on(monkeypatch: pytest.MonkeyPatch) -> None:

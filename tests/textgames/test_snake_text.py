@@ -210,8 +210,8 @@ def polite(game: Snake, state: SnakeState, i: int, rng: np.random.Generator) -> 
     """A move that a built-in opponent might make in place of player ``i``."""
     if not state.snakes[i]:
         return "up"
-    cell = int(rng.choice(game.rules.opponent_targets(state.snakes[i])))
-    step = {game.config.width: "up", -game.config.width: "down", -1: "left", 1: "right"}
+    cell = int(rng.choice(game.opponent_targets(state.snakes[i])))
+    step = {game.width: "up", -game.width: "down", -1: "left", 1: "right"}
     return step.get(cell - state.snakes[i][0], "up")
 
 
@@ -235,7 +235,7 @@ def test_grid_is_read_back_but_for_the_order_of_bodies(position: tuple[Snake, Sn
     assert read[1:] == true[1:]
     assert [snake[:1] for snake in read.snakes] == [snake[:1] for snake in true.snakes]
     assert sorted(sum(read.snakes, ())) == sorted(sum(true.snakes, ()))
-    width = game.config.width
+    width = game.width
     for snake in read.snakes:
         for cell, following in pairwise(snake):
             assert abs(cell % width - following % width) + abs(cell // width - following // width) == 1
@@ -249,13 +249,13 @@ def test_grid_alone_gives_bodies_exactly_where_there_is_one_way_to_share_them() 
 
 def test_body_paths_turn_back_from_a_wrong_first_choice() -> None:
     # whichever cell the first snake tries first, one order of the heads makes it the second one's only cell
-    config = Snake(width=4, height=1, num_apples=0).config
+    config = Snake(width=4, height=1, num_apples=0)
     assert share_bodies([1, 3], [0, 2], config) == [(1, 0), (3, 2)]
     assert share_bodies([2, 0], [3, 1], config) == [(2, 3), (0, 1)]
 
 
 def test_body_cells_that_cannot_be_shared_still_block_the_board() -> None:
-    config = Snake(width=9, height=9).config
+    config = Snake(width=9, height=9)
     assert share_bodies([0], [80, 1], config) == [(0, 1, 80)]
     every_other = [cell for cell in range(1, 81) if cell != 40]
     snakes = share_bodies([0, 40], every_other, config)

@@ -3,7 +3,7 @@
 import re
 
 from textgames.snake.game import Snake
-from textgames.snake.rules import Cells, SnakeConfig, SnakeState, neighbour_table
+from textgames.snake.rules import Cells, SnakeState, neighbour_table
 from textgames.snake.text import APPLE, BANANA, BODY, FIRE, HEADS
 
 _CELL = re.compile(r"\((\d+), (\d+)\)")
@@ -28,20 +28,18 @@ def read_observation(text: str, game: Snake) -> SnakeState:
     Raises:
         ValueError: saying what in ``text`` doesn't belong to an observation of this game.
     """
-    if game.text.coordinates:
-        return _from_coordinates(text, game.config)
-    return _from_grid(text, game.config, game.text.axes)
+    return _from_coordinates(text, game) if game.text.coordinates else _from_grid(text, game)
 
 
-def _from_coordinates(text: str, config: SnakeConfig) -> SnakeState:
+def _from_coordinates(text: str, game: Snake) -> SnakeState:
     items: dict[str, Cells] = {}
     for match in _LINE.finditer(text):
         label, _, listed = match.groups()
-        items[label] = tuple([_cell(x, y, config) for x, y in _CELL.findall(listed)])
+        items[label] = tuple([_cell(x, y, game) for x, y in _CELL.findall(listed)])
     if "You" not in items:
         raise ValueError(f"an observation with coordinates has a line 'You: ...', got {text!r}")
     snakes = [items.get("You", ())]
-    snakes += [items.get(f"Enemy {number}", ()) for number in range(2, config.num_snakes + 1)]
+    snakes += [items.get(f"Enemy {number}", ()) for number in range(2, game.num_snakes + 1)]
     state = SnakeState(tuple(snakes), *(tuple(sorted(items.get(kind, ()))) for kind in ("Apples", "Bananas", "Fires")))
     taken = [cell for cells in (*state.snakes, *state[1:]) for cell in cells]
     if len(set(taken)) < len(taken):
@@ -49,22 +47,22 @@ def _from_coordinates(text: str, config: SnakeConfig) -> SnakeState:
     return state
 
 
-def _cell(x: str, y: str, config: SnakeConfig) -> int:
-    if int(x) >= config.width or int(y) >= config.height:
-        raise ValueError(f"({x}, {y}) is not on a board of {config.width} by {config.height} cells")
-    return int(y) * config.width + int(x)
+def _cell(x: str, y: str, game: Snake) -> int:
+    if int(x) >= game.width or int(y) >= game.height:
+        raise ValueError(f"({x}, {y}) is not on a board of {game.width} by {game.height} cells")
+    return int(y) * game.width + int(x)
 
 
-def _from_grid(text: str, config: SnakeConfig, axes: bool) -> SnakeState:
-    rows = text[text.rfind(":\n") + 2 :].split("\n")[: config.height]
-    cells = [row.split()[1:] if axes else row.split() for row in reversed(rows)]
-    if len(cells) != config.height or any(len(row) != config.width for row in cells):
-        raise ValueError(f"the observation's grid isn't {config.width} by {config.height} cells: {text!r}")
+def _from_grid(text: str, game: Snake) -> SnakeState:
+    rows = text[text.rfind(":\n") + 2 :].split("\n")[: game.height]
+    cells = [row.split()[1:] if game.text.axes else row.split() for row in reversed(rows)]
+    if len(cells) != game.height or any(len(row) != game.width for row in cells):
+        raise ValueError(f"the observation's grid isn't {game.width} by {game.height} cells: {text!r}")
     found: dict[str, list[int]] = {}
     for cell, character in enumerate(character for row in cells for character in row):
         found.setdefault(character, []).append(cell)
-    heads = [found.get(digit, []) for digit in HEADS[: config.num_snakes]]
-    bodies = share_bodies([head[0] for head in heads if head], found.get(BODY, []), config)
+    heads = [found.get(digit, []) for digit in HEADS[: game.num_snakes]]
+    bodies = share_bodies([head[0] for head in heads if head], found.get(BODY, []), game)
     return SnakeState(
         tuple(bodies.pop(0) if head else () for head in heads),
         *(tuple(found.get(character, ())) for character in (APPLE, BANANA, FIRE)),
@@ -77,7 +75,7 @@ SEARCH_LIMIT = 20_000
 """Partial assignments of body cells that are looked at before the best one so far is taken."""
 
 
-def share_bodies(heads: list[int], body_cells: list[int], config: SnakeConfig) -> list[Cells]:
+def share_bodies(heads: list[int], body_cells: list[int], game: Snake) -> list[Cells]:
     """Paths from ``heads`` that cover ``body_cells``, one each, in order.
 
     Depth first, longest paths first. Cells that no path reaches within the limit are put at the end of the last
@@ -85,7 +83,7 @@ def share_bodies(heads: list[int], body_cells: list[int], config: SnakeConfig) -
     """
     if not heads:
         return []
-    neighbours = neighbour_table(config.width, config.height)
+    neighbours = neighbour_table(game.width, game.height)
     best: tuple[int, list[Cells]] = (len(body_cells), [(head,) for head in heads])
     # (cells left, finished snakes, the snake that is being followed)
     stack: list[tuple[frozenset[int], tuple[Cells, ...], Cells]] = [(frozenset(body_cells), (), (heads[0],))]

@@ -14,7 +14,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from textgames.snake.rules import SnakeConfig, SnakeState
+from textgames.snake.game import Snake
+from textgames.snake.rules import SnakeState
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -53,7 +54,7 @@ class MoveStyle(NamedTuple):
 
 
 class Simulation:
-    """Plays food routes to the end of the horizon, for one configuration of the rules.
+    """Plays food routes to the end of the horizon, for one game.
 
     A route is a first move and a list of food to visit. After it, or when its food is gone, the snake follows the pull
     of the food: to the neighbouring cell that is free and where the pulls of all worthwhile food add up to most, less a
@@ -67,24 +68,21 @@ class Simulation:
         worth: (pieces of food + 1,) what each piece is worth; number 0 is no food.
     """
 
-    def __init__(self, config: SnakeConfig) -> None:
-        self.config = config
+    def __init__(self, game: Snake) -> None:
+        self.game = game
         self.style = MoveStyle()
-        self.shape = (config.height + 2, config.width + 2)
-        self.stride = config.width + 2
+        self.shape = (game.height + 2, game.width + 2)
+        self.stride = game.width + 2
         self.num_cells = self.shape[0] * self.shape[1]
         self.offsets: Ints = np.array([self.stride, -self.stride, -1, 1])
         y, x = np.divmod(np.arange(self.num_cells), self.stride)
         self.x, self.y = x, y
-        self.wall: Bools = (x == 0) | (x > config.width) | (y == 0) | (y > config.height)
+        self.wall: Bools = (x == 0) | (x > game.width) | (y == 0) | (y > game.height)
         self.inner: Ints = np.flatnonzero(~self.wall)
-        self.worth: Floats = np.repeat(
-            np.array([0.0, config.apple_reward, config.banana_reward, config.fire_reward]),
-            [1, config.num_apples, config.num_bananas, config.num_fires],
-        )
+        self.worth: Floats = np.repeat([0.0, *game.food_rewards], [1, *game.food_counts])
         self._any_harmful = bool((self.worth < 0).any())
         best = float(np.max(self.worth))
-        self.risk = self.style.caution * (max(0.0, -config.death_reward) + best)
+        self.risk = self.style.caution * (max(0.0, -game.death_reward) + best)
         # numpy's own powers differ in the last bit from one processor to the next, which decides ties between moves
         powers = np.array([float(Fraction(self.style.pull) ** steps) for steps in range(max(self.shape))])
         columns, rows = np.arange(self.stride), np.arange(self.shape[0])
@@ -140,10 +138,10 @@ class Boards:
 
     def __init__(self, simulation: Simulation, state: SnakeState, snake: int, targets: Ints, repeats: int) -> None:
         self.simulation, self.repeats, self.routes = simulation, repeats, len(targets)
-        config, inner, num_cells = simulation.config, simulation.inner, simulation.num_cells
+        game, inner, num_cells = simulation.game, simulation.inner, simulation.num_cells
         n = repeats * len(targets)
-        rows = [snake, *(i for i in range(config.num_snakes) if i != snake and state.snakes[i])]
-        self.is_player = [i < config.num_players for i in rows]
+        rows = [snake, *(i for i in range(game.num_snakes) if i != snake and state.snakes[i])]
+        self.is_player = [i < game.num_players for i in rows]
         self.rows = range(len(rows))
         self.first_cell: Ints = np.arange(n) * num_cells
         one_board = np.zeros((len(rows), num_cells), dtype=np.int64)
@@ -167,10 +165,10 @@ class Boards:
         self.next_target: Ints = np.arange(n) * self.targets.shape[1]  # into the flat targets
 
     def _place_food(self, state: SnakeState, n: int) -> None:
-        simulation, config = self.simulation, self.simulation.config
+        simulation, game = self.simulation, self.simulation.game
         pieces: list[int] = []
         first = 1
-        for cells, number in zip(state[1:], (config.num_apples, config.num_bananas, config.num_fires), strict=True):
+        for cells, number in zip(state[1:], game.food_counts, strict=True):
             pieces += range(first, first + len(cells))
             first += number
         where = simulation.inner[[cell for cells in state[1:] for cell in cells]] if pieces else np.zeros(0, np.int64)
@@ -194,8 +192,8 @@ class Boards:
                 moves = self._random_moves(row, self._numbers(rng, stratified))
             targets.append(self.heads[row] + moves)
         deaths = [self._deaths(row, targets) for row in self.rows]
-        config = self.simulation.config
-        self.returns += self.alive[0] * config.step_reward + deaths[0] * config.death_reward
+        game = self.simulation.game
+        self.returns += self.alive[0] * game.step_reward + deaths[0] * game.death_reward
         for row in self.rows:
             self.alive[row] &= ~deaths[row]
             if row:

@@ -1,4 +1,4 @@
-"""Players of Snake that look ahead.
+"""Players of Snake: one that goes to its nearest food, and one that looks ahead.
 
 :class:`SnakeSearch` is the reference for scores, since the exact optimum of Snake is out of reach. The algorithm is
 **policy rollout over food routes with sequential halving**. A route is a first move and an ordered list of food to
@@ -12,6 +12,7 @@ opponents move at random. It plays ahead on its own boards with its own random n
 a mixture of careful, careless and random ones: see :class:`textgames.snake.simulation.Simulation`.
 """
 
+from collections.abc import Collection
 from itertools import permutations
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from textgames.rounds import at_most
 from textgames.snake.game import Snake
-from textgames.snake.rules import ACTIONS, OFF_BOARD, SnakeState, move_table
+from textgames.snake.rules import ACTIONS, OFF_BOARD, Cells, SnakeState, move_table, neighbour_table
 from textgames.snake.simulation import NO_TARGET, Floats, Simulation
 
 DEPTH, NEAREST = 3, 5
@@ -69,8 +70,8 @@ class SnakeSearch:
         self.game = game
         self.boards, self.num_routes, self.stages = boards, num_routes, stages
         self.horizon = horizon
-        self.simulation = Simulation(game.config)
-        self._moves = move_table(game.config.width, game.config.height)
+        self.simulation = Simulation(game)
+        self._moves = move_table(game.width, game.height)
 
     def choose(self, state: SnakeState, player: str, steps_left: int | None, rng: np.random.Generator) -> str:
         values = self.action_values(state, player, steps_left, rng)
@@ -96,8 +97,7 @@ class SnakeSearch:
         if steps_left is not None and steps_left < 1:
             raise ValueError(f"steps_left must be at least 1, or None for no limit, got {steps_left!r}")
         rounds = at_most(self.horizon, steps_left)
-        config = self.game.config
-        values = dict.fromkeys(ACTIONS, config.death_reward + config.step_reward)
+        values = dict.fromkeys(ACTIONS, self.game.death_reward + self.game.step_reward)
         routes = self._routes(state, snake, rounds)
         if routes:
             values.update(self._evaluate(routes, state, snake, rounds, rng))
@@ -164,10 +164,8 @@ class SnakeSearch:
 
     def _routes_after(self, action: int, cell: int, state: SnakeState, rounds: int) -> list[FoodRoute]:
         """Every order of visiting some of the food near ``cell`` that ends within the horizon."""
-        config, width = self.game.config, self.game.config.width
-        worth: dict[int, float] = {}
-        rewards = config.apple_reward, config.banana_reward, config.fire_reward
-        for cells, reward in zip(state[1:], rewards, strict=True):
+        width, worth = self.game.width, dict[int, float]()
+        for cells, reward in zip(state[1:], self.game.food_rewards, strict=True):
             if reward > 0:
                 worth.update(dict.fromkeys(cells, reward))
 
@@ -186,3 +184,47 @@ class SnakeSearch:
                 if time <= rounds:
                     routes.append(FoodRoute(action, targets, estimate))
         return routes
+
+
+def greedy_action(state: SnakeState, player: str, game: Snake) -> str:
+    """The move towards the nearest food that is worth having, around what is on the board now.
+
+    Distances are those of a breadth-first search that enters neither snakes nor harmful food. Of the moves that are no
+    certain death, those onto harmful food come last; then the nearer to food the better; what is equal is decided by
+    the order of ACTIONS. What other snakes are going to do isn't considered.
+
+    Raises:
+        ValueError: the player's snake is dead.
+    """
+    snake = state.snakes[game.players.index(player)]
+    if not snake:
+        raise ValueError(f"{player} is dead and has no move to choose")
+    moves = move_table(game.width, game.height)
+    bodies = {cell for other in state.snakes for cell in other}
+    goals, harmful = set[int](), set[int]()
+    for cells, worth in zip(state[1:], game.food_rewards, strict=True):
+        if worth > 0:
+            goals.update(cells)
+        elif worth < 0:
+            harmful.update(cells)
+    distances = _distances(goals, bodies | harmful, neighbour_table(game.width, game.height))
+    far = game.num_cells
+
+    def cost(action: str) -> tuple[bool, bool, int]:
+        cell = moves[action][snake[0]]
+        return cell == OFF_BOARD or cell in bodies, cell in harmful, distances.get(cell, far)
+
+    return min(ACTIONS, key=cost)
+
+
+def _distances(goals: Collection[int], blocked: Collection[int], neighbours: tuple[Cells, ...]) -> dict[int, int]:
+    """``{cell: steps to the nearest goal}`` for every cell that a goal can be reached from."""
+    distances = dict.fromkeys(goals, 0)
+    frontier = list(goals)
+    steps = 0
+    while frontier:
+        steps += 1
+        reached = {cell for at in frontier for cell in neighbours[at] if cell not in distances and cell not in blocked}
+        distances.update(dict.fromkeys(reached, steps))
+        frontier = list(reached)
+    return distances

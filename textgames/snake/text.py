@@ -1,41 +1,31 @@
 """The observation map of Snake, the instructions for the prompt, and the spectator's board."""
 
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from textgames.snake.rules import ACTIONS, Cells, SnakeConfig, SnakeState
+from textgames.bases import Marks
+from textgames.snake.rules import ACTIONS, Cells, SnakeState
 from textgames.texts.grids import board_line, coordinates_of, grid_rows
+
+if TYPE_CHECKING:
+    from textgames.snake.game import Snake
 
 ValueT = TypeVar("ValueT")
 
 HEADS = "123456789"
 BODY, APPLE, BANANA, FIRE, EMPTY = "TABF_"
 
-PALETTE: Mapping[str, tuple[int, int, int]] = {
-    EMPTY: (28, 32, 38),
-    BODY: (120, 134, 150),
-    APPLE: (214, 60, 62),
-    BANANA: (240, 202, 64),
-    FIRE: (240, 128, 36),
-    "1": (74, 176, 92),
-    "2": (70, 132, 222),
-    "3": (170, 96, 204),
-    "4": (64, 186, 186),
-    "5": (222, 112, 168),
-    "6": (150, 120, 84),
-    "7": (150, 186, 60),
-    "8": (120, 108, 220),
-    "9": (232, 160, 128),
-}
-
-LEGEND: Mapping[str, str] = {
-    **{head: f"head of snake {head}" for head in HEADS},
-    BODY: "body",
-    APPLE: "apple",
-    BANANA: "banana",
-    FIRE: "fire",
-    EMPTY: "empty",
+_HEAD_COLOURS = (
+    (74, 176, 92), (70, 132, 222), (170, 96, 204), (64, 186, 186), (222, 112, 168), (150, 120, 84), (150, 186, 60),
+    (120, 108, 220), (232, 160, 128),
+)  # fmt: skip
+MARKS: Marks = {
+    **{head: (f"head of snake {head}", colour) for head, colour in zip(HEADS, _HEAD_COLOURS, strict=True)},
+    BODY: ("body", (120, 134, 150)),
+    APPLE: ("apple", (214, 60, 62)),
+    BANANA: ("banana", (240, 202, 64)),
+    FIRE: ("fire", (240, 128, 36)),
+    EMPTY: ("empty", (28, 32, 38)),
 }
 
 
@@ -58,7 +48,7 @@ def _upwards(values: tuple[ValueT, ...], width: int) -> tuple[ValueT, ...]:
 
 
 class SnakeText:
-    """The texts of a game of Snake, for one configuration and one choice of what is told.
+    """The texts of a game of Snake, for one choice of what is told.
 
     ``coordinates``, ``grid`` and ``axes`` are those of :class:`textgames.snake.game.Snake`.
 
@@ -66,23 +56,23 @@ class SnakeText:
         ValueError: when neither coordinates nor the grid are told, or axes are asked for without a grid.
     """
 
-    def __init__(self, config: SnakeConfig, *, coordinates: bool, grid: bool, axes: bool) -> None:
+    def __init__(self, game: "Snake", *, coordinates: bool, grid: bool, axes: bool) -> None:
         if not (coordinates or grid):
             raise ValueError("coordinates=False and grid=False leave nothing to observe; at least one must be True")
         if axes and not grid:
             raise ValueError("axes=True numbers the rows of the grid, so it needs grid=True, got grid=False")
-        self.config = config
+        self.game = game
         self.coordinates, self.grid, self.axes = coordinates, grid, axes
-        self._names = cell_names(config.width, config.height)
-        self._template, self._offsets = empty_grid(config.width, config.height, axes)
-        self._plain_template, self._plain_offsets = empty_grid(config.width, config.height, False)
+        self._names = cell_names(game.width, game.height)
+        self._template, self._offsets = empty_grid(game.width, game.height, axes)
+        self._plain_template, self._plain_offsets = empty_grid(game.width, game.height, False)
         # in the order in which a state has them
         self._foods = (
-            ("an apple", APPLE, config.num_apples, config.apple_reward),
-            ("a banana", BANANA, config.num_bananas, config.banana_reward),
-            ("a fire", FIRE, config.num_fires, config.fire_reward),
+            ("an apple", APPLE, game.num_apples, game.apple_reward),
+            ("a banana", BANANA, game.num_bananas, game.banana_reward),
+            ("a fire", FIRE, game.num_fires, game.fire_reward),
         )
-        self._header = board_line(config.width, config.height)
+        self._header = board_line(game.width, game.height)
         # (what stands before the list, its place among the foods of the state) of every kind of food that there is
         self._lists = tuple(
             (f"\n{name.split()[1].title()}s ({worth:+g} each): ", field)
@@ -95,8 +85,8 @@ class SnakeText:
 
     def _key_line(self) -> str:
         heads = ["1 your head"]
-        if self.config.num_snakes > 1:
-            heads.append("2 enemy head" if self.config.num_snakes == 2 else "2.. enemy heads")
+        if self.game.num_snakes > 1:
+            heads.append("2 enemy head" if self.game.num_snakes == 2 else "2.. enemy heads")
         food = [
             f"{letter} {name.split()[1]}" + ("" if self.coordinates else f" ({worth:+g})")
             for name, letter, number, worth in self._foods
@@ -160,10 +150,10 @@ class SnakeText:
         return ""
 
     def instructions(self) -> str:
-        config = self.config
+        game = self.game
         food = [f"{name} {worth:+g}" for name, _, number, worth in self._foods if number]
         lines = [
-            f"You control a snake on a board that is {config.width} cells wide and {config.height} cells high. "
+            f"You control a snake on a board that is {game.width} cells wide and {game.height} cells high. "
             "Collect as much reward as you can.",
             f"Actions: {', '.join(ACTIONS)}. Up increases Y, down decreases Y, left decreases X, right increases X.",
             "In every round all snakes choose at the same time, and all heads move by one cell at the same time.",
@@ -175,13 +165,13 @@ class SnakeText:
                 f"Rewards for moving onto food: {', '.join(food)}. Every piece of food makes your snake one cell "
                 "longer, and reappears on a random empty cell. Otherwise your body follows your head."
             )
-        lines.append(f"Dying: {config.death_reward:+g}, once; your game is then over.")
-        if config.step_reward:
-            lines.append(f"Every round you play: {config.step_reward:+g}.")
+        lines.append(f"Dying: {game.death_reward:+g}, once; your game is then over.")
+        if game.step_reward:
+            lines.append(f"Every round you play: {game.step_reward:+g}.")
         return "\n".join([*lines, *self._enemy_lines()])
 
     def _enemy_lines(self) -> list[str]:
-        others, opponents = self.config.num_players - 1, self.config.num_opponents
+        others, opponents = self.game.num_players - 1, self.game.num_opponents
         if not others + opponents:
             return ["You are the only snake."]
         lines = [f"Number of enemy snakes: {others + opponents}. A dead snake leaves the board."]

@@ -11,6 +11,7 @@ would keep luck fair, and these should never change without a new version.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -22,10 +23,10 @@ from textgames.rounds import at_most
 from textgames.snake.chances import MOST_OUTCOMES, SettledRound
 from textgames.snake.game import Snake
 from textgames.snake.rules import SnakeState
-from textgames.snake.tours import Ints, distance_table, tour_times
 from textgames.tsmg import Action, Player
 from textgames.yardsticks import NO_VARIANCE, HeuristicYardstick, Moments
 
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 HORIZON = 20
@@ -36,6 +37,70 @@ COEFFICIENTS: dict[int, tuple[float, ...]] = {
     3: (0.084, -0.038, 1.006, 0.081, 0.671, 0.088, 0.271, 0.089),
 }
 """``{pieces of good food on the board: (c, d, a_1, b_1, a_2, b_2, ...)}``, in units of what a piece is worth."""
+
+MOST_PIECES = 5
+"""A tour is of so many pieces at most, those nearest to its start."""
+
+
+@lru_cache(maxsize=16)
+def distance_table(width: int, height: int) -> NDArray[np.int16]:
+    """``table[a, b]``: moves from cell ``a`` to cell ``b`` on an empty board."""
+    y, x = np.divmod(np.arange(width * height), width)
+    table: NDArray[np.int16] = (np.abs(y[:, None] - y) + np.abs(x[:, None] - x)).astype(np.int16)
+    return table
+
+
+@lru_cache(maxsize=16)
+def _layers(pieces: int) -> tuple[tuple[Ints, Ints, Ints], ...]:
+    """How the tours of ``k + 1`` pieces come from those of ``k``, for ``k = 1, ..., pieces - 1``.
+
+    The tours of ``k`` pieces are ordered by (which pieces, which one is last). Of every tour of ``k + 1``: which tours
+    of ``k`` it may come from, which pieces those end with, each of shape (tours, k), and which piece is new, (tours,).
+    """
+    found = []
+    for size in range(1, pieces):
+        before = [(chosen, last) for chosen in combinations(range(pieces), size) for last in chosen]
+        place = {tour: index for index, tour in enumerate(before)}
+        after = [(chosen, last) for chosen in combinations(range(pieces), size + 1) for last in chosen]
+        origins = [
+            [(tuple(piece for piece in chosen if piece != last), end) for end in chosen if end != last]
+            for chosen, last in after
+        ]
+        found.append(
+            (
+                np.array([[place[origin] for origin in each] for each in origins]),
+                np.array([[end for _, end in each] for each in origins]),
+                np.array([last for _, last in after]),
+            )
+        )
+    return tuple(found)
+
+
+def tour_times(heads: Ints, food: Ints, distances: NDArray[np.int16]) -> Ints:
+    """How many moves it takes at least to visit ``1, 2, ...`` pieces of food, as if nothing were in the way.
+
+    By dynamic programming over sets of pieces (Bellman, 1962; Held and Karp, 1962).
+
+    Args:
+        heads: where each tour starts, (boards,).
+        food: cells of the food of each board, (boards, pieces).
+        distances: between cells, as :func:`distance_table` has them.
+
+    Returns:
+        (boards, min(pieces, MOST_PIECES))
+    """
+    start = distances[heads[:, None], food]  # (boards, pieces)
+    if food.shape[1] > MOST_PIECES:
+        nearest = np.argsort(start, axis=1, kind="stable")[:, :MOST_PIECES]
+        food, start = np.take_along_axis(food, nearest, 1), np.take_along_axis(start, nearest, 1)
+    between = distances[food[:, :, None], food[:, None, :]]  # (boards, pieces, pieces)
+    if not food.shape[1]:  # all of it waits for an empty cell
+        return np.zeros((len(heads), 0), dtype=np.int64)
+    times, ways = [start.min(axis=1)], start
+    for origins, ends, new in _layers(food.shape[1]):
+        ways = (ways[:, origins] + between[:, ends, new[:, None]]).min(axis=2)  # (boards, tours)
+        times.append(ways.min(axis=1))
+    return np.stack(times, axis=1).astype(np.int64)
 
 
 class _Boards(NamedTuple):
@@ -59,13 +124,11 @@ class SnakeValue(HeuristicYardstick):
 
     def __init__(self, game: Snake) -> None:
         super().__init__(game)
-        config = game.config
-        if config.num_players > 1:
-            raise ValueError(f"values are guessed for one player, got num_players={config.num_players}")
+        if game.num_players > 1:
+            raise ValueError(f"values are guessed for one player, got num_players={game.num_players}")
         if not game.has_outcomes:
             raise ValueError(f"{game} may have too many outcomes in a round")
-        rewards = (config.apple_reward, config.banana_reward, config.fire_reward)
-        numbers = (config.num_apples, config.num_bananas, config.num_fires)
+        rewards, numbers = game.food_rewards, game.food_counts
         good = [reward for reward, number in zip(rewards, numbers, strict=True) for _ in range(number) if reward > 0]
         if not good:
             raise ValueError("there is no food that is worth having")
@@ -73,7 +136,7 @@ class SnakeValue(HeuristicYardstick):
         self._good = [reward > 0 for reward in rewards]
         self._worth = sum(good) / len(good)
         self._coefficients = np.array(COEFFICIENTS[min(COEFFICIENTS, key=lambda fitted: abs(fitted - len(good)))])
-        self._distances = distance_table(config.width, config.height)
+        self._distances = distance_table(game.width, game.height)
 
     def value(self, state: SnakeState, steps_left: int | None, player: Player) -> float:
         if steps_left == 0:

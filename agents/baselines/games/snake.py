@@ -9,10 +9,9 @@ from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.snake.game import Snake
-from textgames.snake.greedy import greedy_action
 from textgames.snake.reading import read_observation
 from textgames.snake.rules import SnakeState
-from textgames.snake.solver import SnakeSearch
+from textgames.snake.solver import SnakeSearch, greedy_action
 from textgames.texts.grids import board_size
 
 _FOOD_LINE = re.compile(r"^(Apples|Bananas|Fires) \(([+-][\d.e+-]+) each\): (.*)$", re.MULTILINE)

@@ -10,7 +10,7 @@ from benchmark.score.luck.estimate import corrected
 from benchmark.score.luck.terms import LuckValues
 from benchmark.score.results import Cell
 from textgames.scenarios import SCENARIOS
-from textgames.snake.greedy import greedy_action
+from textgames.snake.solver import greedy_action
 
 ME = "player_0"
 SNAKE = SCENARIOS["snake"]
