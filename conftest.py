@@ -90,10 +90,10 @@ def textbench(workplace, capsys):
 @pytest.fixture
 def short_search(monkeypatch):
     """Blind play of a game of one's own is looked for in few episodes; they are 10,000 where they have to tell much."""
-    from textgames.solving import blind_search
+    from textgames.solving import blind
 
-    monkeypatch.setattr(blind_search, "SEARCH_EPISODES", 100)
-    monkeypatch.setattr(blind_search, "REPORT_EPISODES", 1000)
+    monkeypatch.setattr(blind, "SEARCH_EPISODES", 100)
+    monkeypatch.setattr(blind, "REPORT_EPISODES", 1000)
 
 
 @pytest.fixture(scope="session")

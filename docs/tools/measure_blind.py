@@ -14,8 +14,7 @@ import time
 from pathlib import Path
 
 from textgames import SCENARIOS
-from textgames.solving.blind import found_by
-from textgames.solving.blind_search import search
+from textgames.solving.blind import found_by, search
 
 TABLE = Path(__file__).parents[2] / "textgames" / "shelf" / "blind.json"
 

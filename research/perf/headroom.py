@@ -30,11 +30,11 @@ from agents.loop.rollout import rollout
 from benchmark.score.references import References
 from research.jobs.report import compact
 from textgames import SCENARIOS, Scenario
-from textgames.solving.blind import blind_play
-from textgames.solving.blind_search import (
+from textgames.solving.blind import (
     SEARCH_EPISODES,
     SEARCH_STARTS,
     NotAllComputedError,
+    blind_play,
     candidates,
     computed,
     played,

@@ -10,9 +10,8 @@ import pytest
 
 from textgames import SCENARIOS, TSMG, Scenario
 from textgames.frozen_lake import FrozenLake
-from textgames.solving import blind_search, fixed_policies
-from textgames.solving.blind import blind_play, blind_value, chances_of, found_by, shipped_rows
-from textgames.solving.blind_search import draw, search
+from textgames.solving import blind, fixed_policies
+from textgames.solving.blind import blind_play, blind_value, chances_of, draw, found_by, search, shipped_rows
 from textgames.solving.fixed_policies import BlindPlay
 
 ME = "player_0"
@@ -148,8 +147,8 @@ def test_played_and_computed_values_agree(monkeypatch: pytest.MonkeyPatch) -> No
     """The same game where its values can't be computed: chosen and reported by playing."""
     lake = found_in("frozen-lake")
     monkeypatch.setattr(fixed_policies, "MAX_STATES", 3)
-    monkeypatch.setattr(blind_search, "SEARCH_EPISODES", 60)
-    monkeypatch.setattr(blind_search, "REPORT_EPISODES", 300)
+    monkeypatch.setattr(blind, "SEARCH_EPISODES", 60)
+    monkeypatch.setattr(blind, "REPORT_EPISODES", 300)
     played = search(FrozenLake(), 8)
     assert not played.exact
     assert played.value == pytest.approx(lake.value, abs=4 * np.hypot(played.standard_error, lake.standard_error))

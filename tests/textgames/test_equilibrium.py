@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from textgames.solving.equilibrium import (
-    GameTree,
     action_values,
+    as_behaviour,
+    as_policy,
     best_response,
-    expand,
     expected_values,
     exploitability,
     nash_conv,
     solve,
     uniform_policy,
 )
+from textgames.solving.game_tree import GameTree, expand
 from textgames.solving.mirror_descent import mirror_step, moved
-from textgames.solving.policies import as_behaviour, as_policy
 from textgames.strategy.kuhn_poker import KuhnPoker
 from textgames.strategy.leduc_poker import LeducPoker
 from textgames.strategy.liars_dice import LiarsDice

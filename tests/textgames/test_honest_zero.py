@@ -12,9 +12,8 @@ import pytest
 
 from benchmark.score.differences import holm
 from textgames import SCENARIOS
-from textgames.solving import blind_search
-from textgames.solving.blind import blind_play
-from textgames.solving.blind_search import Values, standard_error
+from textgames.solving import blind
+from textgames.solving.blind import Values, blind_play, standard_error
 from textgames.solving.fixed_policies import FixedPolicy
 
 ALONE = [name for name, scenario in SCENARIOS.items() if len(scenario.game().players) == 1]
@@ -34,7 +33,7 @@ def policies_of(name: str) -> dict[str, FixedPolicy]:
     play = blind_play(SCENARIOS[name])
     assert play is not None
     game = SCENARIOS[name].game()
-    constants = [policy for policy in blind_search.candidates(game) if len(policy) == 1]
+    constants = [policy for policy in blind.candidates(game) if len(policy) == 1]
     assert len(constants) == len(game.actions) or not game.actions
     return {"blind": play.policy, "mute": {}, **{f"always {next(iter(one))}": one for one in constants}}
 
@@ -42,7 +41,7 @@ def policies_of(name: str) -> dict[str, FixedPolicy]:
 def returns_of(name: str, policies: list[FixedPolicy], exact: bool) -> Values:
     """On fresh starts, or in fresh episodes, with the same draws for all; shape (starts, policies)."""
     scenario = SCENARIOS[name]
-    sample = blind_search.computed if exact else blind_search.played
+    sample = blind.computed if exact else blind.played
     return sample(scenario.game(), scenario.horizon, FRESH, 200 if exact else EPISODES)(policies)
 
 

@@ -17,7 +17,8 @@ import textgames
 from textgames.conformance import CHECKS, run_check, transcript
 from textgames.environments.parallel import TextParallelEnv
 from textgames.extras import install_command
-from textgames.solving.equilibrium import expand, nash_conv, solve, uniform_policy
+from textgames.solving.equilibrium import nash_conv, solve, uniform_policy
+from textgames.solving.game_tree import expand
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts" / "open_spiel"
 IDS = tuple(id for id in textgames.registered_ids() if id.startswith("OpenSpiel"))

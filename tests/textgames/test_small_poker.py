@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from textgames.solving.equilibrium import expand, nash_conv, uniform_policy
+from textgames.solving.equilibrium import nash_conv, uniform_policy
+from textgames.solving.game_tree import expand
 from textgames.strategy.kuhn_poker import KuhnPoker, KuhnState
 from textgames.strategy.leduc_poker import DECK, LeducPoker, LeducState
 from textgames.strategy.liars_dice import Bid, LiarsDice, LiarsDiceState

@@ -26,21 +26,13 @@ STYLES = ("summary", "raw")
 
 
 class Story(NamedTuple):
-    """What the arms are called: names for the same problem.
+    """What the arms are called: names for the same problem."""
 
-    Attributes:
-        scene: what the player is and what it chooses every round; two sentences.
-        thing: what an arm is: ``"button"``.
-        chosen: what is done to it: ``"pressed"``.
-        success: when the reward is 1 and not 0, as part of a sentence: ``"it lights up"``.
-        names: of the arms, the actions; as many as there can be arms, separated by spaces.
-    """
-
-    scene: str
-    thing: str
-    chosen: str
-    success: str
-    names: str
+    scene: str  # what the player is and what it chooses every round; two sentences
+    thing: str  # what an arm is: ``"button"``
+    chosen: str  # what is done to it: ``"pressed"``
+    success: str  # when the reward is 1 and not 0, as part of a sentence: ``"it lights up"``
+    names: str  # of the arms, the actions; as many as there can be arms, separated by spaces
 
 
 # the stories of EVOLvE in words and names of our own
@@ -83,21 +75,13 @@ MOST_ARMS = min(len(story.names.split()) for story in STORIES.values())
 
 
 class BanditState(NamedTuple):
-    """What the rules know; players don't see ``means``.
+    """What the rules know; players don't see ``means``."""
 
-    Attributes:
-        means: expected reward of every arm.
-        pulls: how often every arm was chosen.
-        sums: what every arm paid in all.
-        last: the round, from 1, in which every arm was chosen last; 0 for never.
-        log: ``(arm, reward)`` of every round; kept only where observations show it.
-    """
-
-    means: tuple[float, ...]
-    pulls: tuple[int, ...]
-    sums: tuple[float, ...]
-    last: tuple[int, ...]
-    log: tuple[tuple[int, float], ...] = ()
+    means: tuple[float, ...]  # expected reward of every arm
+    pulls: tuple[int, ...]  # how often every arm was chosen
+    sums: tuple[float, ...]  # what every arm paid in all
+    last: tuple[int, ...]  # the round, from 1, in which every arm was chosen last; 0 for never
+    log: tuple[tuple[int, float], ...] = ()  # ``(arm, reward)`` of every round; kept only where observations show it
 
 
 def number(reward: float) -> str:
@@ -156,7 +140,6 @@ class Bandit(OnePlayerGame[BanditState]):
             the log of all rounds.
         tell_prior: whether the instructions say what the means are drawn from. Without it the exact optimum is still
             that of a player who knows.
-
     """
 
     hidden_information = True

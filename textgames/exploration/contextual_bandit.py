@@ -106,7 +106,6 @@ class ContextualBandit(OnePlayerGame[ContextualState]):
         rounds: after which the game is over; players are told.
         noise: how much every reward is off, from 0 to 10.
         story: ``"videos"``, ``"ads"`` or ``"clothes"``.
-
     """
 
     hidden_information = True

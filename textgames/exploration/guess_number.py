@@ -22,7 +22,6 @@ class GuessNumber(GuessingGame):
     Args:
         numbers: the largest number that may be hidden, 2 to 1000; all are equally likely.
         max_guesses: the game ends after this many.
-
     """
 
     noun = "number"

@@ -37,7 +37,6 @@ class GuessingGame(OnePlayerGame[GuessState]):
         command: how a guess is written.
         max_guesses: the game ends after this many.
         noun: what is hidden, for texts: ``"code"``.
-
     """
 
     success_means = "found the secret"

@@ -40,7 +40,6 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
         pegs: places of the code, 1 to 6.
         colours: colours that a place may have, 2 to 8; a colour may appear several times.
         max_guesses: the game ends after this many.
-
     """
 
     noun = "code"

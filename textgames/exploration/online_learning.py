@@ -109,7 +109,6 @@ class OnlineLearning(OnePlayerGame[OnlineState]):
         rounds: after which the game is over; players are told.
         pattern: of the losses: ``"uniform"``, ``"gaussian"``, ``"trend"``, ``"sine"`` or ``"adversarial"``. Players
             are not told.
-
     """
 
     hidden_information = True

@@ -44,7 +44,6 @@ class WordGuess(GuessingGame):
     Args:
         max_guesses: the game ends after this many.
         show_words: whether the instructions list the words; without it they say "a common English word".
-
     """
 
     noun = "word"

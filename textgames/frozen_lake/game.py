@@ -52,7 +52,6 @@ class FrozenLake(BoardGame[FrozenLakeState]):
         grid: observations show the grid.
         axes: the grid has row and column numbers.
         relative: the coordinates of holes and goal are told as seen from the player.
-
     """
 
     success_means = "reached the goal"

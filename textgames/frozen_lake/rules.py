@@ -21,19 +21,13 @@ _MAX_DRAWS = 100_000  # maps drawn before we say that the probability is too sma
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """One map: an immutable, hashable value.
+    """One map: an immutable, hashable value."""
 
-    Attributes:
-        nrow: rows.
-        ncol: columns.
-        tiles: one character of ``SFHG`` a cell, row by row from the top left.
-        memo: room for what is derived from the map alone (its texts, its value tables), so that it is computed once
-            and dies with the map. Not part of the value: two equal maps are equal whatever they remember.
-    """
-
-    nrow: int
-    ncol: int
-    tiles: str
+    nrow: int  # rows
+    ncol: int  # columns
+    tiles: str  # one character of ``SFHG`` a cell, row by row from the top left
+    # room for what is derived from the map alone (its texts, its value tables), so that it is computed once and dies
+    # with the map. Not part of the value: two equal maps are equal whatever they remember.
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     moves: tuple[tuple[int, ...], ...] = field(init=False, compare=False, repr=False)  # see `move_table`
 

@@ -23,36 +23,24 @@ _FILES: ByGame[Path] = ByGame()
 
 
 class Level(NamedTuple):
-    """One rung.
+    """One rung."""
 
-    Attributes:
-        settings: of the game; the others are its defaults.
-        horizon: rounds after which an episode is truncated.
-        optimum: the mean return of best play.
-        tolerance: the share of moves that may go wrong before the best player has lost half of what it is above the
-            best play that doesn't read.
-        states: how many states are within reach of a start, on average.
-        depth: the fewest rounds that one has to look ahead to keep half of it; ``None`` where that isn't computed.
-    """
-
-    settings: Mapping[str, Any]
-    horizon: int
-    optimum: float | None = None
+    settings: Mapping[str, Any]  # of the game; the others are its defaults
+    horizon: int  # rounds after which an episode is truncated
+    optimum: float | None = None  # the mean return of best play
+    # the share of moves that may go wrong before the best player has lost half of what it is above the best play that
+    # doesn't read
     tolerance: float | None = None
-    states: int | None = None
+    states: int | None = None  # how many states are within reach of a start, on average
+    # the fewest rounds that one has to look ahead to keep half of it; ``None`` where that isn't computed
     depth: int | None = None
 
 
 class Ladder(NamedTuple):
-    """The levels of a game, the easiest first.
+    """The levels of a game, the easiest first."""
 
-    Attributes:
-        scenario: the name of the scenario that they are levels of.
-        levels: level 1 and the following ones.
-    """
-
-    scenario: str
-    levels: tuple[Level, ...]
+    scenario: str  # the name of the scenario that they are levels of
+    levels: tuple[Level, ...]  # level 1 and the following ones
 
     def level(self, number: int) -> Level:
         """A level by its number, from 1; a ValueError where there is none."""

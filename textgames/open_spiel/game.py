@@ -8,7 +8,9 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.random import Generator
 
 from textgames.names import did_you_mean
 from textgames.open_spiel.library import library, load
@@ -17,10 +19,7 @@ from textgames.open_spiel.names import reading_of
 from textgames.open_spiel.positions import small_positions
 from textgames.open_spiel.state import SpielState, resolved, sampled
 from textgames.texts.actions import Unreadable, UnreadableReason
-from textgames.tsmg import TSMG, Action, Outcome, Player
-
-if TYPE_CHECKING:
-    import numpy as np
+from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition
 
 MAX_OUTCOMES = 20_000
 """The most outcomes of chance that are listed at once: a deal of many cards has more than can be."""
@@ -79,7 +78,7 @@ class OpenSpiel(TSMG[SpielState]):
 
     # ---------------------------------------------------------------- rules
 
-    def initial_state(self, rng: "np.random.Generator") -> SpielState:
+    def initial_state(self, rng: Generator) -> SpielState:
         return sampled(SpielState(self.key, (), self._game.new_initial_state()), rng)
 
     def initial_outcomes(self) -> Sequence[tuple[float, SpielState]]:
@@ -114,19 +113,17 @@ class OpenSpiel(TSMG[SpielState]):
     def legal_actions(self, state: SpielState, player: Player) -> tuple[Action, ...]:
         return tuple(state.actions(self.players.index(player), self.reading))
 
-    def transition(
-        self, state: SpielState, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
-    ) -> tuple[SpielState, dict[Player, float], bool]:
+    def transition(self, state: SpielState, joint_action: JointAction, rng: Generator) -> Transition[SpielState]:
         after = sampled(self._moved(state, joint_action), rng)
         return after, self._paid(state, after), bool(after.node.is_terminal())
 
-    def outcomes(self, state: SpielState, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[SpielState]]:
+    def outcomes(self, state: SpielState, joint_action: JointAction) -> Sequence[Outcome[SpielState]]:
         return [
             (chance, after, self._paid(state, after), bool(after.node.is_terminal()))
             for chance, after in self._listed(self._moved(state, joint_action))
         ]
 
-    def _moved(self, state: SpielState, joint_action: Mapping[Player, Action]) -> SpielState:
+    def _moved(self, state: SpielState, joint_action: JointAction) -> SpielState:
         """The node after the players' moves, which may be one of chance."""
         moving = self.to_move(state)
         if not moving:
@@ -142,11 +139,11 @@ class OpenSpiel(TSMG[SpielState]):
             return state.after(tuple(numbers.get(player, 0) for player in self.players))
         return state.after(numbers[moving[0]])
 
-    def _paid(self, before: SpielState, after: SpielState) -> dict[Player, float]:
+    def _paid(self, before: SpielState, after: SpielState) -> Rewards:
         paid = zip(self.players, before.node.returns(), after.node.returns(), strict=True)
         return {player: float(now - then) for player, then, now in paid}
 
-    def forfeit(self, state: SpielState, player: Player, rounds_left: float) -> dict[Player, float]:
+    def forfeit(self, state: SpielState, player: Player, rounds_left: float) -> Rewards:
         """The lowest return; a team that has been paid already, as in Hanabi, can still lose all of that."""
         lost = super().forfeit(state, player, rounds_left)
         return {**lost, player: lost[player] - state.node.returns()[self.players.index(player)]} if self._team else lost

@@ -18,21 +18,14 @@ _CHOICES = re.compile(r"\[(\w)-(\w)\]")
 
 @dataclass(frozen=True)
 class Reading:
-    """How one game reads.
+    """How one game reads."""
 
-    Attributes:
-        rules: the rules in our words; ``""`` where nobody wrote them down.
-        seats: what each player plays, in the order of players: ``("x", "o")``.
-        renamed: ``(regular expression, replacement)`` for the library's action names, in lower case.
-        actions: every action's name, after renaming; empty where they aren't listed.
-        lists_chances: whether the outcomes of every move are few enough to list them.
-    """
-
-    rules: str = ""
-    seats: tuple[str, ...] = ()
+    rules: str = ""  # the rules in our words; ``""`` where nobody wrote them down
+    seats: tuple[str, ...] = ()  # what each player plays, in the order of players: ``("x", "o")``
+    # ``(regular expression, replacement)`` for the library's action names, in lower case
     renamed: tuple[tuple[str, str], ...] = ()
-    actions: tuple[str, ...] = ()
-    lists_chances: bool = True
+    actions: tuple[str, ...] = ()  # every action's name, after renaming; empty where they aren't listed
+    lists_chances: bool = True  # whether the outcomes of every move are few enough to list them
 
     def rename(self, name: str) -> str:
         """Our name of an action, from the library's own name in lower case."""

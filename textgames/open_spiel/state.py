@@ -3,14 +3,13 @@
 from bisect import bisect
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.random import Generator
 
 from textgames.open_spiel.library import Key, load
 from textgames.open_spiel.names import Reading
 from textgames.tsmg import Action
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Move = int | tuple[int, ...]
 """What leads from one node to the next: an action or outcome by its number, or those of all players at once."""
@@ -81,7 +80,7 @@ def _named_actions(node: Any, place: int, reading: Reading) -> dict[Action, int]
     return dict(zip(names, legal, strict=True))
 
 
-def sampled(state: SpielState, rng: "np.random.Generator") -> SpielState:
+def sampled(state: SpielState, rng: Generator) -> SpielState:
     """Draw until somebody decides or the game is over: one uniform number for each of chance's nodes."""
     while state.node.is_chance_node():
         moves, chances = zip(*state.node.chance_outcomes(), strict=True)

@@ -24,15 +24,10 @@ NATURAL_REWARD = 1.5
 
 
 class Hand(NamedTuple):
-    """The cards of one player, as far as they count.
+    """The cards of one player, as far as they count."""
 
-    Attributes:
-        total: their sum, with an ace as 11 where that doesn't take it beyond 21.
-        usable_ace: whether an ace counts as 11.
-    """
-
-    total: int
-    usable_ace: bool = False
+    total: int  # their sum, with an ace as 11 where that doesn't take it beyond 21
+    usable_ace: bool = False  # whether an ace counts as 11
 
     def with_card(self, card: int) -> "Hand":
         total, usable_ace = self.total + card, self.usable_ace
@@ -44,23 +39,14 @@ class Hand(NamedTuple):
 
 
 class BlackjackState(NamedTuple):
-    """The state of one deal.
+    """The state of one deal."""
 
-    Attributes:
-        hand: the player's.
-        natural: whether the player holds an ace and a ten, and no third card.
-        showing: the dealer's open card, 1 (an ace) to 10.
-        dealer: the dealer's total once the player sticks; 0 before.
-        reward: what the deal has paid.
-        over: whether the player stuck or went over 21.
-    """
-
-    hand: Hand
-    natural: bool
-    showing: int
-    dealer: int = 0
-    reward: float = 0.0
-    over: bool = False
+    hand: Hand  # the player's
+    natural: bool  # whether the player holds an ace and a ten, and no third card
+    showing: int  # the dealer's open card, 1 (an ace) to 10
+    dealer: int = 0  # the dealer's total once the player sticks; 0 before
+    reward: float = 0.0  # what the deal has paid
+    over: bool = False  # whether the player stuck or went over 21
 
 
 NO_CARDS = Hand(0)

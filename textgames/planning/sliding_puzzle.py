@@ -143,7 +143,6 @@ class SlidingPuzzle(BoardGame[SlidingState], OnePlayerGame[SlidingState], ReadsB
         max_moves: the game ends after this many moves, at least ``max_distance``.
         step_reward: what every move pays, at most 0.
         goal_reward: what putting the tiles in order pays, at least 0.
-
     """
 
     success_means = "put all tiles in their places"

@@ -47,7 +47,6 @@ class Sokoban(BoardGame[SokobanState], OnePlayerGame[SokobanState], ReadsBack[So
         shortest: the fewest moves that the shortest solution of a start may have.
         longest: the most.
         max_moves: the game ends after this many moves, at least ``longest``.
-
     """
 
     success_means = "pushed every box onto a target"

@@ -24,21 +24,13 @@ class Level(NamedTuple):
 
 
 class SokobanState(NamedTuple):
-    """One position.
+    """One position."""
 
-    Attributes:
-        level: walls and targets.
-        player: the player's cell.
-        boxes: the boxes' cells, in ascending order.
-        moves: how many moves were made.
-        shortest: moves of the shortest solution from the start. It is there for metrics; rules don't look at it.
-    """
-
-    level: Level
-    player: int
-    boxes: tuple[int, ...]
-    moves: int
-    shortest: int
+    level: Level  # walls and targets
+    player: int  # the player's cell
+    boxes: tuple[int, ...]  # the boxes' cells, in ascending order
+    moves: int  # how many moves were made
+    shortest: int  # moves of the shortest solution from the start. It is there for metrics; rules don't look at it.
 
 
 def on_targets(level: Level, boxes: tuple[int, ...]) -> int:

@@ -28,18 +28,12 @@ _LATERAL = ((_EAST, _WEST), (_WEST, _EAST), (_NORTH, _SOUTH), (_SOUTH, _NORTH)) 
 
 
 class TaxiState(NamedTuple):
-    """Where everybody is.
+    """Where everybody is."""
 
-    Attributes:
-        taxi: the taxi's cell.
-        passenger: the passenger's stop, or :data:`RIDING`.
-        destination: the stop that it wants to go to.
-        may_change: whether the passenger may still change its destination, which it does on its first ride or never.
-    """
-
-    taxi: int
-    passenger: int
-    destination: int
+    taxi: int  # the taxi's cell
+    passenger: int  # the passenger's stop, or :data:`RIDING`
+    destination: int  # the stop that it wants to go to
+    # whether the passenger may still change its destination, which it does on its first ride or never
     may_change: bool = False
 
 
@@ -131,7 +125,6 @@ class Taxi(BoardGame[TaxiState], OnePlayerGame[TaxiState], ReadsBack[TaxiState])
             the rest.
         fickle_passenger: whether the passenger may change its destination on its first ride, as the taxi moves.
         fickle_probability: the probability that a fickle passenger does, in [0, 1].
-
     """
 
     success_means = "brought the passenger to its destination"

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+from numpy.random import Generator
 
 from textgames.bases import BoardGame
 from textgames.settings import MOST, check_number, check_whole
@@ -12,9 +14,6 @@ from textgames.snake.chances import SnakeChances
 from textgames.snake.rules import ACTIONS, OFF_BOARD, Cells, SnakeState, move_table, neighbour_table
 from textgames.snake.text import MARKS, SnakeText
 from textgames.tsmg import Action, JointAction, Outcome, Player, Rewards, Transition
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MAX_SNAKES = 9
 """The largest number of snakes, because heads are drawn as one digit."""
@@ -112,7 +111,7 @@ class Snake(BoardGame[SnakeState]):
         self._item_slices = tuple(slice(start, end) for start, end in pairwise(ends))
         self._moves, self._neighbours = move_table(self.width, self.height), neighbour_table(self.width, self.height)
 
-    def initial_state(self, rng: "np.random.Generator") -> SnakeState:
+    def initial_state(self, rng: Generator) -> SnakeState:
         """Snakes of length 1 and all food on distinct, uniformly random cells."""
         num_cells = self.num_cells
         cells = [int(number * num_cells) for number in rng.random(self.num_snakes + self.num_food).tolist()]
@@ -128,9 +127,7 @@ class Snake(BoardGame[SnakeState]):
             tuple([(cell,) for cell in snakes]), tuple(sorted(apples)), tuple(sorted(bananas)), tuple(sorted(fires))
         )
 
-    def transition(
-        self, state: SnakeState, joint_action: JointAction, rng: "np.random.Generator"
-    ) -> Transition[SnakeState]:
+    def transition(self, state: SnakeState, joint_action: JointAction, rng: Generator) -> Transition[SnakeState]:
         """Play one simultaneous round. The game is over when no player lives; opponents alone don't go on."""
         targets = self.player_targets(state, joint_action)
         for snake in state[0][self.num_players :]:
@@ -230,14 +227,14 @@ class Snake(BoardGame[SnakeState]):
             options = [cell for cell in options if cell not in snake]
         return options or [self._moves[action][head] for action in ACTIONS]
 
-    def _with_missing_food(self, state: SnakeState, rng: "np.random.Generator") -> SnakeState:
+    def _with_missing_food(self, state: SnakeState, rng: Generator) -> SnakeState:
         """The state with as much of its missing food as there are empty cells, each on a random one of them."""
         snakes, *foods = state
         taken = {cell for cells in (*snakes, *foods) for cell in cells}
         refilled = [self._refill(*food, taken, rng) for food in zip(foods, self.food_counts, strict=True)]
         return SnakeState(snakes, *refilled)
 
-    def _refill(self, food: Cells, number: int, taken: set[int], rng: "np.random.Generator") -> Cells:
+    def _refill(self, food: Cells, number: int, taken: set[int], rng: Generator) -> Cells:
         """``food`` brought up to ``number`` pieces while there are empty cells; adds them to ``taken``."""
         if len(food) == number:
             return food
@@ -249,7 +246,7 @@ class Snake(BoardGame[SnakeState]):
         cells.sort()
         return tuple(cells)
 
-    def _empty_cell(self, taken: set[int], rng: "np.random.Generator") -> int:
+    def _empty_cell(self, taken: set[int], rng: Generator) -> int:
         num_cells = self.num_cells
         for _ in range(REJECTIONS):
             cell = int(rng.random() * num_cells)

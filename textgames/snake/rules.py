@@ -33,15 +33,11 @@ Cells = tuple[int, ...]
 
 
 class SnakeState(NamedTuple):
-    """What there is on the board. Immutable and hashable; equal boards are equal states.
+    """What there is on the board. Immutable and hashable; equal boards are equal states."""
 
-    Attributes:
-        snakes: every snake's cells from head to tail, players first, then the built-in opponents; ``()`` is dead.
-        apples, bananas, fires: their cells, ascending.
-    """
-
+    # every snake's cells from head to tail, players first, then the built-in opponents; ``()`` is dead
     snakes: tuple[Cells, ...]
-    apples: Cells
+    apples: Cells  # apples, bananas, fires: their cells, ascending
     bananas: Cells
     fires: Cells
 

@@ -33,23 +33,15 @@ BLOCKED = -1e9
 
 
 class MoveStyle(NamedTuple):
-    """How players move in the simulation; the units are rewards.
+    """How players move in the simulation; the units are rewards."""
 
-    Attributes:
-        pull: a piece of food ``d`` cells away pulls with ``worth * pull**d``.
-        approach: what a move towards the target of a route counts.
-        caution: the malus for a cell that another head may enter too, as a part of what a death costs.
-        dislike: the malus for harmful food, as a multiple of what it costs.
-        turn_back: the malus for going back where the head came from, which only a snake of length 1 can.
-        stray: the probability with which another player moves like a built-in opponent instead; in half of the boards
-            it is not cautious either. This stands for not knowing what moves it.
-    """
-
-    pull: float = 0.6
-    approach: float = 4.0
-    caution: float = 0.5
-    dislike: float = 6.0
-    turn_back: float = 0.05
+    pull: float = 0.6  # a piece of food ``d`` cells away pulls with ``worth * pull**d``
+    approach: float = 4.0  # what a move towards the target of a route counts
+    caution: float = 0.5  # the malus for a cell that another head may enter too, as a part of what a death costs
+    dislike: float = 6.0  # the malus for harmful food, as a multiple of what it costs
+    turn_back: float = 0.05  # the malus for going back where the head came from, which only a snake of length 1 can
+    # the probability with which another player moves like a built-in opponent instead; in half of the boards it is
+    # not cautious either. This stands for not knowing what moves it.
     stray: float = 0.2
 
 

@@ -7,10 +7,10 @@ named for a source have its settings: ``"arxiv-2603.19453"``, and ``"melting-pot
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+
+from numpy.random import Generator
 
 from textgames.settings import check_number, check_switch, check_whole
 from textgames.social.commons.board import Cells, beams_of, rows_of
@@ -19,33 +19,20 @@ from textgames.social.commons.state import Body, CommonsConfig, CommonsState, De
 from textgames.social.commons.text import DIRT_MARK, RIVER_MARK, CommonsText, count, ready
 from textgames.tsmg import Action, Player
 
-if TYPE_CHECKING:
-    import numpy as np
-
 
 @dataclass(frozen=True, kw_only=True)
 class CleanupConfig(CommonsConfig):
-    """The settings of Cleanup: those of both games, and these.
+    """The settings of Cleanup: those of both games, and these."""
 
-    Attributes:
-        clean_reward: for cleaning, which reaches as far as the beam.
-        clean_cooldown: rounds after cleaning in which a player can't clean.
-        growth_rate: the chance that an apple grows on an empty cell in a round, while the river is clean.
-        depletion: the dirty share of the river from which on nothing grows, and no more dirt comes.
-        restoration: the dirty share up to which apples grow at the full rate; in between the rate falls evenly.
-        dirt_chance: the chance that one more cell becomes dirty in a round.
-        dirt_from_round: the first round in which that happens.
-        apples_at_first: whether every apple cell has its apple at the start, or none.
-    """
-
-    clean_reward: float
-    clean_cooldown: int = 0
-    growth_rate: float = 0.05
-    depletion: float = 0.4
+    clean_reward: float  # for cleaning, which reaches as far as the beam
+    clean_cooldown: int = 0  # rounds after cleaning in which a player can't clean
+    growth_rate: float = 0.05  # the chance that an apple grows on an empty cell in a round, while the river is clean
+    depletion: float = 0.4  # the dirty share of the river from which on nothing grows, and no more dirt comes
+    # the dirty share up to which apples grow at the full rate; in between the rate falls evenly
     restoration: float = 0.0
-    dirt_chance: float = 0.5
-    dirt_from_round: int = 0
-    apples_at_first: bool = True
+    dirt_chance: float = 0.5  # the chance that one more cell becomes dirty in a round
+    dirt_from_round: int = 0  # the first round in which that happens
+    apples_at_first: bool = True  # whether every apple cell has its apple at the start, or none
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,60 +55,7 @@ class CleanupConfig(CommonsConfig):
         return min(max(rate, 0.0), self.growth_rate)
 
 
-def _valley(width: int, height: int, river: int, orchard: int, starts: int) -> tuple[str, ...]:
-    """A map with a river on the left whose every second row is dirty, an orchard on the right, and starts between."""
-    between = width - river - orchard
-    rows = []
-    for row in range(height):
-        middle = ["."] * between
-        for start in range(starts):  # spread over rows and columns, none on the edge of the orchard
-            if (start + 1) * height // (starts + 1) == row:
-                middle[1 + 2 * start % max(1, between - 2)] = "P"
-        apples = "A" * orchard if 0 < row < height - 1 else "." * orchard
-        rows.append(("D" if row % 2 else "R") * river + "".join(middle) + apples)
-    return tuple(rows)
-
-
-PRESETS: Mapping[str, CleanupConfig] = MappingProxyType(
-    {
-        "small": CleanupConfig(
-            map=_valley(13, 11, 3, 4, 3),
-            num_players=3,
-            beam_length=5,
-            beam_width=3,
-            hits_until_out=1,
-            out_rounds=10,
-            beam_reward=-1.0,
-            hit_reward=-5.0,
-            clean_reward=-1.0,
-            apples_at_first=False,
-        ),
-        "arxiv-2603.19453": CleanupConfig(
-            map=_valley(16, 23, 6, 5, 5),
-            num_players=5,
-            beam_length=5,
-            beam_width=3,
-            hits_until_out=1,
-            out_rounds=25,
-            beam_reward=-1.0,
-            hit_reward=-50.0,
-            clean_reward=-1.0,
-        ),
-        "melting-pot": CleanupConfig(
-            map=_valley(28, 19, 6, 5, 7),
-            num_players=7,
-            beam_length=3,
-            beam_width=3,
-            hits_until_out=1,
-            out_rounds=50,
-            beam_cooldown=10,
-            clean_reward=0.0,
-            clean_cooldown=2,
-            dirt_from_round=50,
-            apples_at_first=False,
-        ),
-    }
-)
+PRESETS = CleanupConfig.presets("cleanup")
 """The settings by name: our small one, and those of two sources."""
 
 
@@ -190,7 +124,6 @@ class Cleanup(CommonsGame):
         growth_rate: the chance of an apple on an empty cell in a round, while the river is clean.
         dirt_chance: the chance of one more dirty cell in a round.
         apples_at_first: whether every apple cell has its apple at the start, or none.
-
     """
 
     config: CleanupConfig
@@ -254,7 +187,7 @@ class Cleanup(CommonsGame):
         return tuple([cell for cell in dirt if cell in left]) if len(left) < len(dirt) else dirt
 
     def nature(
-        self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: "np.random.Generator | None"
+        self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: Generator | None
     ) -> tuple[list[int], Cells]:
         """First perhaps one more dirty cell, then apples, at the rate that the river now allows."""
         assert rng is not None

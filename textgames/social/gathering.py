@@ -8,10 +8,10 @@ going to the player with the lower number, and who was out comes back at its own
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+
+from numpy.random import Generator
 
 from textgames.settings import check_whole
 from textgames.social.commons.board import Cells, rows_of
@@ -19,9 +19,6 @@ from textgames.social.commons.game import CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState
 from textgames.social.commons.text import CommonsText
 from textgames.tsmg import JointAction, Outcome, Player
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,50 +35,7 @@ class GatheringConfig(CommonsConfig):
 _MOST_STARTS = 10_000
 """The largest number of first states that are listed; with many players there are far too many."""
 
-DUEL_MAP = (
-    "....A....",
-    ".........",
-    "...A.A...",
-    "P...A...P",
-    "...A.A...",
-    ".........",
-    "....A....",
-)
-HALL_MAP = (
-    "##################",
-    "#P..............P#",
-    "#......A..A......#",
-    "#.....A.AA.A.....#",
-    "#......A..A......#",
-    "#......A..A......#",
-    "#.....A.AA.A.....#",
-    "#......A..A......#",
-    "#P..............P#",
-    "##################",
-)
-
-PRESETS: Mapping[str, GatheringConfig] = MappingProxyType(
-    {
-        "duel": GatheringConfig(
-            map=DUEL_MAP,
-            num_players=2,
-            beam_length=20,
-            beam_width=1,
-            hits_until_out=2,
-            out_rounds=5,
-            refill_rounds=8,
-        ),
-        "arxiv-2603.19453": GatheringConfig(
-            map=HALL_MAP,
-            num_players=2,
-            beam_length=20,
-            beam_width=1,
-            hits_until_out=2,
-            out_rounds=25,
-            refill_rounds=25,
-        ),
-    }
-)
+PRESETS = GatheringConfig.presets("gathering")
 """The settings by name: our small one, and those of a source."""
 
 
@@ -130,7 +84,6 @@ class Gathering(CommonsGame):
         hits_until_out: hits that put a player out.
         beam_length: cells that the beam reaches; ``beam_width`` is the odd number of its lanes.
         beam_width: see ``beam_length``.
-
     """
 
     config: GatheringConfig
@@ -161,7 +114,7 @@ class Gathering(CommonsGame):
         self.empty_apple = config.refill_rounds
 
     def nature(
-        self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: "np.random.Generator | None" = None
+        self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: Generator | None = None
     ) -> tuple[list[int], Cells]:
         """Every missing apple comes a round nearer. Nothing is random."""
         return [missing - 1 if missing else 0 for missing in state.apples], dirt

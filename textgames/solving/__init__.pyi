@@ -1,9 +1,7 @@
-from .blind import blind_play
-from .blind_search import standard_error
-from .equilibrium import exploitability, realisation_plan
+from .blind import blind_play, standard_error
+from .equilibrium import Behaviour, exploitability, realisation_plan
 from .game_tree import GameTree, expand
 from .mirror_descent import descended
-from .policies import Behaviour
 from .state_space import END, Floats, Indices, StateSpace
 from .value_iteration import ValueIteration
 

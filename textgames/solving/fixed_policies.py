@@ -23,23 +23,14 @@ MAX_STATES = 10_000
 
 
 class BlindPlay(NamedTuple):
-    """The best blind player of a game that was found, and what it gets.
+    """The best blind player of a game that was found, and what it gets."""
 
-    Attributes:
-        policy: its distribution over actions; ``{}`` for equal chances of all legal ones.
-        text: the same for people: ``"down 0.5, right 0.5"``, ``"uniform"``, ``"always hit"``.
-        value: its mean return, on other starts than those that it was chosen on.
-        standard_error: of ``value``, over these starts or episodes.
-        episodes: how many starts, or episodes where it was played.
-        exact: whether the return from each start is computed and not played.
-    """
-
-    policy: FixedPolicy
-    text: str
-    value: float
-    standard_error: float
-    episodes: int
-    exact: bool
+    policy: FixedPolicy  # its distribution over actions; ``{}`` for equal chances of all legal ones
+    text: str  # the same for people: ``"down 0.5, right 0.5"``, ``"uniform"``, ``"always hit"``
+    value: float  # its mean return, on other starts than those that it was chosen on
+    standard_error: float  # of ``value``, over these starts or episodes
+    episodes: int  # how many starts, or episodes where it was played
+    exact: bool  # whether the return from each start is computed and not played
 
 
 def chances_of(policy: FixedPolicy, legal: Sequence[Action]) -> list[float]:

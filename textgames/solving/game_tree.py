@@ -28,21 +28,13 @@ MAX_HISTORIES = 1_000_000
 
 
 class InformationSet(NamedTuple):
-    """Where a player decides, as far as it can tell.
+    """Where a player decides, as far as it can tell."""
 
-    Attributes:
-        player: who is to move.
-        observation: what it reads.
-        actions: its legal actions, in order.
-        rounds: rounds that were played before, in the first of its histories that was met.
-        default: the action that an unreadable response executes there.
-    """
-
-    player: Player
-    observation: str
-    actions: tuple[Action, ...]
-    rounds: int
-    default: Action
+    player: Player  # who is to move
+    observation: str  # what it reads
+    actions: tuple[Action, ...]  # its legal actions, in order
+    rounds: int  # rounds that were played before, in the first of its histories that was met
+    default: Action  # the action that an unreadable response executes there
 
     @property
     def key(self) -> Key:
@@ -51,21 +43,14 @@ class InformationSet(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DecisionTree:
-    """All decisions of one player. Sequence 0 is the empty one; the others follow level by level.
+    """All decisions of one player. Sequence 0 is the empty one; the others follow level by level."""
 
-    Attributes:
-        sets: its information sets; those of its first decisions first, then those of its second ones, and so on.
-        parents: of every set, the player's own sequence that leads there. Shape (sets,).
-        firsts: of every set, the sequence of its first action; those of its other actions follow. Shape (sets,).
-        set_of: of every sequence but the empty one, the set that it is an action of. Shape (sequences - 1,).
-        levels: of every level, the slice of its sets and the slice of its sequences.
-    """
-
+    # its information sets; those of its first decisions first, then those of its second ones, and so on
     sets: tuple[InformationSet, ...]
-    parents: Indices
-    firsts: Indices
-    set_of: Indices
-    levels: tuple[tuple[slice, slice], ...]
+    parents: Indices  # of every set, the player's own sequence that leads there. Shape (sets,).
+    firsts: Indices  # of every set, the sequence of its first action; those of its other actions follow. Shape (sets,).
+    set_of: Indices  # of every sequence but the empty one, the set that it is an action of. Shape (sequences - 1,).
+    levels: tuple[tuple[slice, slice], ...]  # of every level, the slice of its sets and the slice of its sequences
 
     @property
     def num_sequences(self) -> int:
@@ -74,23 +59,15 @@ class DecisionTree:
 
 @dataclass(frozen=True, eq=False)
 class GameTree:
-    """A whole game.
+    """A whole game."""
 
-    Attributes:
-        players: as the game has them.
-        decisions: of every player, in that order.
-        chances: of every leaf, the product of the probabilities of its chances. Shape (leaves,).
-        payoffs: of every leaf, the return of every player. Shape (leaves, players).
-        sequences: of every leaf, the last sequence of every player. Shape (leaves, players).
-        timed: whether all histories of an information set are equally long, so that who is told how many rounds are
-            left learns nothing from it.
-    """
-
-    players: tuple[Player, ...]
-    decisions: tuple[DecisionTree, ...]
-    chances: Floats
-    payoffs: Floats
-    sequences: Indices
+    players: tuple[Player, ...]  # as the game has them
+    decisions: tuple[DecisionTree, ...]  # of every player, in that order
+    chances: Floats  # of every leaf, the product of the probabilities of its chances. Shape (leaves,).
+    payoffs: Floats  # of every leaf, the return of every player. Shape (leaves, players).
+    sequences: Indices  # of every leaf, the last sequence of every player. Shape (leaves, players).
+    # whether all histories of an information set are equally long, so that who is told how many rounds are left
+    # learns nothing from it
     timed: bool = True
 
     @property

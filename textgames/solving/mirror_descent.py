@@ -7,9 +7,8 @@ magnet; with one that follows the policy, to an equilibrium. It is computed here
 
 import numpy as np
 
-from textgames.solving.equilibrium import sequence_values
+from textgames.solving.equilibrium import Behaviour, normalised, sequence_values
 from textgames.solving.game_tree import GameTree
-from textgames.solving.policies import Behaviour, normalised
 
 
 def mirror_step(tree: GameTree, behaviour: Behaviour, magnet: Behaviour, *, rate: float, pull: float) -> Behaviour:

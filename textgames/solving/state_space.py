@@ -52,32 +52,24 @@ def joint_actions(decisions: Sequence[Decision]) -> Iterator[dict[Player, Action
 
 @dataclass(frozen=True, eq=False)
 class StateSpace:
-    """What can be reached from some states.
+    """What can be reached from some states."""
 
-    Attributes:
-        numbers: ``{state: its number}`` of all states in which the game goes on, in the order of their numbers.
-        starts: the numbers of the states that it was expanded from; one for each of those given, so perhaps repeated.
-        within: how many states are within 0, 1, 2, ... rounds of the starts. All but the farthest are expanded, and
-            they have the first numbers.
-        rounds: how many rounds away from the starts is all that is known; ``None`` where nothing else can be reached.
-        decisions: of every expanded state, those of its players who are to move.
-        first_round: (expanded states + 1,) where the rounds of a state begin, in the order of :func:`joint_actions`.
-        rewards: (rounds, players) what a round pays on average.
-        first_outcome: (rounds + 1,) where the outcomes of a round begin.
-        chances: (outcomes,) their probabilities.
-        successors: (outcomes,) the next state's number, :data:`END` where the game is over.
-    """
-
+    # ``{state: its number}`` of all states in which the game goes on, in the order of their numbers
     numbers: dict[Hashable, int]
+    # the numbers of the states that it was expanded from; one for each of those given, so perhaps repeated
     starts: tuple[int, ...]
+    # how many states are within 0, 1, 2, ... rounds of the starts. All but the farthest are expanded, and they have
+    # the first numbers.
     within: tuple[int, ...]
+    # how many rounds away from the starts is all that is known; ``None`` where nothing else can be reached
     rounds: int | None
-    decisions: tuple[tuple[Decision, ...], ...]
+    decisions: tuple[tuple[Decision, ...], ...]  # of every expanded state, those of its players who are to move
+    # (expanded states + 1,) where the rounds of a state begin, in the order of :func:`joint_actions`
     first_round: Indices
-    rewards: Floats
-    first_outcome: Indices
-    chances: Floats
-    successors: Indices
+    rewards: Floats  # (rounds, players) what a round pays on average
+    first_outcome: Indices  # (rounds + 1,) where the outcomes of a round begin
+    chances: Floats  # (outcomes,) their probabilities
+    successors: Indices  # (outcomes,) the next state's number, :data:`END` where the game is over
 
     @classmethod
     def of(

@@ -23,16 +23,11 @@ MOST_CELLS_SOLVED = 16
 
 
 class ConnectFourState(NamedTuple):
-    """A board, and how the game stands on it, which is known from the last disc on.
+    """A board, and how the game stands on it, which is known from the last disc on."""
 
-    Attributes:
-        first, second: the discs of the two players, one bit a cell.
-        result: what the first player is paid at the end, 1, 0 or -1; ``None`` while the game goes on.
-    """
-
-    first: int = 0
+    first: int = 0  # first, second: the discs of the two players, one bit a cell
     second: int = 0
-    result: float | None = None
+    result: float | None = None  # what the first player is paid at the end, 1, 0 or -1; ``None`` while the game goes on
 
     @property
     def mover(self) -> int:
@@ -84,7 +79,6 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         rows: height of the board, 1 to 12.
         columns: its width, 1 to 12.
         connect: how many in a row win, at least 2.
-
     """
 
     def __init__(self, *, rows: int = 6, columns: int = 7, connect: int = 4) -> None:

@@ -40,19 +40,12 @@ _TOLD_IN_ROUND = [_TOLD | {"bet": f"bet {size}", "raise": f"raised by {size}"} f
 
 
 class LeducState(NamedTuple):
-    """The state of one hand.
+    """The state of one hand."""
 
-    Attributes:
-        cards: of both players, as indices of :data:`DECK`.
-        table: the table card; ``None`` in the first round.
-        first: the actions of the first round.
-        second: those of the second round.
-    """
-
-    cards: tuple[int, int]
-    table: int | None = None
-    first: Betting = ()
-    second: Betting = ()
+    cards: tuple[int, int]  # of both players, as indices of :data:`DECK`
+    table: int | None = None  # the table card; ``None`` in the first round
+    first: Betting = ()  # the actions of the first round
+    second: Betting = ()  # those of the second round
 
 
 @cache  # a round has 15 beginnings

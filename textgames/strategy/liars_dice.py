@@ -34,17 +34,11 @@ class Bid(NamedTuple):
 
 
 class LiarsDiceState(NamedTuple):
-    """The state of a round of bidding.
+    """The state of a round of bidding."""
 
-    Attributes:
-        dice: of both players, each in ascending order.
-        bids: so far; ``player_0`` begins and the players take turns.
-        called: whether the last bid has been doubted, which ends the game.
-    """
-
-    dice: tuple[Dice, Dice]
-    bids: tuple[Bid, ...] = ()
-    called: bool = False
+    dice: tuple[Dice, Dice]  # of both players, each in ascending order
+    bids: tuple[Bid, ...] = ()  # so far; ``player_0`` begins and the players take turns
+    called: bool = False  # whether the last bid has been doubted, which ends the game
 
     @property
     def mover(self) -> int:
@@ -105,7 +99,6 @@ class LiarsDice(Duel[LiarsDiceState]):
     Args:
         num_dice: dice of each player, 1 to 5.
         num_sides: faces of a die, 2 to 10; the highest one is wild.
-
     """
 
     success_means = "won the challenge"

@@ -56,7 +56,6 @@ class Nim(BoardDuel[NimState]):
         heaps: the sizes of one to eight heaps, each 1 to 20.
         random_heaps: each heap's size is drawn at every reset, between 1 and its number in ``heaps``.
         misere: who takes the last counter loses instead.
-
     """
 
     def __init__(self, *, heaps: Sequence[int] = (3, 4, 5), random_heaps: bool = False, misere: bool = False) -> None:

@@ -14,12 +14,11 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from numpy.random import Generator
 
 from textgames.texts.actions import Unreadable, UnreadableReason
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Value = int | str
 """What a field holds: a whole number, or a word or message."""
@@ -39,7 +38,7 @@ class Field(Protocol):
     def read(self, text: str) -> Value | None:
         """The value that a text gives; ``None`` where it is out of bounds."""
 
-    def sample(self, rng: "np.random.Generator") -> Value:
+    def sample(self, rng: Generator) -> Value:
         """A value that the field takes, drawn at random."""
 
 
@@ -58,7 +57,7 @@ class Number:
     def read(self, text: str) -> int | None:
         return int(text) if int(text) in self.numbers else None
 
-    def sample(self, rng: "np.random.Generator") -> int:
+    def sample(self, rng: Generator) -> int:
         return self.numbers[int(rng.integers(len(self.numbers)))]
 
 
@@ -86,7 +85,7 @@ class Word:
         word = text.casefold()
         return word if word in self._known else None
 
-    def sample(self, rng: "np.random.Generator") -> str:
+    def sample(self, rng: Generator) -> str:
         return self.words[int(rng.integers(len(self.words)))]
 
 
@@ -113,7 +112,7 @@ class Message:
     def read(self, text: str) -> str | None:
         return quote(text, self.max_length, self.speakers) or None
 
-    def sample(self, rng: "np.random.Generator") -> str:
+    def sample(self, rng: Generator) -> str:
         return quote(self.samples[int(rng.integers(len(self.samples)))], self.max_length, self.speakers)
 
 
@@ -179,7 +178,7 @@ class Command:
             name: int(found[name]) if isinstance(field, Number) else found[name] for name, field in self.fields.items()
         }
 
-    def sample(self, rng: "np.random.Generator") -> str:
+    def sample(self, rng: Generator) -> str:
         """A random action of this form."""
         return self.write(**{name: field.sample(rng) for name, field in self.fields.items()})
 
@@ -220,7 +219,7 @@ class Commands:
                 return command, values
         raise ValueError(f"{action!r} is not an action of this game; accepted: {self.help}")
 
-    def sample(self, rng: "np.random.Generator") -> str:
+    def sample(self, rng: Generator) -> str:
         """A random action of a random one of the commands."""
         return self.commands[int(rng.integers(len(self.commands)))].sample(rng)
 

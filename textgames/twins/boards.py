@@ -62,31 +62,21 @@ def name_of_cell(form: str, at: Cell) -> str:
 
 
 class Drawing(NamedTuple):
-    """How the original draws its board, and how the twin tells of it.
+    """How the original draws its board, and how the twin tells of it."""
 
-    Attributes:
-        frame: what stands around the original's rows: ``"plain"``, ``"numbered"`` with the columns' numbers below, or
-            ``"chess"`` with numbers before the rows and letters below.
-        view: the twin's way: ``"rows"``; ``"columns"``, each from the bottom without its empty cells; or ``"lists"`` of
-            the cells that each symbol is on.
-        line: in the last two, one line of it: ``"{who}: {what}"``.
-        empty: the symbol of an empty cell, which the last two don't tell.
-        nothing: what they say where there is nothing to tell.
-        symbols: the symbols' kind.
-        names: the kind of what columns or cells are called.
-        cells: what cells are called in the original, row by row from the top.
-        symmetry: how the board is seen, in the view ``"rows"``.
-    """
-
+    # what stands around the original's rows: ``"plain"``, ``"numbered"`` with the columns' numbers below, or
+    # ``"chess"`` with numbers before the rows and letters below
     frame: str
+    # the twin's way: ``"rows"``; ``"columns"``, each from the bottom without its empty cells; or ``"lists"`` of the
+    # cells that each symbol is on
     view: str
-    line: str
-    empty: str
-    nothing: str
-    symbols: Mapping[str, str]
-    names: Mapping[str, str]
-    cells: Sequence[str]
-    symmetry: Symmetry
+    line: str  # in the last two, one line of it: ``"{who}: {what}"``
+    empty: str  # the symbol of an empty cell, which the last two don't tell
+    nothing: str  # what they say where there is nothing to tell
+    symbols: Mapping[str, str]  # the symbols' kind
+    names: Mapping[str, str]  # the kind of what columns or cells are called
+    cells: Sequence[str]  # what cells are called in the original, row by row from the top
+    symmetry: Symmetry  # how the board is seen, in the view ``"rows"``
 
     def kind(self) -> Kind:
         symbol = "[" + re.escape("".join(self.symbols)) + "]"

@@ -17,19 +17,12 @@ class UnknownTextError(ValueError):
 
 
 class Kind(NamedTuple):
-    """What may stand in a slot: a pattern on either side, and the way from one to the other.
+    """What may stand in a slot: a pattern on either side, and the way from one to the other."""
 
-    Attributes:
-        own: a regular expression without groups that are kept, of what the original says.
-        twin: the same of what the twin says.
-        to_twin: what the twin says for it.
-        to_own: the inverse of ``to_twin``.
-    """
-
-    own: str
-    twin: str
-    to_twin: Callable[[str], str]
-    to_own: Callable[[str], str]
+    own: str  # a regular expression without groups that are kept, of what the original says
+    twin: str  # the same of what the twin says
+    to_twin: Callable[[str], str]  # what the twin says for it
+    to_own: Callable[[str], str]  # the inverse of ``to_twin``
 
 
 def same(pattern: str) -> Kind:

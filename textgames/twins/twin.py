@@ -4,17 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from numpy.random import Generator
 
 from textgames.by_game import ByGame, table_of
 from textgames.settings import check_whole
 from textgames.texts.actions import Unreadable, UnreadableReason
-from textgames.tsmg import TSMG, Action, Outcome, Player
+from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition
 from textgames.twins.phrases import UnknownTextError, by_alphabet
 from textgames.twins.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _VOCABULARIES: ByGame[Path] = ByGame()
 
@@ -161,7 +160,7 @@ class Twin(TSMG[Any]):
     def _say(self, own: str) -> str:
         return self._drawn.layout.arrange(self._drawn.observation.translate(own))
 
-    def _own_joint(self, state: Any, joint_action: Mapping[Player, Action]) -> dict[Player, Action]:
+    def _own_joint(self, state: Any, joint_action: JointAction) -> dict[Player, Action]:
         moving = self.original.to_move(state)  # what others say doesn't matter, whatever it is
         return {player: self.own_action(action) for player, action in joint_action.items() if player in moving}
 
@@ -172,15 +171,13 @@ class Twin(TSMG[Any]):
     has_board = property(lambda self: self.original.has_board)
     reads_observations = property(lambda self: self.original.reads_observations)
 
-    def initial_state(self, rng: "np.random.Generator") -> Any:
+    def initial_state(self, rng: Generator) -> Any:
         return self.original.initial_state(rng)
 
-    def transition(
-        self, state: Any, joint_action: Mapping[Player, Action], rng: "np.random.Generator"
-    ) -> tuple[Any, dict[Player, float], bool]:
+    def transition(self, state: Any, joint_action: JointAction, rng: Generator) -> Transition[Any]:
         return self.original.transition(state, self._own_joint(state, joint_action), rng)
 
-    def outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:
+    def outcomes(self, state: Any, joint_action: JointAction) -> Sequence[Outcome[Any]]:
         return self.original.outcomes(state, self._own_joint(state, joint_action))
 
     def initial_outcomes(self) -> Sequence[tuple[float, Any]]:
@@ -198,7 +195,7 @@ class Twin(TSMG[Any]):
     def metrics(self, state: Any, player: Player) -> Mapping[str, float]:
         return self.original.metrics(state, player)
 
-    def forfeit(self, state: Any, player: Player, rounds_left: float) -> dict[Player, float]:
+    def forfeit(self, state: Any, player: Player, rounds_left: float) -> Rewards:
         return self.original.forfeit(state, player, rounds_left)
 
     def legal_actions(self, state: Any, player: Player) -> tuple[Action, ...]:
@@ -207,7 +204,7 @@ class Twin(TSMG[Any]):
     def default_action(self, state: Any, player: Player) -> Action:
         return self.twin_action(self.original.default_action(state, player))
 
-    def sample_action(self, state: Any, player: Player, rng: "np.random.Generator") -> Action:
+    def sample_action(self, state: Any, player: Player, rng: Generator) -> Action:
         return self.twin_action(self.original.sample_action(state, player, rng))
 
     # ---------------------------------------------------------------- text: the twin's
@@ -239,7 +236,7 @@ class Twin(TSMG[Any]):
 
     # ---------------------------------------------------------------- for people, who may see the game behind it
 
-    def what_happened(self, state: Any, joint_action: Mapping[Player, Action], next_state: Any, player: Player) -> str:
+    def what_happened(self, state: Any, joint_action: JointAction, next_state: Any, player: Player) -> str:
         return self.original.what_happened(state, self._own_joint(state, joint_action), next_state, player)
 
     def board(self, state: Any) -> tuple[str, ...]:

@@ -48,15 +48,10 @@ MARKS = ("", "> ", "| ")
 
 
 class Layout(NamedTuple):
-    """How the lines of an observation are arranged.
+    """How the lines of an observation are arranged."""
 
-    Attributes:
-        order: one of :data:`ORDERS`.
-        mark: what stands before every line.
-    """
-
-    order: str
-    mark: str
+    order: str  # one of :data:`ORDERS`
+    mark: str  # what stands before every line
 
     def arrange(self, lines: Sequence[str]) -> str:
         lines = list(lines)
@@ -81,22 +76,15 @@ class Layout(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What one twin says.
+    """What one twin says."""
 
-    Attributes:
-        story: its name.
-        rules, observation, help, actions: the phrases of each kind of text.
-        names: ``{own name: twin's name}`` of a game's listed actions; empty where they can't be listed.
-        layout: of observations.
-    """
-
-    story: str
-    rules: Phrasebook
+    story: str  # its name
+    rules: Phrasebook  # rules, observation, help, actions: the phrases of each kind of text
     observation: Phrasebook
     help: Phrasebook
     actions: Phrasebook
-    names: Mapping[str, str]
-    layout: Layout
+    names: Mapping[str, str]  # ``{own name: twin's name}`` of a game's listed actions; empty where they can't be listed
+    layout: Layout  # of observations
 
 
 class Vocabulary:

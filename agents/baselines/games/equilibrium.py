@@ -14,18 +14,8 @@ from agents.baselines.scripted_player import Choice
 from agents.baselines.search import SearchPlayer
 from agents.turn import TurnRequest
 from textgames.environments.rules import game_settings
-from textgames.solving.equilibrium import (
-    GameTree,
-    Policy,
-    Solution,
-    action_values,
-    best_response,
-    expand,
-    mixed,
-    solve,
-    uniform_policy,
-)
-from textgames.solving.game_tree import MAX_HISTORIES
+from textgames.solving.equilibrium import Solution, action_values, best_response, mixed, solve, uniform_policy
+from textgames.solving.game_tree import MAX_HISTORIES, GameTree, Policy, expand
 from textgames.strategy.liars_dice import LiarsDice
 from textgames.tsmg import TSMG
 

@@ -13,7 +13,8 @@ from research.improve.tests.talkers import DENIAL, QUIET
 from research.improve.tests.talking_model import TALKERS, played_by
 from textgames.scenarios import SCENARIOS
 from textgames.social.werewolf.rules import NOBODY, SEER, VILLAGER, WOLF, Day, Night, Phase, WerewolfState
-from textgames.solving.equilibrium import expand, exploitability, uniform_policy
+from textgames.solving.equilibrium import exploitability, uniform_policy
+from textgames.solving.game_tree import expand
 
 
 class Listed:

@@ -13,10 +13,9 @@ from benchmark.runs.plan import find_scenario
 from research.improve.budget import Budget, SpendingMeter
 from research.improve.methods.nash import improve, taught_weights
 from research.improve.task import ImprovementTask
-from textgames.solving.equilibrium import exploitability
+from textgames.solving.equilibrium import exploitability, normalised
 from textgames.solving.game_tree import expand
 from textgames.solving.mirror_descent import descended
-from textgames.solving.policies import normalised
 
 
 def task_of(out, agent, *scenarios, say=lambda line: None):

@@ -14,7 +14,8 @@ transition. They count as rounds in the statistics.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+
+from numpy.random import Generator
 
 from textgames.bases import BoardGame
 from textgames.social.commons.board import Cells, beams_of
@@ -22,9 +23,6 @@ from textgames.social.commons.state import Body, CommonsConfig, CommonsState, De
 from textgames.social.commons.text import MARKS, CommonsText
 from textgames.texts.grids import board_rows
 from textgames.tsmg import Action, JointAction, Player, Transition
-
-if TYPE_CHECKING:
-    import numpy as np
 
 STAY, BEAM, CLEAN = "stay", "beam", "clean"
 STEPS = {"forward": 0, "step right": 1, "backward": 2, "step left": 3}  # quarter turns from the heading
@@ -60,7 +58,7 @@ class CommonsGame(BoardGame[CommonsState]):
 
     @abstractmethod
     def nature(
-        self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: "np.random.Generator | None"
+        self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: Generator | None
     ) -> tuple[list[int], Cells]:
         """What apples and dirt become in a round, before anything is eaten; ``None`` where nothing is random."""
 
@@ -68,7 +66,7 @@ class CommonsGame(BoardGame[CommonsState]):
         """The dirt that is left once those whose deed is to clean have done so. Only Cleanup has dirt."""
         return dirt
 
-    def initial_state(self, rng: "np.random.Generator") -> CommonsState:
+    def initial_state(self, rng: Generator) -> CommonsState:
         """Players stand on random ones of the starts, with random headings."""
         homes = rng.permutation(len(self._map.starts))[: len(self.players)]
         headings = rng.integers(4, size=len(self.players))
@@ -88,9 +86,7 @@ class CommonsGame(BoardGame[CommonsState]):
     def legal_actions(self, state: CommonsState, player: Player) -> tuple[Action, ...]:
         return self.actions if not state.bodies[self._numbers[player]].beam_wait else self.actions[:-1]
 
-    def transition(
-        self, state: CommonsState, joint_action: JointAction, rng: "np.random.Generator"
-    ) -> Transition[CommonsState]:
+    def transition(self, state: CommonsState, joint_action: JointAction, rng: Generator) -> Transition[CommonsState]:
         """Play one round, or more where everybody is out; the game never ends by itself."""
         bodies, deeds, rewards, dirt = self._act(state, joint_action)
         apples, dirt = self.nature(state, bodies, dirt, rng)
@@ -193,7 +189,7 @@ class CommonsGame(BoardGame[CommonsState]):
         back = tuple([body._replace(out=body.out - 1) if body.out else body for body in bodies])
         return CommonsState(back, tuple(apples), dirt, state.round + 1, tuple(deeds), tuple(tallies))
 
-    def _let_pass(self, state: CommonsState, rng: "np.random.Generator | None") -> CommonsState:
+    def _let_pass(self, state: CommonsState, rng: Generator | None) -> CommonsState:
         """A round in which everybody is out; the deeds of the last round that was played stay told."""
         apples, dirt = self.nature(state, state.bodies, state.dirt, rng)
         return state._replace(

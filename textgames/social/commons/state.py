@@ -1,8 +1,11 @@
 """What a round of Gathering or Cleanup changes, and the settings that both games have. No text in here."""
 
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from textgames.names import nearest_or_all
@@ -19,23 +22,14 @@ LONGEST_BEAM = 99
 
 
 class Body(NamedTuple):
-    """One player on the map.
+    """One player on the map."""
 
-    Attributes:
-        cell: where it stands; its home while it is out.
-        heading: an index into :data:`textgames.social.commons.board.HEADINGS`.
-        home: where it began and comes back to.
-        hits: hits taken since it was last out.
-        out: rounds that it still misses; 0 while it plays.
-        beam_wait: rounds until its beam may be used again; ``clean_wait`` likewise for cleaning.
-    """
-
-    cell: int
-    heading: int
-    home: int
-    hits: int = 0
-    out: int = 0
-    beam_wait: int = 0
+    cell: int  # where it stands; its home while it is out
+    heading: int  # an index into :data:`textgames.social.commons.board.HEADINGS`
+    home: int  # where it began and comes back to
+    hits: int = 0  # hits taken since it was last out
+    out: int = 0  # rounds that it still misses; 0 while it plays
+    beam_wait: int = 0  # rounds until its beam may be used again; ``clean_wait`` likewise for cleaning
     clean_wait: int = 0
 
 
@@ -52,22 +46,14 @@ class Deed(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What is counted of one player over an episode, for :func:`social_statistics`.
+    """What is counted of one player over an episode, for :func:`social_statistics`."""
 
-    Attributes:
-        total: its return so far.
-        paid: rounds whose reward was above 0; ``paid_at`` is the sum of the numbers of these rounds, from 0.
-        missed: rounds that it was out.
-        hits: hits that its beam made.
-        cleaned: cells of the river that it cleaned.
-    """
-
-    total: float = 0.0
-    paid: int = 0
+    total: float = 0.0  # its return so far
+    paid: int = 0  # rounds whose reward was above 0; ``paid_at`` is the sum of the numbers of these rounds, from 0
     paid_at: int = 0
-    missed: int = 0
-    hits: int = 0
-    cleaned: int = 0
+    missed: int = 0  # rounds that it was out
+    hits: int = 0  # hits that its beam made
+    cleaned: int = 0  # cells of the river that it cleaned
 
 
 def social_statistics(tallies: Sequence[Tally], rounds: int) -> dict[str, float]:
@@ -98,48 +84,30 @@ def social_statistics(tallies: Sequence[Tally], rounds: int) -> dict[str, float]
 
 
 class CommonsState(NamedTuple):
-    """The whole state; immutable and compared by value.
+    """The whole state; immutable and compared by value."""
 
-    Attributes:
-        bodies: the players, in order.
-        apples: for every apple cell of the map in order, 0 where its apple is there. In Gathering else the rounds
-            until it is back, in Cleanup else 1.
-        dirt: the dirty cells of the river, ascending; empty in Gathering.
-        round: rounds played so far.
-        deeds: what every player did in the last round; empty before the first.
-        tallies: what was counted so far.
-    """
-
-    bodies: tuple[Body, ...]
+    bodies: tuple[Body, ...]  # the players, in order
+    # for every apple cell of the map in order, 0 where its apple is there. In Gathering else the rounds until it is
+    # back, in Cleanup else 1.
     apples: Cells
-    dirt: Cells
-    round: int
-    deeds: tuple[Deed, ...]
-    tallies: tuple[Tally, ...]
+    dirt: Cells  # the dirty cells of the river, ascending; empty in Gathering
+    round: int  # rounds played so far
+    deeds: tuple[Deed, ...]  # what every player did in the last round; empty before the first
+    tallies: tuple[Tally, ...]  # what was counted so far
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommonsConfig:
-    """The settings that Gathering and Cleanup share.
+    """The settings that Gathering and Cleanup share."""
 
-    Attributes:
-        map: rows of the characters of :data:`textgames.social.commons.board.MARKS`.
-        num_players: how many play; the map has a start for each.
-        beam_length: how many cells a beam reaches; ``beam_width`` how many lanes it has, an odd number.
-        hits_until_out: hits after which a player is out, for ``out_rounds`` rounds.
-        beam_cooldown: rounds after using the beam in which it can't be used.
-        apple_reward: for eating an apple; ``beam_reward`` for using the beam; ``hit_reward`` for being hit.
-
-    """
-
-    map: tuple[str, ...]
-    num_players: int
-    beam_length: int
+    map: tuple[str, ...]  # rows of the characters of :data:`textgames.social.commons.board.MARKS`
+    num_players: int  # how many play; the map has a start for each
+    beam_length: int  # how many cells a beam reaches; ``beam_width`` how many lanes it has, an odd number
     beam_width: int
-    hits_until_out: int
+    hits_until_out: int  # hits after which a player is out, for ``out_rounds`` rounds
     out_rounds: int
-    beam_cooldown: int = 0
-    apple_reward: float = 1.0
+    beam_cooldown: int = 0  # rounds after using the beam in which it can't be used
+    apple_reward: float = 1.0  # for eating an apple; ``beam_reward`` for using the beam; ``hit_reward`` for being hit
     beam_reward: float = 0.0
     hit_reward: float = 0.0
 
@@ -162,6 +130,13 @@ class CommonsConfig:
     @property
     def board(self) -> Board:
         return board_of(self.map)
+
+    @classmethod
+    def presets(cls: type[ConfigT], game: str) -> Mapping[str, ConfigT]:
+        """Read the settings of a game by name, from ``presets.toml``."""
+        text = files("textgames").joinpath("social/commons/presets.toml").read_text(encoding="utf-8")
+        rows = tomllib.loads(text)[game]
+        return MappingProxyType({name: cls(**{**row, "map": tuple(row["map"].split())}) for name, row in rows.items()})
 
     @classmethod
     def chosen(cls: type[ConfigT], presets: Mapping[str, ConfigT], preset: str, given: Mapping[str, Any]) -> ConfigT:

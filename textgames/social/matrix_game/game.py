@@ -18,15 +18,11 @@ from textgames.tsmg import JointAction, Outcome, Player, Rewards, Transition
 
 
 class MatrixState(NamedTuple):
-    """What has been played.
+    """What has been played."""
 
-    Attributes:
-        history: ``(action of the first seat, action of the second)`` of every round, as indices.
-        memory: what the opponent inside remembers; ``None`` in a game of two players.
-    """
-
+    # ``(action of the first seat, action of the second)`` of every round, as indices
     history: tuple[tuple[int, int], ...] = ()
-    memory: Memory = None
+    memory: Memory = None  # what the opponent inside remembers; ``None`` in a game of two players
 
 
 _ROUND = re.compile(r"^Round \d+: you played ([a-z]+), the other ([a-z]+); ", re.MULTILINE)
@@ -53,7 +49,6 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
             two actions), ``"uniform"``, ``"hedge"`` or ``"always-ACTION"``.
         tell_opponent: whether the instructions say by which rule the program plays. Without it the exact optimum is
             still that of a player who knows.
-
     """
 
     marks: ClassVar[Marks] = {

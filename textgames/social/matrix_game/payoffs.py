@@ -6,15 +6,10 @@ Matrix = tuple[tuple[float, ...], ...]
 
 
 class Payoffs(NamedTuple):
-    """One matrix game.
+    """One matrix game."""
 
-    Attributes:
-        actions: of both players. The first is the friendly one, where there is one.
-        first, second: ``[action of the first player][action of the second]`` -> what each of them gets.
-    """
-
-    actions: tuple[str, ...]
-    first: Matrix
+    actions: tuple[str, ...]  # of both players. The first is the friendly one, where there is one.
+    first: Matrix  # first, second: ``[action of the first player][action of the second]`` -> what each of them gets
     second: Matrix
 
     def of(self, seat: int, mine: int, other: int) -> float:

@@ -6,7 +6,8 @@ our choices where it leaves the rules open: the lowest-numbered wolf decides, an
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from numpy.random import Generator
 
 from textgames.settings import check_whole
 from textgames.social.werewolf import rules
@@ -15,9 +16,6 @@ from textgames.social.werewolf.text import WerewolfText
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.texts.commands import MESSAGE_LENGTH, Message
 from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition
-
-if TYPE_CHECKING:
-    import numpy as np
 
 ABSTAIN = "nobody"
 SILENCE = "(says nothing)"
@@ -41,7 +39,6 @@ class Werewolf(TSMG[WerewolfState]):
             vote for the first other player.
         protect_again: whether the doctor may protect the same player two nights in a row.
         days_in_full: of how many days, today included, an observation has the speeches; votes are always told.
-
     """
 
     success_means = "is on the side that won"
@@ -84,7 +81,7 @@ class Werewolf(TSMG[WerewolfState]):
             self.players, self._roles, reveal_roles=reveal_roles, abstain=abstain, days_in_full=days_in_full
         )
 
-    def initial_state(self, rng: "np.random.Generator") -> WerewolfState:
+    def initial_state(self, rng: Generator) -> WerewolfState:
         """The first night, with the roles dealt at random."""
         return self._night_one(tuple(self._roles[card] for card in rng.permutation(len(self._roles)).tolist()))
 
@@ -123,9 +120,7 @@ class Werewolf(TSMG[WerewolfState]):
             return ()
         return tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
 
-    def transition(
-        self, state: WerewolfState, joint_action: JointAction, rng: "np.random.Generator"
-    ) -> Transition[WerewolfState]:
+    def transition(self, state: WerewolfState, joint_action: JointAction, rng: Generator) -> Transition[WerewolfState]:
         """A night, one speech, or a vote. Nothing in them is random."""
         ((_, after, rewards, over),) = self.outcomes(state, joint_action)
         return after, rewards, over
@@ -188,7 +183,7 @@ class Werewolf(TSMG[WerewolfState]):
     def default_action(self, state: WerewolfState, player: Player) -> Action:
         return SILENCE if state.phase is Phase.SPEECHES else self.legal_actions(state, player)[0]
 
-    def sample_action(self, state: WerewolfState, player: Player, rng: "np.random.Generator") -> Action:
+    def sample_action(self, state: WerewolfState, player: Player, rng: Generator) -> Action:
         """A random name, or one of a few things to say that tell nothing."""
         return self._message.sample(rng) if state.phase is Phase.SPEECHES else super().sample_action(state, player, rng)
 

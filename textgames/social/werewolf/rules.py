@@ -44,37 +44,23 @@ class Night(NamedTuple):
 
 
 class Day(NamedTuple):
-    """What was said and voted on one day, all of it public.
+    """What was said and voted on one day, all of it public."""
 
-    Attributes:
-        speeches: ``(speaker, words)`` in the order in which they spoke.
-        votes: ``(voter, for whom)`` of everyone who voted, by number; empty before the vote.
-        removed: who was voted out, or :data:`NOBODY`.
-    """
-
-    speeches: tuple[tuple[int, str], ...] = ()
+    speeches: tuple[tuple[int, str], ...] = ()  # ``(speaker, words)`` in the order in which they spoke
+    # ``(voter, for whom)`` of everyone who voted, by number; empty before the vote
     votes: tuple[tuple[int, int], ...] = ()
-    removed: int = NOBODY
+    removed: int = NOBODY  # who was voted out, or :data:`NOBODY`
 
 
 class WerewolfState(NamedTuple):
-    """The whole state; immutable and compared by value.
+    """The whole state; immutable and compared by value."""
 
-    Attributes:
-        roles: every player's role, hidden from the others.
-        alive: whether each is still in the village.
-        phase: what is being decided.
-        nights: the nights so far, the first one first.
-        days: the days so far; the last is today's, except in the first night.
-        speakers: who is still to speak today, the next one first.
-    """
-
-    roles: tuple[str, ...]
-    alive: tuple[bool, ...]
-    phase: Phase
-    nights: tuple[Night, ...] = ()
-    days: tuple[Day, ...] = ()
-    speakers: tuple[int, ...] = ()
+    roles: tuple[str, ...]  # every player's role, hidden from the others
+    alive: tuple[bool, ...]  # whether each is still in the village
+    phase: Phase  # what is being decided
+    nights: tuple[Night, ...] = ()  # the nights so far, the first one first
+    days: tuple[Day, ...] = ()  # the days so far; the last is today's, except in the first night
+    speakers: tuple[int, ...] = ()  # who is still to speak today, the next one first
 
     @property
     def living(self) -> tuple[int, ...]:
