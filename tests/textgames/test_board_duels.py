@@ -50,36 +50,12 @@ def test_games_are_played_in_turns_to_their_end(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_observations_tell_the_state_to_both(name: str) -> None:
-    game = SCENARIOS[name].game()
-    for rounds in playouts(game, 20):
-        for state, *_ in rounds:
-            for player in PLAYERS:
-                text = game.observe(state, player)
-                assert game.read_observation(text, player) == state
-                assert ("It is your turn." in text) == (game.to_move(state) == (player,))
-        assert "The game is over" in game.observe(rounds[-1][2], "player_1")
-    for text in ("", "Board: 4 wide", game.observe(state, "player_0") + "."):
-        with pytest.raises(ValueError, match="not an observation of"):
-            game.read_observation(text, "player_0")
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_moves_out_of_turn_and_illegal_ones_are_refused(name: str) -> None:
     game, rng = SCENARIOS[name].game(), np.random.default_rng(0)
     state = game.initial_state(rng)
     for joint_action in ({}, {"player_1": game.actions[0]}, {"player_0": "nowhere"}):
         with pytest.raises(ValueError, match="player_0 is to move and can play"):
             game.transition(state, joint_action, rng)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_starts_are_told(name: str) -> None:
-    game = SCENARIOS[name].game()
-    chances = {state: chance for chance, state in game.initial_outcomes()}
-    assert sum(chances.values()) == pytest.approx(1.0)
-    rng = np.random.default_rng(0)
-    assert {game.initial_state(rng) for _ in range(50)} <= set(chances)
 
 
 def test_what_ended_a_game_is_told_of_who_did_it() -> None:

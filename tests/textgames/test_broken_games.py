@@ -4,10 +4,12 @@ Every broken game is a sound one with one method changed. ``Race`` has two playe
 second of them only must be refused as well.
 """
 
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from types import FunctionType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -71,435 +73,6 @@ class Walk(Race):
         return after, rewards, after.first >= 4
 
 
-BROKEN: dict[type[TSMG[Any]], str] = {}
-"""The sentence by game: the name of the check, and what it says."""
-
-
-def refused(sentence: str) -> Any:
-    def add(game: type[TSMG[Any]]) -> type[TSMG[Any]]:
-        BROKEN[game] = sentence
-        return game
-
-    return add
-
-
-def broken(base: type[TSMG[Any]], sentence: str, **changed: Any) -> None:
-    """``base`` with other attributes, and methods, or what they return in all cases."""
-    for name, value in changed.items():
-        if callable(getattr(base, name, None)) and not callable(value):
-            changed[name] = lambda *_, value=value: value
-    refused(sentence)(type(f"Broken{len(BROKEN)}", (base,), changed))
-
-
-# ---------------------------------------------------------------- names
-
-
-broken(Race, r"names: players has a name twice", players=("player_0", "player_0"))
-broken(Race, r"names: players must be a tuple of at least one name, got \(\)", players=())
-broken(Race, r"names: actions must be a tuple of at least one name, got \['walk', 'run'\]", actions=["walk", "run"])
-RAISED = r"names: action_names\(\) raised ValueError: "
-broken(Race, RAISED + r"a game has no action's name twice", actions=("walk", "run", "run"))
-broken(Race, RAISED + r"action names are lower case.* got 'Run'", actions=("walk", "Run"))
-broken(Race, RAISED + r"action names are lower case.* got '<run>'", actions=("walk", "<run>"))
-broken(Race, RAISED + r"action names are lower case.* got 'ß'", actions=("ss", "ß"))  # is read as "ss"
-broken(Race, r"names: noop must be None or one of the actions, got 'stay'", noop="stay")
-broken(TSMG, r"names: TypeError: Can't instantiate abstract class Broken.*observe", actions=("walk",))
-
-
-# ---------------------------------------------------------------- states
-
-
-@refused(r"states: states must be copied, .* hashed as tuples .*: TypeError: unhashable type: 'list'")
-class ListState(Walk):
-    def initial_state(self, rng: Rng) -> Any:
-        return [0]
-
-    def is_playing(self, state: Any, player: str) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
-class Board:
-    cells: Any = field(default_factory=lambda: np.zeros(2))
-
-    def __hash__(self) -> int:
-        return 1
-
-    def __getitem__(self, i: int) -> int:
-        return int(self.cells[i])
-
-
-@refused(r"states: states must be .* compared .*: ValueError: The truth value of an array")
-class StateWithAnArray(Walk):
-    def initial_state(self, rng: Rng) -> Any:
-        return Board()
-
-
-@refused(r"states: a state must not be None")
-class NoState(Walk):
-    def initial_state(self, rng: Rng) -> Any:
-        return None
-
-    def is_playing(self, state: Any, player: str) -> bool:
-        return True
-
-
-class Identity:
-    """A state that is equal to nothing but itself, and can be hashed and pickled."""
-
-    def __getitem__(self, i: int) -> int:
-        return 0
-
-
-@refused(r"states: a copy of a state is not equal to it; states must be compared by value")
-class StatesByIdentity(Walk):
-    def initial_state(self, rng: Rng) -> Any:
-        return Identity()
-
-
-broken(Walk, r"states: states must be copied, pickled, .*: \w+: Can't", initial_state=(0, lambda: 0))
-
-
-@dataclass(frozen=True)
-class OwnHash:
-    place: int = 0
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __getitem__(self, i: int) -> int:
-        return self.place
-
-
-@refused(r"states: equal states have different hashes; __hash__ must agree with __eq__")
-class HashesByIdentity(Walk):
-    def initial_state(self, rng: Rng) -> Any:
-        return OwnHash()
-
-
-@dataclass(unsafe_hash=True)
-class Changeable:
-    place: int = 0
-    seen: list[int] = field(default_factory=list, compare=False)
-
-    def __getitem__(self, i: int) -> int:
-        return self.place
-
-
-@refused(r"states: transition\(\) changed the state that it was given")
-class ChangesItsState(Walk):
-    def initial_state(self, rng: Rng) -> Any:
-        return Changeable()
-
-    def transition(self, state: Any, joint_action: Joint, rng: Rng) -> Any:
-        if joint_action.get("player_0") not in self.legal_actions(state, "player_0"):
-            raise ValueError(joint_action)
-        state.place += 1
-        return state, {"player_0": 0.0}, state.place >= 4
-
-
-broken(Walk, r"states: the episode of player_0 is over in the initial state", initial_state=lambda *_: Places(4))
-
-
-@refused(r"states: the episode of player_1 is over in the initial state")
-class OverAtOnceForTheSecond(Race):
-    def initial_state(self, rng: Rng) -> Places:
-        return Places(0, 4 * (rng.random() < 0.2))
-
-
-# ---------------------------------------------------------------- what a transition returns
-
-
-def returning(change: Any) -> Any:
-    """A transition whose result is changed by a function of it, the state before and the game."""
-
-    def transition(self: Any, state: Any, joint_action: Joint, rng: Rng) -> Any:
-        base = Race if isinstance(self, Race) and len(self.players) == 2 else Walk
-        return change(*base.transition(self, state, joint_action, rng), state)
-
-    return transition
-
-
-@refused(r"states: transition\(\) must return \(state, rewards, terminated\), got")
-class TwoResults(Race):
-    transition = returning(lambda after, rewards, over, state: (after, rewards))
-
-
-@refused(r"states: terminated must be True or False, got (np\.)?False")
-class NumpyTruth(Race):
-    transition = returning(lambda after, rewards, over, state: (after, rewards, np.bool_(over)))
-
-
-@refused(r"states: transition\(\) must return a reward for each of player_0, player_1 and nobody else, got")
-class RewardMissing(Race):
-    transition = returning(lambda after, rewards, over, state: (after, {"player_0": 0.0}, over))
-
-
-@refused(r"states: transition\(\) must return a reward for each of player_0 and nobody else, got")
-class RewardOfAStranger(Walk):
-    transition = returning(lambda after, rewards, over, state: (after, {**rewards, "player_7": 0.0}, over))
-
-
-@refused(r"states: the reward of player_1 must be a finite float, got nan")
-class NotANumber(Race):
-    transition = returning(lambda after, rewards, over, state: (after, {**rewards, "player_1": float("nan")}, over))
-
-
-@refused(r"states: the reward of player_0 must be a finite float, got 1")
-class WholeReward(Walk):
-    transition = returning(lambda after, rewards, over, state: (after, {"player_0": 1}, over))
-
-
-@refused(r"states: player_1 was out before the round and is paid 1.0, but pays_late is False")
-class RewardForTheDead(Race):
-    pays_late = False
-    transition = returning(lambda after, rewards, over, state: (after, {**rewards, "player_1": 1.0}, over))
-
-
-@refused(r"states: player_1 was out before the round and plays again after it")
-class Resurrection(Race):
-    transition = returning(
-        lambda after, rewards, over, state: (after._replace(second=0) if state.second >= 4 else after, rewards, over)
-    )
-
-
-@refused(r"states: nobody plays any more, but transition\(\) did not say that the game is over")
-class NeverOver(Race):
-    transition = returning(lambda after, rewards, over, state: (after, rewards, False))
-
-
-@refused(r"states: succeeded\(\) of player_0 must be True or False, got \d")
-class CountsSuccesses(Race):
-    def succeeded(self, state: Places, player: str) -> Any:
-        return state.first
-
-
-@refused(r"states: transition\(\) changed the joint action that it was given")
-class ChangesTheJointAction(Race):
-    def transition(self, state: Places, joint_action: Any, rng: Rng) -> Any:
-        result = super().transition(state, joint_action, rng)
-        joint_action.clear()
-        return result
-
-
-@refused(r"states: transition\(\) raised IndexError: list index out of range")
-class RaisesInARound(Race):
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        after, rewards, over = super().transition(state, joint_action, rng)
-        return after, rewards, [over, over][state.first]
-
-
-# ---------------------------------------------------------------- purity
-
-
-@refused(r"purity: transition\(\) gave another result when asked again")
-class HiddenCounter(Race):
-    rounds = 0
-
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        after, rewards, over = super().transition(state, joint_action, rng)
-        self.rounds += 1
-        return after, rewards, over or self.rounds % 30 == 0
-
-
-@refused(r"purity: .* when asked again")
-class HiddenFieldOfTheState(Walk):
-    """Equal states that differ in what their equality leaves out."""
-
-    def initial_state(self, rng: Rng) -> Any:
-        return Changeable()
-
-    def transition(self, state: Any, joint_action: Joint, rng: Rng) -> Any:
-        if joint_action.get("player_0") not in self.legal_actions(state, "player_0"):
-            raise ValueError(joint_action)
-        state.seen.append(1)
-        return Changeable(state.place + 1), {"player_0": float(len(state.seen))}, state.place >= 3
-
-
-@refused(r"purity: transition\(\) gave another result when asked again")
-class OwnGenerator(Race):
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        return super().transition(state, joint_action, np.random.default_rng())
-
-
-@refused(r"purity: transition\(\) gave another result when asked again")
-class KeptGenerator(Race):
-    def initial_state(self, rng: Rng) -> Places:
-        self.rng = rng
-        return Places()
-
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        return super().transition(state, joint_action, self.rng)
-
-
-@refused(r"purity: the game draws from a global generator")
-class NumpysGlobalGenerator(Race):
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        after, rewards, over = super().transition(state, joint_action, rng)
-        return after, rewards, over or np.random.random() < 0
-
-
-broken(Race, r"purity: the game draws from a global generator", initial_state=lambda *_: Places(random.randrange(2)))
-
-
-@refused(r"purity: initial_state\(\) gave different states for equal generators")
-class StartOfItsOwn(Race):
-    def initial_state(self, rng: Rng) -> Places:
-        return Places(int(np.random.default_rng().integers(3)))
-
-
-@refused(r"purity: initial_state\(\) gave different states for equal generators")
-class LevelsThatGoOn(Race):
-    level = 0
-
-    def initial_state(self, rng: Rng) -> Places:
-        self.level += 1
-        return Places(self.level % 3)
-
-
-@refused(r"purity: instructions\(\) of player_0 said .* and .* when asked again")
-class RandomInstructions(Race):
-    def instructions(self, player: str) -> str:
-        return f"Walk or run; hint {np.random.default_rng().integers(1000)}."
-
-
-@refused(r"purity: observe\(\) of player_0 said .* and .* when asked again")
-class ObservesHistory(Race):
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        self.last = dict(joint_action)
-        return super().transition(state, joint_action, rng)
-
-    def observe(self, state: Places, player: str) -> str:
-        return f"{state}, after {getattr(self, 'last', None)}"
-
-
-@refused(r"purity: observe\(\) of player_1 said .* when asked")
-class RemembersForTheSecond(Race):
-    reads = 0
-
-    def observe(self, state: Places, player: str) -> str:
-        self.reads += player == "player_1"
-        return f"{state}, seen {self.reads * (player == 'player_1')} times"
-
-
-@refused(r"states: sample_action\(\) of player_0 gave 'run', which is not legal")
-class LegalActionsByMood(Race):
-    moods = 0
-
-    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
-        self.moods += 1
-        return ("walk",) if self.moods % 7 == 0 else self.actions
-
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        places = [place + (place < 4) for place in state]
-        return Places(*places), dict.fromkeys(self.players, 0.0), min(places) >= 4
-
-
-@refused(r"purity: what_happened\(\) of player_0 said 'round \d+', and .* when asked again")
-class CountsWhatHappened(Race):
-    rounds = 0
-
-    def what_happened(self, state: Places, joint_action: Joint, next_state: Places, player: str) -> str:
-        self.rounds += 1
-        return f"round {self.rounds}"
-
-
-# ---------------------------------------------------------------- actions
-
-
-@refused(r"states: legal_actions\(\) of player_0 has a name twice")
-class LegalTwice(Race):
-    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
-        return (*super().legal_actions(state, player), "walk")
-
-
-@refused(r"states: legal_actions\(\) of player_1 has names that are not among .*\['swim'\]")
-class StrangeLegalAction(Race):
-    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
-        return ("walk", "swim") if player == "player_1" else ("walk",)
-
-
-@refused(r"states: legal_actions\(\) of player_0 must be a tuple of at least one name, got \(\)")
-class NothingToDo(Walk):
-    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
-        return self.actions[: 2 - state.first]
-
-
-class Lenient(Race):
-    """Takes whatever it is given; the base of those that take it from one player."""
-
-    lenient = ("player_0", "player_1")
-
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        given = dict(joint_action)
-        for player in self.lenient:
-            if given.get(player) not in self.legal_actions(state, player):
-                given[player] = "walk"
-        return super().transition(state, given, rng)
-
-
-broken(Lenient, r"actions: transition\(\) accepted 'no such action' of player_0, which is not legal: ")
-
-
-@refused(r"actions: transition\(\) accepted 'no such action' of player_1, which is not legal: ")
-class AcceptsAnythingOfTheSecond(Lenient):
-    lenient = ("player_1",)
-
-
-@refused(r"actions: transition\(\) accepted 'run' of player_0, which is not legal: ")
-class AcceptsIllegalActions(Race):
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        if any(joint_action.get(p) not in self.actions for p in self.players if self.is_playing(state, p)):
-            raise ValueError(joint_action)
-        places = [place + (place < 4) for place in state]
-        return Places(*places), dict.fromkeys(self.players, 0.0), min(places) >= 4
-
-
-@refused(r"actions: transition\(\) accepted a round without an action of player_1: \{'player_0': '\w+'\}")
-class NeedsNoAnswer(Race):
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        return super().transition(state, {"player_1": "walk", **joint_action}, rng)
-
-
-@refused(
-    r"actions: transition\(\) raised KeyError for a round without an action of player_0: \{\}; it must raise ValueError"
-)
-class RaisesKeyError(Walk):
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        return super().transition(state, {"player_0": joint_action["player_0"]}, rng)
-
-
-@refused(r"states: transition\(\) refused .*'player_1': 'run'.*, where every action is legal: player_1 is tired")
-class RefusesALegalAction(Race):
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        if joint_action.get("player_1") == "run" and state.second == 2:
-            raise ValueError("player_1 is tired")
-        return super().transition(state, joint_action, rng)
-
-
-@refused(r"actions: the actions of players who are not to move must be ignored")
-class ListensToTheDead(Race):
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
-        after, rewards, over = super().transition(state, joint_action, rng)
-        rewards["player_1"] -= state.first >= 4 and "player_0" in joint_action
-        return after, rewards, over
-
-
-@refused(r"states: to_move\(\) must name at least one player while the game is not over, got \(\)")
-class NobodysTurn(Race):
-    def to_move(self, state: Places) -> tuple[str, ...]:
-        return () if state.first == 1 else super().to_move(state)
-
-
-broken(Race, r"states: to_move\(\) names player_[01], whose own episode is over", to_move=lambda self, *_: self.players)
-
-
-@refused(r"states: to_move\(\) must name each player once, in the order of players, got \('player_1', 'player_0'\)")
-class TurnsOutOfOrder(Race):
-    def to_move(self, state: Places) -> tuple[str, ...]:
-        return super().to_move(state)[::-1]
-
-
 class Coin(TSMG[int]):
     """Heads pay 1; three coins are tossed. Sound, and tells its chances."""
 
@@ -528,23 +101,6 @@ class Coin(TSMG[int]):
 
     def read_observation(self, observation: str, player: str) -> int:
         return int(observation.removeprefix("Toss ").removesuffix("."))
-
-
-@refused(r"outcomes: outcomes\(\) of {'player_0': 'toss'} gives .* the probability 0.3, it came \d+ times of 2000")
-class LoadedCoin(Coin):
-    heads = 0.5
-
-
-@refused(r"outcomes: the probabilities of outcomes\(\) of {'player_0': 'toss'} sum to 0.6")
-class HalfTold(Coin):
-    def outcomes(self, state: int, joint_action: Joint) -> list[Any]:
-        return super().outcomes(state, joint_action)[:1] * 2
-
-
-@refused(r"outcomes: transition\(\) gave .*, which outcomes\(\) doesn't list")
-class OnlyTails(Coin):
-    def outcomes(self, state: int, joint_action: Joint) -> list[Any]:
-        return [(1.0, state + 1, {"player_0": -1.0}, state >= 2)]
 
 
 class Patience(Coin):
@@ -594,58 +150,6 @@ class Dice(TSMG[tuple[int, int]]):
         return "Stop, or roll."
 
 
-@refused(r"outcomes: outcomes\(\) of {'player_0': 'roll'} gives .* the probability .*, it came \d+ times of 2000")
-class SkewedDice(Dice):
-    skew = 3
-
-
-broken(Dice, r"scores: a round paid player_0 0, less than worst_round, which is 5.0", worst_round=5.0)
-
-
-@refused(r"scores: an episode paid player_0 \d+, which is not within return_range, \(0.0, 1.5\)")
-class NarrowRange(Dice):
-    return_range = (0.0, 1.5)
-
-
-broken(Dice, r"scores: zero_sum is for two players, got 1", zero_sum=True)
-broken(Race, r"scores: the returns of a zero_sum game sum to 0, got \{'player_0'", zero_sum=True)
-broken(
-    Dice, r"scores: forfeit\(\) of player_0 must return .* with player_0 and no strangers in it, got \{\}", forfeit={}
-)
-
-
-@refused(r"scores: forfeit\(\) pays \d.* more than random play still got")
-class GivingUpPays(Dice):
-    return_range = (2.0, 12.0)
-
-    def forfeit(self, state: tuple[int, int], player: str, rounds_left: float) -> dict[str, float]:
-        return {player: 12.0}
-
-
-@refused(r"scores: forfeit\(\) of player_[01] must pay the other player of a zero_sum game what it costs")
-class NobodyGains(Race):
-    zero_sum = True
-
-    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> tuple[Any, Any, Any]:
-        after, rewards, over = super().transition(state, joint_action, rng)
-        return after, dict.fromkeys(rewards, 0.0), over
-
-    def forfeit(self, state: Places, player: str, rounds_left: float) -> dict[str, float]:
-        return {player: -1.0}
-
-
-@refused(r"metrics: the metric 'tosses' of player_0 must be a finite number, got inf")
-class EndlessMetric(Coin):
-    def metrics(self, state: int, player: str) -> Mapping[str, float]:
-        return {"tosses": float("inf")}
-
-
-@refused(r"reading_back: read_observation\(\) of player_0 lost something of 'Toss 1.'")
-class ReadsAnotherState(Coin):
-    def read_observation(self, observation: str, player: str) -> int:
-        return 0 * super().read_observation(observation, player)
-
-
 class Guess(TSMG[str]):
     """A word is written and that is it. Sound, and lists no actions."""
 
@@ -681,116 +185,319 @@ class Guess(TSMG[str]):
         return "Write a word."
 
 
-@refused(r"names: a game that lists no actions needs a default_action\(\) of its own")
-class NoDefault(Guess):
-    default_action = TSMG.default_action
+class Lenient(Race):
+    """Takes whatever it is given; the base of those that take it from one player."""
+
+    lenient: tuple[str, ...] = ("player_0", "player_1")
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        given = dict(joint_action)
+        for player in self.lenient:
+            if given.get(player) not in self.legal_actions(state, player):
+                given[player] = "walk"
+        return super().transition(state, given, rng)
 
 
-broken(Guess, r"scores: forfeit\(\) pays \d.* more than random play still got", worst_round=1.0)  # of one round
-broken(Guess, r"interpretation: interpret\(\) must read .* of player_0 as 'WORD', got 'word'", default_action="WORD")
+class Hops(Race):
+    """All go on by one place, whatever they choose."""
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        if any(joint_action.get(p) not in self.actions for p in self.players if self.is_playing(state, p)):
+            raise ValueError(joint_action)
+        places = [place + (place < 4) for place in state]
+        return Places(*places), dict.fromkeys(self.players, 0.0), min(places) >= 4
 
 
-@refused(r"interpretation: interpret\(\) must not read .* of player_0 as an action")
-class ReadsThoughts(Guess):
-    def read(self, text: str, state: str, player: str) -> Any:
-        return super().read(text, state, player) if "<think>" not in text else "thought"
+class Counting(Race):
+    """Counts its transitions, its starts and what else it was asked."""
+
+    rounds = starts = reads = 0
+
+    def initial_state(self, rng: Rng) -> Places:
+        self.starts, self.kept = self.starts + 1, rng
+        return Places()
+
+    def transition(self, state: Places, joint_action: Joint, rng: Rng) -> Any:
+        self.rounds, self.last = self.rounds + 1, dict(joint_action)
+        return super().transition(state, joint_action, rng)
+
+    def count(self) -> int:
+        self.reads += 1
+        return self.reads
 
 
-# ---------------------------------------------------------------- the action map
+class Moody(Hops):
+    moods = 0
+
+    def legal_actions(self, state: Places, player: str) -> tuple[str, ...]:
+        self.moods += 1
+        return ("walk",) if self.moods % 7 == 0 else self.actions
 
 
-@refused(r"interpretation: interpret\(\) must not read '' of player_0 as an action, got 'walk'")
-class Guesses(Race):
-    def interpret(self, text: str, state: Places, player: str) -> str | None:
-        return super().interpret(text, state, player) or "walk"
+# ---------------------------------------------------------------- states that are none
 
 
-@refused(r"interpretation: interpret\(\) must not read 'walkset' of player_0 as an action, got 'walk'")
-class FindsNamesInWords(Race):
-    def interpret(self, text: str, state: Places, player: str) -> str | None:
-        found = [name for name in self.legal_actions(state, player) if name in text.casefold()]
-        return found[0] if found and "><" not in text else None
+@dataclass(frozen=True)
+class Board:
+    cells: Any = field(default_factory=lambda: np.zeros(2))
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __getitem__(self, i: int) -> int:
+        return int(self.cells[i])
 
 
-@refused(r"interpretation: interpret\(\) must not read 'run' of player_1 as an action, got 'run'")
-class ReadsIllegalActions(Race):
-    def interpret(self, text: str, state: Places, player: str) -> str | None:
-        if player == "player_1" and text == "run":
-            return "run"
-        return super().interpret(text, state, player)
+class Identity:
+    """A state that is equal to nothing but itself, and can be hashed and pickled."""
+
+    def __getitem__(self, i: int) -> int:
+        return 0
 
 
-@refused(r"interpretation: interpret\(\) must read ' walk\\n' of player_0 as 'walk', got None")
-class CaseSensitive(Race):
-    def interpret(self, text: str, state: Places, player: str) -> str | None:
-        return text if text in self.legal_actions(state, player) else None
+@dataclass(frozen=True)
+class OwnHash:
+    place: int = 0
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __getitem__(self, i: int) -> int:
+        return self.place
 
 
-@refused(r"interpretation: interpret\(\) raised IndexError")
-class RaisesForSomeTexts(Race):
-    def interpret(self, text: str, state: Places, player: str) -> str | None:
-        return super().interpret(text, state, player) if text[0] else None
+@dataclass(unsafe_hash=True)
+class Changeable:
+    place: int = 0
+    seen: list[int] = field(default_factory=list, compare=False)
+
+    def __getitem__(self, i: int) -> int:
+        return self.place
 
 
-broken(Race, r"interpretation: why_invalid\(\) of '' must be an Unreadable, got 'because'", why_invalid="because")
+# ---------------------------------------------------------------- methods that are broken
 
 
-# ---------------------------------------------------------------- texts
+def returning(change: Any, base: Any = Race) -> Any:
+    """A transition whose result is changed by a function of it and the state before."""
+    return lambda self, state, joint, rng: change(*base.transition(self, state, joint, rng), state)
 
 
-broken(
-    Race, r"texts: the instructions for player_0 don't name the action 'run' as a word of its own", instructions="Walk."
-)
+def checked(self: Any, state: Any, joint_action: Joint) -> None:
+    if joint_action.get("player_0") not in self.legal_actions(state, "player_0"):
+        raise ValueError(joint_action)
 
 
-@refused(r"texts: the instructions for player_0 don't name the action 'run' as a word of its own")
-class NamedInsideAnotherWord(Race):
-    def instructions(self, player: str) -> str:
-        return "Walk, or turn into a runner; re-run nothing."
+def changes_its_state(self: Any, state: Any, joint_action: Joint, rng: Rng) -> Any:
+    checked(self, state, joint_action)
+    state.place += 1
+    return state, {"player_0": 0.0}, state.place >= 4
 
 
-@refused(r"texts: the instructions for player_1 don't name the action 'run' as a word of its own")
-class SilentToTheSecond(Race):
-    def instructions(self, player: str) -> str:
-        return "Walk or run." if player == "player_0" else "Walk."
+def hidden_field(self: Any, state: Any, joint_action: Joint, rng: Rng) -> Any:
+    """Equal states differ in what their equality leaves out."""
+    checked(self, state, joint_action)
+    state.seen.append(1)
+    return Changeable(state.place + 1), {"player_0": float(len(state.seen))}, state.place >= 3
 
 
-@refused(r"texts: the instructions for player_0 don't name the action 'run' as a word of its own")
-class NamedInsideALongerAction(Race):
-    actions = ("walk", "run", "run away")
-
-    def instructions(self, player: str) -> str:
-        return "Walk or run away."
+def hidden_counter(self: Any, state: Any, joint_action: Joint, rng: Rng) -> Any:
+    after, rewards, over = Counting.transition(self, state, joint_action, rng)
+    return after, rewards, over or self.rounds % 30 == 0
 
 
-broken(Race, r"texts: instructions\(\) for player_0 must be a string, got None", instructions=lambda *_: None)
-broken(Race, r"texts: observe\(\) of player_0 must return a string, got Places", observe=lambda self, state, *_: state)
+def changes_the_joint_action(self: Any, state: Places, joint_action: Any, rng: Rng) -> Any:
+    result = Race.transition(self, state, joint_action, rng)
+    joint_action.clear()
+    return result
 
 
-@refused(r"texts: observe\(\) of player_1 returned a text that is not printable: '\\x1b\[1m'")
-class TerminalCodes(Race):
-    def observe(self, state: Places, player: str) -> str:
-        return "\x1b[1m" if player == "player_1" else "You."
+def is_tired(self: Any, state: Places, joint_action: Joint, rng: Rng) -> Any:
+    if joint_action.get("player_1") == "run" and state.second == 2:
+        raise ValueError("player_1 is tired")
+    return Race.transition(self, state, joint_action, rng)
 
 
-broken(Race, r"texts: what_happened\(\) of player_0 must return a string, got None", what_happened=lambda *_: None)
+def listens_to_the_dead(self: Any, state: Places, joint_action: Joint, rng: Rng) -> Any:
+    after, rewards, over = Race.transition(self, state, joint_action, rng)
+    rewards["player_1"] -= state.first >= 4 and "player_0" in joint_action
+    return after, rewards, over
 
 
-@refused(r"gymnasium: ValueError: board\(\) must return a tuple of rows of one length, got \('abc', 'a'\)")
-class RaggedBoard(Race):
-    def board(self, state: Places) -> tuple[str, ...]:
-        return "abc", "a"
+def finds_names_in_words(self: Any, text: str, state: Places, player: str) -> str | None:
+    found = [name for name in self.legal_actions(state, player) if name in text.casefold()]
+    return found[0] if found and "><" not in text else None
 
 
-broken(Race, r"texts: action_help\(\) of player_0 must say what may be written", action_help="")
-broken(
-    Walk, r"rendering: the palette is of the board's characters, of which \['me'\] are none", palette={"me": (1, 2, 3)}
-)
+def of_two(self: Any, text: str, state: Places, player: str) -> str | None:
+    return "run" if (text, player) == ("run", "player_1") else Race.interpret(self, text, state, player)
 
 
-@refused(r"rendering: the colour of '1' must be \(red, green, blue\), each from 0 to 255, got \(1, 2, 300\)")
-class NoSuchColour(Walk):
-    palette: ClassVar[Mapping[str, tuple[int, int, int]]] = {"1": (1, 2, 300)}
+# ---------------------------------------------------------------- the broken games
+
+ME = "player_0"
+RAISED = r"names: action_names\(\) raised ValueError: "
+NO_NAME = r"texts: the instructions for player_0 don't name the action 'run' as a word of its own"
+AGAIN = r"purity: transition\(\) gave another result when asked again"
+GLOBAL = r"purity: the game draws from a global generator"
+STARTS = r"purity: initial_state\(\) gave different states for equal generators"
+TWO_REWARDS = r"states: transition\(\) must return a reward for each of player_0, player_1 and nobody else, got"
+ONE_REWARD = r"states: transition\(\) must return a reward for each of player_0 and nobody else, got"
+TRANSITION, NOT = r"actions: transition\(\) accepted ", r" of player_\d, which is not legal: "
+NO_KEY = r"actions: transition\(\) raised KeyError for a round without an action of player_0: \{\}; it must raise "
+UNREAD, READ = r"interpretation: interpret\(\) must not read ", r"interpretation: interpret\(\) must read "
+GIVING_UP = r"scores: forfeit\(\) pays \d.* more than random play still got"
+
+Change = dict[str, Any]
+BREAKS: list[tuple[type[TSMG[Any]], str, Change]] = [
+    (Race, r"names: players has a name twice", {"players": ("player_0", "player_0")}),
+    (Race, r"names: players must be a tuple of at least one name, got \(\)", {"players": ()}),
+    (Race, r"names: actions must be a tuple .*, got \['walk', 'run'\]", {"actions": ["walk", "run"]}),
+    (Race, RAISED + r"a game has no action's name twice", {"actions": ("walk", "run", "run")}),
+    (Race, RAISED + r"action names are lower case.* got 'Run'", {"actions": ("walk", "Run")}),
+    (Race, RAISED + r"action names are lower case.* got '<run>'", {"actions": ("walk", "<run>")}),
+    (Race, RAISED + r"action names are lower case.* got 'ß'", {"actions": ("ss", "ß")}),  # is read as "ss"
+    (Race, r"names: noop must be None or one of the actions, got 'stay'", {"noop": "stay"}),
+    (TSMG, r"names: TypeError: Can't instantiate abstract class Broken.*observe", {"actions": ("walk",)}),
+    (Guess, r"names: a game .* no actions needs a default_action\(\)", {"default_action": TSMG.default_action}),
+    # states
+    (Walk, r"states: .* hashed as .*: TypeError: unhashable type: 'list'", {"initial_state": [0], "is_playing": True}),
+    (Walk, r"states: states must be .* compared .*: ValueError: The truth value", {"initial_state": Board()}),
+    (Walk, r"states: a state must not be None", {"initial_state": lambda *_: None, "is_playing": True}),
+    (Walk, r"states: a copy of a state is not equal to it; .* by value", {"initial_state": lambda *_: Identity()}),
+    (Walk, r"states: states must be copied, pickled, .*: \w+: Can't", {"initial_state": (0, lambda: 0)}),
+    (Walk, r"states: equal states .* hashes; __hash__ must agree with", {"initial_state": lambda *_: OwnHash()}),
+    (Walk, r"states: the episode of player_0 is over in the initial state", {"initial_state": Places(4)}),
+    (Race, r"states: the episode of player_1 is over in the initial state",
+     {"initial_state": lambda self, rng: Places(0, 4 * (rng.random() < 0.2))}),
+    (Walk, r"states: transition\(\) changed the state that it was given",
+     {"initial_state": lambda *_: Changeable(), "transition": changes_its_state}),
+    # what a transition returns
+    (Race, r"states: transition\(\) must return \(state, rewards, terminated\), got",
+     {"transition": returning(lambda s, paid, over, before: (s, paid))}),
+    (Race, r"states: terminated must be True or False, got (np\.)?False",
+     {"transition": returning(lambda s, paid, over, before: (s, paid, np.bool_(over)))}),
+    (Race, TWO_REWARDS, {"transition": returning(lambda s, paid, over, before: (s, {ME: 0.0}, over))}),
+    (Walk, ONE_REWARD, {"transition": returning(lambda s, paid, over, _: (s, {**paid, "player_7": 0.0}, over), Walk)}),
+    (Race, r"states: the reward of player_1 must be a finite float, got nan",
+     {"transition": returning(lambda s, paid, over, before: (s, {**paid, "player_1": float("nan")}, over))}),
+    (Walk, r"states: the reward of player_0 must be a finite float, got 1",
+     {"transition": returning(lambda s, paid, over, before: (s, {ME: 1}, over), Walk)}),
+    (Race, r"states: player_1 was out before the round and is paid 1.0, but pays_late is False",
+     {"pays_late": False, "transition": returning(lambda s, paid, over, _: (s, {**paid, "player_1": 1.0}, over))}),
+    (Race, r"states: player_1 was out before the round and plays again after it",
+     {"transition": returning(lambda s, *rest: (s._replace(second=0) if rest[2].second >= 4 else s, *rest[:2]))}),
+    (Race, r"states: nobody plays any more, but transition\(\) did not say that the game is over",
+     {"transition": returning(lambda s, paid, over, before: (s, paid, False))}),
+    (Race, r"states: transition\(\) raised IndexError: list index out of range",
+     {"transition": returning(lambda s, paid, over, before: (s, paid, [over, over][before.first]))}),
+    (Race, r"states: succeeded\(\) of player_0 must be True or .*, got \d", {"succeeded": lambda self, s, p: s.first}),
+    (Race, r"states: transition\(\) changed the joint action", {"transition": changes_the_joint_action}),
+    (Race, r"states: transition\(\) refused .*'player_1': 'run'.*legal: player_1 is tired", {"transition": is_tired}),
+    # who moves, and what may be chosen
+    (Race, r"states: to_move\(\) must name at least one player while the game is not over, got \(\)",
+     {"to_move": lambda self, state: () if state.first == 1 else Race.to_move(self, state)}),
+    (Race, r"states: to_move\(\) names player_[01], whose own .* is over", {"to_move": lambda self, _: self.players}),
+    (Race, r"states: to_move\(\) must name each player once, in .*, got \('player_1', 'player_0'\)",
+     {"to_move": lambda self, state: Race.to_move(self, state)[::-1]}),
+    (Race, r"states: legal_actions\(\) of player_0 has a name twice",
+     {"legal_actions": lambda self, *asked: (*Race.legal_actions(self, *asked), "walk")}),
+    (Race, r"states: legal_actions\(\) of player_1 has names that are not among .*\['swim'\]",
+     {"legal_actions": lambda self, state, player: ("walk", "swim")[: 1 + (player != ME)]}),
+    (Walk, r"states: legal_actions\(\) of player_0 must be a tuple of at least one name, got \(\)",
+     {"legal_actions": lambda self, state, player: self.actions[: 2 - state.first]}),
+    (Moody, r"states: sample_action\(\) of player_0 gave 'run', which is not legal", {}),
+    # purity
+    (Counting, AGAIN, {"transition": hidden_counter}),
+    (Walk, r"purity: .* when asked again", {"initial_state": lambda *_: Changeable(), "transition": hidden_field}),
+    (Race, AGAIN, {"transition": lambda self, *given: Race.transition(self, *given[:2], np.random.default_rng())}),
+    (Counting, AGAIN, {"transition": lambda self, *given: Race.transition(self, *given[:2], self.kept)}),
+    (Race, GLOBAL, {"transition": returning(lambda s, paid, over, _: (s, paid, over or np.random.random() < 0))}),
+    (Race, GLOBAL, {"initial_state": lambda *_: Places(random.randrange(2))}),
+    (Race, STARTS, {"initial_state": lambda *_: Places(int(np.random.default_rng().integers(3)))}),
+    (Counting, STARTS,
+     {"initial_state": lambda self, rng: Counting.initial_state(self, rng)._replace(first=self.starts % 3)}),
+    (Race, r"purity: instructions\(\) of player_0 said .* and .* when asked again",
+     {"instructions": lambda *_: f"Walk or run; hint {np.random.default_rng().integers(1000)}."}),
+    (Counting, r"purity: observe\(\) of player_0 said .* and .* when asked again",
+     {"observe": lambda self, state, _: f"{state}, after {getattr(self, 'last', None)}"}),
+    (Counting, r"purity: observe\(\) of player_1 said .* when asked",
+     {"observe": lambda self, state, player: f"{state}, {self.count() if player != ME else 0}"}),
+    (Counting, r"purity: what_happened\(\) of player_0 said 'round \d+', and .* when asked again",
+     {"what_happened": lambda self, *_: f"round {self.count()}"}),
+    # actions
+    (Lenient, f"{TRANSITION}'no such action'{NOT}", {}),
+    (Lenient, f"{TRANSITION}'no such action' of player_1", {"lenient": ("player_1",)}),
+    (Hops, f"{TRANSITION}'run'{NOT}", {}),
+    (Race, TRANSITION + r"a round without an action of player_1: \{'player_0': '\w+'\}",
+     {"transition": lambda self, s, joint, rng: Race.transition(self, s, {"player_1": "walk", **joint}, rng)}),
+    (Walk, NO_KEY, {"transition": lambda self, s, joint, rng: Walk.transition(self, s, {ME: joint[ME]}, rng)}),
+    (Race, r"actions: the actions of players who are not to move must be ignored", {"transition": listens_to_the_dead}),
+    # chances, scores, metrics, reading back
+    (Coin, r"outcomes: outcomes\(\) of .*'toss'} gives .* the probability 0.3, it came \d+ times", {"heads": 0.5}),
+    (Coin, r"outcomes: the probabilities of outcomes\(\) of {'player_0': 'toss'} sum to 0.6",
+     {"outcomes": lambda self, *given: Coin.outcomes(self, *given)[:1] * 2}),
+    (Coin, r"outcomes: transition\(\) gave .*, which outcomes\(\) doesn't list",
+     {"outcomes": lambda self, state, _: [(1.0, state + 1, {ME: -1.0}, state >= 2)]}),
+    (Dice, r"outcomes: outcomes\(\) of .*'roll'} gives .* the probability .*, it came \d+ times of 2000", {"skew": 3}),
+    (Dice, r"scores: a round paid player_0 0, less than worst_round, which is 5.0", {"worst_round": 5.0}),
+    (Dice, r"scores: an episode paid player_0 \d+, .* not within .*, \(0.0, 1.5\)", {"return_range": (0.0, 1.5)}),
+    (Dice, r"scores: zero_sum is for two players, got 1", {"zero_sum": True}),
+    (Race, r"scores: the returns of a zero_sum game sum to 0, got \{'player_0'", {"zero_sum": True}),
+    (Dice, r"scores: forfeit\(\) of player_0 must return .* no strangers in it, got \{\}", {"forfeit": {}}),
+    (Dice, GIVING_UP, {"return_range": (2.0, 12.0), "forfeit": {ME: 12.0}}),
+    (Guess, GIVING_UP, {"worst_round": 1.0}),  # of one round
+    (Race, r"scores: forfeit\(\) of player_[01] must pay the other player of a zero_sum game what it costs",
+     {"zero_sum": True, "forfeit": lambda self, state, player, left: {player: -1.0},
+      "transition": returning(lambda s, paid, over, before: (s, dict.fromkeys(paid, 0.0), over))}),
+    (Coin, r"metrics: the metric 'tosses' of player_0 must be .*, got inf", {"metrics": {"tosses": math.inf}}),
+    (Coin, r"reading_back: read_observation\(\) of player_0 lost something of 'Toss 1.'",
+     {"read_observation": lambda self, *given: 0 * Coin.read_observation(self, *given)}),
+    # the action map
+    (Guess, f"{READ}.* of player_0 as 'WORD', got 'word'", {"default_action": "WORD"}),
+    (Guess, f"{UNREAD}.* of player_0 as an action",
+     {"read": lambda self, text, *given: "thought" if "<think>" in text else Guess.read(self, text, *given)}),
+    (Race, f"{UNREAD}'' of player_0 as an action, got 'walk'",
+     {"interpret": lambda self, *given: Race.interpret(self, *given) or "walk"}),
+    (Race, f"{UNREAD}'walkset' of player_0 as an action, got 'walk'", {"interpret": finds_names_in_words}),
+    (Race, f"{UNREAD}'run' of player_1 as an action, got 'run'", {"interpret": of_two}),
+    (Race, READ + r"' walk\\n' of player_0 as 'walk', got None",
+     {"interpret": lambda self, text, *given: text if text in self.legal_actions(*given) else None}),
+    (Race, r"interpretation: interpret\(\) raised IndexError",
+     {"interpret": lambda self, text, *given: Race.interpret(self, text, *given) if text[0] else None}),
+    (Race, r"interpretation: why_invalid\(\) of '' must be an Unreadable, got 'because'", {"why_invalid": "because"}),
+    # texts and pictures
+    (Race, NO_NAME, {"instructions": "Walk."}),
+    (Race, NO_NAME, {"instructions": "Walk, or turn into a runner; re-run nothing."}),
+    (Race, NO_NAME, {"instructions": "Walk or run away.", "actions": ("walk", "run", "run away")}),
+    (Race, NO_NAME.replace("player_0", "player_1"),
+     {"instructions": lambda self, player: "Walk or run." if player == ME else "Walk."}),
+    (Race, r"texts: instructions\(\) for player_0 must be a string, got None", {"instructions": lambda *_: None}),
+    (Race, r"texts: observe\(\) of player_0 must return a string, got Places", {"observe": lambda self, s, _: s}),
+    (Race, r"texts: observe\(\) of player_1 returned a text that is not printable: '\\x1b\[1m'",
+     {"observe": lambda self, state, player: "You." if player == ME else "\x1b[1m"}),
+    (Race, r"texts: what_happened\(\) of player_0 must return a string, got None", {"what_happened": lambda *_: None}),
+    (Race, r"texts: action_help\(\) of player_0 must say what may be written", {"action_help": ""}),
+    (Race, r"gymnasium: ValueError: board\(\) must return .* one length, got \('abc', 'a'\)", {"board": ("abc", "a")}),
+    (Walk, r"rendering: the palette is of the board's characters, .*\['me'\] are none", {"palette": {"me": (1, 2, 3)}}),
+    (Walk, r"rendering: the colour of '1' must be \(red, .*, got \(1, 2, 300\)", {"palette": {"1": (1, 2, 300)}}),
+]  # fmt: skip
+
+
+def made(base: type[TSMG[Any]], changes: Change, number: int) -> type[TSMG[Any]]:
+    """``base`` with other attributes, and methods, or what they return in all cases."""
+    changes = dict(changes)
+    for name, value in changes.items():
+        if callable(getattr(base, name, None)):
+            method = value if isinstance(value, FunctionType) else lambda *_, value=value: value
+            code = method.__code__.replace(co_name=name)  # errors say which method it was
+            changes[name] = FunctionType(code, globals(), name, method.__defaults__, method.__closure__)
+            changes[name].__kwdefaults__ = method.__kwdefaults__
+    return type(f"Broken{number}", (base,), changes)
+
+
+BROKEN = {made(base, changes, number): sentence for number, (base, sentence, changes) in enumerate(BREAKS)}
+"""The sentence by game: the name of the check, and what it says."""
 
 
 # ---------------------------------------------------------------- the tests

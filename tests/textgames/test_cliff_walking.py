@@ -18,19 +18,12 @@ def test_outcomes_are_gymnasiums_table(is_slippery: bool) -> None:
         gym.make("CliffWalking-v1", is_slippery=is_slippery).unwrapped.P,
     )
     assert len(table) == 48
-    for cell, (action, name) in itertools.product(table, enumerate(ACTIONS)):
+    for cell, (action, name) in itertools.product(range(GOAL), enumerate(ACTIONS)):
         told = [
             (chance, after, rewards["player_0"], over)
             for chance, after, rewards, over in game.outcomes(cell, {"player_0": name})
         ]
         assert told == table[cell][action]
-
-
-def test_a_slippery_step_is_drawn_from_the_outcomes() -> None:
-    game, rng, draws = CliffWalking(is_slippery=True), np.random.default_rng(0), 3000
-    ends = [game.transition(25, {"player_0": "right"}, rng)[0] for _ in range(draws)]
-    for cell in (13, 26, START):  # up, right, and over the cliff
-        assert abs(ends.count(cell) / draws - 1 / 3) < 5 * (2 / 9 / draws) ** 0.5
 
 
 @pytest.mark.parametrize(
@@ -69,20 +62,5 @@ def test_slips_are_told() -> None:
     assert game.what_happened(25, {"player_0": "right"}, 26, "player_0") == ""
 
 
-def test_an_observation_tells_the_state() -> None:
-    game = CliffWalking()
-    for cell in range(48):
-        assert game.read_observation(game.observe(cell, "player_0"), "player_0") == cell
-    for text in ("Player: (3, 1)", "Player: (90, 1)", "", game.observe(0, "player_0") + " "):
-        with pytest.raises(ValueError, match="not an observation of cliff walking"):
-            game.read_observation(text, "player_0")
-
-
 def test_the_board_shows_everything() -> None:
     assert CliffWalking().board(13) == ("_" * 12, "_P" + "_" * 10, "_" * 12, "S" + "C" * 10 + "G")
-
-
-def test_wrong_actions_are_refused() -> None:
-    for joint_action in ({}, {"player_0": "north"}):
-        with pytest.raises(ValueError, match="one of up, right, down, left"):
-            CliffWalking().transition(START, joint_action, np.random.default_rng(0))

@@ -3,12 +3,10 @@
 import itertools
 import math
 import re
-from collections import Counter
 
 import numpy as np
 import pytest
 
-from textgames.conformance import check
 from textgames.social.cleanup import PRESETS as CLEANUP_PRESETS
 from textgames.social.cleanup import Cleanup
 from textgames.social.commons.board import HEADINGS, Board
@@ -140,29 +138,6 @@ def test_of_two_on_an_apple_one_gets_it_with_equal_chances():
     rng = np.random.default_rng(5)
     wins = sum(game.transition(state, joint, rng)[1]["player_0"] for _ in range(2000))
     assert abs(wins - 1000) < 4 * math.sqrt(500)
-
-
-def test_every_transition_is_one_of_the_outcomes():
-    game = Gathering(hits_until_out=1, out_rounds=3)
-    rng = np.random.default_rng(2)
-    state = game.initial_state(rng)
-    for _ in range(300):
-        joint = {player: game.sample_action(state, player, rng) for player in game.to_move(state)}
-        result = game.transition(state, joint, rng)
-        outcomes = game.outcomes(state, joint)
-        assert sum(outcome[0] for outcome in outcomes) == pytest.approx(1)
-        assert result in [outcome[1:] for outcome in outcomes]
-        state = result[0]
-
-
-def test_the_starts_are_drawn_as_they_are_told():
-    game = Gathering()
-    told = game.initial_outcomes()
-    assert len({state for _, state in told}) == len(told) == 2 * 4 * 4
-    rng = np.random.default_rng(3)
-    counts = Counter(game.initial_state(rng) for _ in range(3200))
-    assert set(counts) == {state for _, state in told}
-    assert max(abs(n - 100) for n in counts.values()) < 4.5 * math.sqrt(100)
 
 
 # ---------------------------------------------------------------- Cleanup
@@ -375,39 +350,6 @@ def test_presets_have_the_settings_of_their_sources():
     assert (len(duel.map[0]), len(duel.map), duel.refill_rounds, duel.out_rounds) == (9, 7, 8, 5)
     assert (len(small.map[0]), len(small.map), small.num_players) == (13, 11, 3)
     assert len(small.board.dirt) / len(small.board.river) > small.depletion  # nothing grows before someone cleans
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Gathering(preset="dual"), "got 'dual'; did you mean 'duel'"),
-        (lambda: Gathering(num_players=3), "2 starts .* num_players=3"),
-        (lambda: Gathering(beam_width=2), "beam_width must be odd.* got 2"),
-        (lambda: Gathering(refill_rounds=0), "refill_rounds must be a whole number from 1 to 10000, got 0"),
-        (lambda: Gathering(map=("PX", "PA")), "got 'X'"),
-        (lambda: Gathering(map=("PP",)), "no apple cell"),
-        (lambda: Gathering(map=("PA", "P")), "rows of one length"),
-        (lambda: Cleanup(map=("PPPA",)), "needs a river"),
-        (lambda: Cleanup(dirt_chance=1.5), "dirt_chance must be a number from 0 to 1, got 1.5"),
-        (lambda: Cleanup(hit_reward=float("nan")), "hit_reward must be a finite number"),
-        (lambda: Cleanup(num_players=True), "num_players must be a whole number from 2 to 10"),
-    ],
-)
-def test_wrong_settings_are_named(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("env_id", "settings"),
-    [
-        ("TextGathering-v0", {"hits_until_out": 1}),
-        pytest.param("TextCleanup-v0", {"preset": "melting-pot"}, marks=pytest.mark.slow),  # seven players
-    ],
-)
-def test_other_settings_conform(env_id, settings):
-    check(env_id, max_steps=20, **settings)
 
 
 def test_headings_turn_to_the_right():

@@ -47,6 +47,36 @@ def test_conforms(case: str) -> None:
 @pytest.mark.parametrize(
     ("env_id", "settings"),
     [
+        ("TextBandit-v0", {"num_arms": 2, "gap": 0.3, "rounds": 9, "observation": "raw"}),
+        ("TextBlackjack-v0", {"sab": True}),
+        ("TextCliffWalking-v0", {"is_slippery": True}),
+        ("TextContextualBandit-v0", {"num_arms": 2, "rounds": 2, "noise": 0.0}),
+        ("TextFrozenLake-v0", {"is_slippery": True, "success_rate": 0.8}),
+        ("TextGathering-v0", {"hits_until_out": 1, "out_rounds": 3}),
+        *[("TextMatrixGame-v0", {"opponent": name}) for name in ("hedge", "uniform", "tit-for-tat")],
+        ("TextTaxi-v0", {"is_rainy": True, "fickle_passenger": True}),
+    ],
+)
+def test_chances_are_those_of_play_with_other_settings(env_id: str, settings: dict[str, Any]) -> None:
+    run_check("outcomes", env_id, **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("env_id", "settings"),
+    [
+        ("TextGathering-v0", {"hits_until_out": 1}),
+        ("TextCleanup-v0", {"preset": "melting-pot"}),  # seven players
+        ("TextWerewolf-v0", {"seers": 0, "speeches": False, "abstain": False, "reveal_roles": False}),
+    ],
+)
+def test_other_settings_conform(env_id: str, settings: dict[str, Any]) -> None:
+    check(env_id, max_steps=20, **settings)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "settings"),
+    [
         ("TextBandit-v0", {"rounds": 50}),
         ("TextMatrixGame-v0", {"rounds": 50}),
         ("TextConnectFour-v0", {"rows": 12, "columns": 12}),

@@ -1,7 +1,5 @@
 """Connect Four: its rules against a plain search for rows, and its exact values on small boards."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -118,18 +116,3 @@ def test_boards_too_large_to_solve_have_no_yardstick() -> None:
     assert find_yardstick(ConnectFour()) is None
     with pytest.raises(ValueError, match="at most 16 cells, this one has 42"):
         minimax(ConnectFour())
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"rows": 0}, "rows must be a whole number from 1 to 12, got 0"),
-        ({"columns": 13}, "columns must be a whole number from 1 to 12, got 13"),
-        ({"rows": 4.0}, "rows must be a whole number"),
-        ({"connect": 1}, "connect must be a whole number from 2 to 12, got 1"),
-        ({"rows": 3, "columns": 3}, "nobody can connect 4 on a board of 3 rows and 3 columns"),
-    ],
-)
-def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ConnectFour(**settings)

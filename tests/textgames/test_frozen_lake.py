@@ -233,39 +233,7 @@ def test_a_lake_is_an_immutable_value() -> None:
             change()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"size": 1}, "size must be a whole number from 2 to 100, got 1"),
-        ({"size": 4.0}, "size must be a whole number"),
-        ({"size": True}, "size must be"),
-        ({"frozen_probability": 0.0}, r"frozen_probability must be above 0, got 0.0"),
-        ({"frozen_probability": float("nan")}, "got nan"),
-        ({"success_rate": 1.5}, r"success_rate must be a number from 0 to 1, got 1.5"),
-        ({"desc": []}, "desc must be a sequence of rows"),
-        ({"desc": "SFFG"}, "desc must be a sequence of rows"),
-        ({"desc": ["SF", "G"]}, "the same length"),
-        ({"desc": ["SX", "FG"]}, r"\['X'\]"),
-        ({"desc": ["FF", "FG"]}, "needs a start tile"),
-        ({"coordinates": False, "relative": True}, "needs coordinates=True"),
-        ({"coordinates": False, "grid": False}, "the player would see nothing"),
-    ],
-)
-def test_bad_settings_are_named(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FrozenLake(**settings)  # type: ignore[arg-type]
-
-
 @pytest.mark.slow
 def test_a_probability_too_small_for_the_size_is_said() -> None:
     with pytest.raises(ValueError, match="raise frozen_probability or lower size"):
         FrozenLake(size=12, frozen_probability=0.01).initial_state(np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("action", [{"player_0": "jump"}, {}])
-def test_chances_of_what_can_not_be_done_are_refused_as_the_transition_is(action: dict) -> None:
-    game = FrozenLake()
-    start = game.initial_state(np.random.default_rng(0))
-    for ask in (lambda: game.outcomes(start, action), lambda: game.transition(start, action, np.random.default_rng(0))):
-        with pytest.raises(ValueError, match="joint_action must give player_0 one of left, down, right, up"):
-            ask()

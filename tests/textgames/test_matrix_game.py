@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-import textgames
 from agents.baselines.games.hedge import MatrixGamePlayer
 from agents.baselines.search import YardstickPlayer, find_search_player
 from agents.turn import TurnRequest
@@ -166,18 +165,6 @@ def test_best_responses_by_hand() -> None:
     assert find_yardstick(MatrixGame()) is None
 
 
-@pytest.mark.parametrize("opponent", ["hedge", "uniform", "tit-for-tat"])
-def test_outcomes_are_the_distribution_of_transition(opponent: str) -> None:
-    game = MatrixGame(matrix="rock-paper-scissors", rounds=6, opponent=opponent)
-    state, rng = after(game, "RP", "SP"), np.random.default_rng(0)
-    listed = game.outcomes(state, {ONE: "scissors"})
-    drawn = [game.transition(state, {ONE: "scissors"}, rng) for _ in range(5_000)]
-    assert sum(chance for chance, *_ in listed) == pytest.approx(1)
-    assert {state for state, *_ in drawn} == {state for _, state, *_ in listed}
-    for chance, *result in listed:
-        assert [list(each) for each in drawn].count(result) / 5_000 == pytest.approx(chance, abs=0.03)
-
-
 # ---------------------------------------------------------------- metrics
 
 
@@ -266,43 +253,3 @@ def test_hedge_against_hedge_comes_near_a_coarse_correlated_equilibrium() -> Non
         state, _, over = game.transition(state, joint, rng)
     # the theorem's bound is 2 sqrt(ln 3 / 400) = 0.105 in expectation; draws add as much
     assert game.metrics(state, ONE)["cce_distance"] < 0.25
-
-
-def test_environments_of_one_and_of_two_can_be_made() -> None:
-    import gymnasium as gym
-
-    alone = gym.make("TextMatrixGame-v0", opponent="grim")
-    alone.reset(seed=1)
-    assert alone.step("defect")[1] == 5.0
-    seated = gym.make("TextMatrixGame-v0")
-    assert "Now choose for round 1 of 10." in seated.reset(seed=1)[0]
-    both = textgames.parallel_env("TextMatrixGame-v0", matrix="chicken")
-    both.reset(seed=1)
-    assert both.step({ONE: "dare", TWO: "dare"})[1] == {ONE: 0.0, TWO: 0.0}
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"matrix": "prisoner"}, "did you mean 'prisoners-dilemma'"),
-        ({"rounds": 0}, "rounds must be a whole number from 1 to 1000, got 0"),
-        ({"opponent": "tit-for-tad"}, r"got 'tit-for-tad' \(did you mean 'tit-for-tat'\?\)"),
-        ({"opponent": "grim", "matrix": "shapley"}, "one of tit-for-tat, uniform, hedge, always-rock"),
-    ],
-)
-def test_wrong_settings_are_refused_by_name(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        MatrixGame(**wrong)  # type: ignore[arg-type]
-
-
-def test_an_observation_does_not_depend_on_what_was_read_before() -> None:
-    rng = np.random.default_rng(0)
-    moves = rng.integers(3, size=(6, 2)).tolist()
-    histories = [tuple(map(tuple, moves[start : start + length])) for start in range(3) for length in range(4)]
-    used = MatrixGame(matrix="rock-paper-scissors", rounds=3)
-    for place in rng.integers(len(histories), size=60):
-        state = MatrixState(histories[place])
-        fresh = MatrixGame(matrix="rock-paper-scissors", rounds=3)
-        for player in used.players:
-            assert used.observe(state, player) == fresh.observe(state, player)
-            assert used.metrics(state, player) == fresh.metrics(state, player)

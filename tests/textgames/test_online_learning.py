@@ -151,15 +151,3 @@ def test_spectators_see_all_losses() -> None:
         "  2      0.0     10.0",
         "  3      5.0      4.0",
     ]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"pattern": "sinus"}, r"pattern must be one of .*, got 'sinus' \(did you mean 'sine'\?\)"),
-        ({"num_actions": 9}, "num_actions must be a whole number from 2 to 8, got 9"),
-    ],
-)
-def test_wrong_settings_are_refused_by_name(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        OnlineLearning(**wrong)  # type: ignore[arg-type]

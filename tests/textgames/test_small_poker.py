@@ -79,7 +79,7 @@ def test_leduc_allows_two_bets_a_round_and_folds_only_to_a_bet() -> None:
     assert game.legal_actions(raised, "player_1") == ("fold", "call", "raise")
     capped, *_ = play_hand(game, raised, "raise")
     assert game.legal_actions(capped, "player_0") == ("fold", "call")
-    with pytest.raises(ValueError, match="player_0 may fold or call, got 'raise'"):
+    with pytest.raises(ValueError, match="player_0 is to move and can play fold, call; got"):
         game.transition(capped, {"player_0": "raise"}, RNG)
 
 
@@ -113,9 +113,9 @@ def test_liars_dice_bids_go_up() -> None:
     state, *_ = play_hand(game, start, "1x3")
     assert game.legal_actions(state, "player_1") == ("liar", "2x1", "2x2", "2x3")
     for wrong in ("1x3", "1x1", "3x1", None):
-        with pytest.raises(ValueError, match="player_1 may play liar, 2x1, 2x2, 2x3"):
+        with pytest.raises(ValueError, match="player_1 is to move and can play liar, 2x1, 2x2, 2x3"):
             game.transition(state, {} if wrong is None else {"player_1": wrong}, RNG)
-    with pytest.raises(ValueError, match="got 'liar'"):
+    with pytest.raises(ValueError, match="can play 1x1"):
         game.transition(start, {"player_0": "liar"}, RNG)
     top, *_ = play_hand(game, state, "2x3")
     assert top.bids == (Bid(1, 3), Bid(2, 3))
@@ -128,12 +128,6 @@ def test_liars_dice_rolls_are_told_exactly() -> None:
     chances = {state.dice: chance for chance, state in outcomes}
     assert chances[(1, 1), (2, 3)] == pytest.approx(1 / 9 * 2 / 9)
     assert len(chances) == 36
-
-
-@pytest.mark.parametrize(("name", "value"), [("num_dice", 0), ("num_dice", 6), ("num_sides", 1), ("num_sides", "6")])
-def test_liars_dice_settings_are_checked(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be a whole number from .*, got {value!r}"):
-        LiarsDice(**{name: value})
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """The players of Snake: the search against exact values on small boards, its simulation against the rules."""
 
 import copy
-from collections.abc import Iterator
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,49 +181,6 @@ def test_routes_are_followed_to_their_food_in_order_past_other_food() -> None:
 # ---------------------------------------------------------------- the search against exact values
 
 
-class ScriptedNumbers:
-    """Stands in for a generator: gives the prescribed numbers, and says when it is asked for more."""
-
-    def __init__(self, numbers: tuple[float, ...]) -> None:
-        self.left = list(numbers)
-
-    def random(self) -> float:
-        if not self.left:
-            raise LookupError
-        return self.left.pop(0)
-
-
-def outcomes(game: Snake, state: SnakeState, action: str) -> Iterator[tuple[float, SnakeState, float]]:
-    """(probability, next state, reward), for one player, at most one opponent and at most one piece of food."""
-    options = [len(game.opponent_targets(snake)) for snake in state.snakes[1:] if snake]
-    for choice in range(options[0] if options else 1):
-        prefix = tuple((choice + 0.5) / number for number in options)
-        try:
-            after, rewards, _ = transition(game, state, action, prefix)
-            yield 1 / (options[0] if options else 1), after, rewards
-            continue
-        except LookupError:
-            pass
-        # food reappears: a cell that is taken makes the rules ask for one more number
-        found = []
-        for cell in range(game.num_cells):
-            try:
-                found.append(transition(game, state, action, (*prefix, (cell + 0.5) / game.num_cells)))
-            except LookupError:
-                continue
-        for after, rewards, _ in found:
-            yield 1 / (options[0] if options else 1) / len(found), after, rewards
-
-
-def transition(
-    game: Snake, state: SnakeState, action: str, numbers: tuple[float, ...]
-) -> tuple[SnakeState, float, bool]:
-    after, rewards, over = game.transition(
-        state, {"player_0": action}, cast(np.random.Generator, ScriptedNumbers(numbers))
-    )
-    return after, rewards["player_0"], over
-
-
 def exact_values(game: Snake, state: SnakeState, steps: int) -> dict[str, float]:
     """The optimal return of every action, by enumeration of everything that can happen."""
 
@@ -233,19 +189,10 @@ def exact_values(game: Snake, state: SnakeState, steps: int) -> dict[str, float]
         return max(of_action(at, action, left) for action in ACTIONS) if left and at.snakes[0] else 0.0
 
     def of_action(at: SnakeState, action: str, left: int) -> float:
-        return sum(p * (reward + value(after, left - 1)) for p, after, reward in outcomes(game, at, action))
+        listed = game.outcomes(at, {"player_0": action})
+        return sum(p * (rewards["player_0"] + value(after, left - 1)) for p, after, rewards, _ in listed)
 
     return {action: of_action(state, action, steps) for action in ACTIONS}
-
-
-def test_enumerated_outcomes_are_a_distribution() -> None:
-    game = Snake(width=3, height=3, num_apples=1)
-    for seed in range(20):
-        state = game.initial_state(rng(seed))
-        for action in ACTIONS:
-            listed = list(outcomes(game, state, action))
-            assert sum(p for p, _, _ in listed) == pytest.approx(1.0)
-            assert len({after for _, after, _ in listed}) > 1
 
 
 @pytest.mark.parametrize(

@@ -141,13 +141,6 @@ def test_board_is_the_spectators_view_and_its_characters_have_colours() -> None:
     assert game.describe(state).splitlines()[0] == "3 _ A _ 2"
 
 
-def test_nothing_to_observe_is_refused() -> None:
-    with pytest.raises(ValueError, match="coordinates=False and grid=False"):
-        Snake(coordinates=False, grid=False)
-    with pytest.raises(ValueError, match=r"axes=True.*grid=True, got grid=False"):
-        Snake(grid=False, axes=True)
-
-
 # ---------------------------------------------------------------- instructions
 
 

@@ -8,8 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import textgames
-from textgames.conformance import check
 from textgames.rounds import rounds_of_play
 from textgames.social.werewolf import Werewolf
 from textgames.social.werewolf.game import SILENCE
@@ -295,40 +293,3 @@ def test_what_happened_and_the_spectators_view():
 
 
 # ---------------------------------------------------------------- environments and settings
-
-
-def test_whoever_is_out_gets_the_reward_of_its_side_in_the_environment():
-    env = textgames.SCENARIOS["werewolf-7"].parallel_env(max_steps=None)
-    for seed in range(20):
-        env.reset(seed=seed)
-        rng, returns = np.random.default_rng(seed), dict.fromkeys(env.possible_agents, 0.0)
-        while env.agents:
-            actions = {}
-            for player in env.to_move:
-                actions[player] = f"<action>{env.game.sample_action(env.state(), player, rng)}</action>"
-            _, rewards, *_ = env.step(actions)
-            for player, reward in rewards.items():
-                returns[player] += reward
-        state = env.state()
-        assert not all(state.alive)
-        assert returns == {p: 1.0 if env.game.succeeded(state, p) else -1.0 for p in env.possible_agents}
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"wolves": 0}, "wolves must be a whole number from 1 to 12, got 0"),
-        ({"wolves": 5}, "got wolves=5 and 5 others"),
-        ({"villagers": 11}, "at most 12 play"),
-        ({"seers": 2}, "seers must be a whole number from 0 to 1, got 2"),
-        ({"days_in_full": 0}, "days_in_full must be a whole number from 1 to 10000, got 0"),
-    ],
-)
-def test_wrong_settings_are_named(settings, message):
-    with pytest.raises(ValueError, match=message):
-        Werewolf(**settings)
-
-
-@pytest.mark.slow
-def test_other_settings_conform():
-    check("TextWerewolf-v0", seers=0, doctors=1, villagers=3, speeches=False, abstain=False, reveal_roles=False)
