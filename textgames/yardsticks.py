@@ -63,6 +63,9 @@ class Yardstick(ABC):
     method: str = "exact"
     version: str = "1"
 
+    def __init__(self, game: Any) -> None:
+        self._game = game
+
     @property
     def exact(self) -> bool:
         """Whether the values are the most that a player can get who knows what a model is told."""

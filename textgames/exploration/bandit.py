@@ -319,9 +319,6 @@ class BanditOracle(Yardstick):
     kind = "clairvoyant"
     method = "known means"
 
-    def __init__(self, game: Bandit) -> None:
-        self._game = game
-
     def values(self, state: BanditState, steps_left: int | None, player: Player) -> dict[Action, float]:
         left = at_most(self._game.rounds_left(state), steps_left)
         later = (left - 1) * max(state.means)

@@ -210,9 +210,6 @@ class ContextualOracle(Yardstick):
     kind = "clairvoyant"
     method = "known weights"
 
-    def __init__(self, game: ContextualBandit) -> None:
-        self._game = game
-
     def values(self, state: ContextualState, steps_left: int | None, player: Player) -> dict[Action, float]:
         left = at_most(self._game.rounds_left(state), steps_left)
         if not left:

@@ -197,9 +197,6 @@ class OnlineOracle(Yardstick):
     kind = "clairvoyant"
     method = "known losses"
 
-    def __init__(self, game: OnlineLearning) -> None:
-        self._game = game
-
     def values(self, state: OnlineState, steps_left: int | None, player: Player) -> dict[Action, float]:
         rows = self._rows(state, steps_left)
         if not rows:

@@ -15,8 +15,8 @@ from numpy.random import Generator
 from textgames.names import did_you_mean
 from textgames.open_spiel.library import library, load
 from textgames.open_spiel.library_facts import COLOURS, about, summary, turn_order
+from textgames.open_spiel.minimax import small_positions
 from textgames.open_spiel.names import reading_of
-from textgames.open_spiel.positions import small_positions
 from textgames.open_spiel.state import SpielState, resolved, sampled
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition

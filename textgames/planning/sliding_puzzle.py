@@ -7,12 +7,10 @@ node ordering in IDA*", IJCAI 1993).
 
 import re
 from functools import lru_cache
-from math import factorial
+from math import inf
 from typing import ClassVar, NamedTuple
 
-import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from textgames.bases import BoardGame, Marks, OnePlayerGame, ReadsBack, neighbours
 from textgames.rounds import at_most
@@ -52,85 +50,31 @@ def movable(tiles: str) -> tuple[str, ...]:
     return tuple(sorted(tiles[cell] for cell in BESIDE[tiles.index(GAP)]))
 
 
-class DistanceTable:
-    """All positions with their distances, by reverse breadth-first search from the goal. Takes about 0.2 seconds.
-
-    Attributes:
-        positions: shape (9!, 9), uint8: every permutation in lexicographic order; a position's row is its rank.
-        next: shape (9!, 4), int32: the ranks after sliding each tile beside the gap; -1 where there are fewer.
-        distance: shape (9!,), int8: moves to the goal; -1 for the half of the positions that can't reach it.
-    """
-
-    def __init__(self) -> None:
-        self.positions = _permutations(CELLS)
-        self.next = np.full((len(self.positions), 4), -1, dtype=np.int32)
-        gaps = (self.positions == int(GAP)).argmax(axis=1)
-        for gap, cells in enumerate(BESIDE):
-            rows = np.flatnonzero(gaps == gap)
-            for column, cell in enumerate(cells):
-                moved = self.positions[rows]
-                moved[:, [gap, cell]] = moved[:, [cell, gap]]
-                self.next[rows, column] = _ranks(moved)
-        self.distance = np.full(len(self.positions), -1, dtype=np.int8)
-        layer = np.array([rank(GOAL)])
-        self.layers: list[NDArray[np.intp]] = []
-        while len(layer):
-            self.distance[layer] = len(self.layers)
-            self.layers.append(layer)
-            around = np.unique(self.next[layer])
-            layer = around[(around >= 0) & (self.distance[around] < 0)]
-
-    def tiles(self, position: int) -> str:
-        """The position of a rank."""
-        return "".join(map(str, self.positions[position].tolist()))
+@lru_cache(maxsize=1)
+def layers() -> tuple[tuple[str, ...], ...]:
+    """Return the positions at every distance from the goal, by breadth-first search; found once, in half a second."""
+    found, layer, seen = [], [GOAL], {GOAL}
+    while layer:
+        found.append(tuple(layer))
+        layer = sorted({slide(tiles, tiles[cell]) for tiles in layer for cell in BESIDE[tiles.index(GAP)]} - seen)
+        seen.update(layer)
+    return tuple(found)
 
 
 @lru_cache(maxsize=1)
-def distance_table() -> DistanceTable:
-    """The table, made when it is first needed and kept."""
-    return DistanceTable()
-
-
-@lru_cache(maxsize=100_000)
-def rank(tiles: str) -> int:
-    """The place of a position among all permutations in lexicographic order."""
-    return sum(
-        sum(later < tile for later in tiles[cell + 1 :]) * factorial(CELLS - 1 - cell)
-        for cell, tile in enumerate(tiles)
-    )
+def _distances() -> dict[str, int]:
+    return {tiles: moves for moves, layer in enumerate(layers()) for tiles in layer}
 
 
 def distance(tiles: str) -> int:
-    """The fewest moves to the goal.
+    """Return the fewest moves to the goal.
 
     Raises:
         ValueError: the goal can't be reached.
     """
-    moves = int(distance_table().distance[rank(tiles)])
-    if moves < 0:
+    if tiles not in _distances():
         raise ValueError(f"the goal can't be reached from {tiles!r}")
-    return moves
-
-
-def _permutations(n: int) -> NDArray[np.uint8]:
-    """All permutations of ``0 .. n-1`` in lexicographic order; shape (n!, n)."""
-    found = np.zeros((1, 1), dtype=np.uint8)
-    for size in range(2, n + 1):
-        # after a first number come the permutations of the others: those of size - 1, counted around it
-        blocks = [
-            np.column_stack([np.full(len(found), first, dtype=np.uint8), found + (found >= first)])
-            for first in range(size)
-        ]
-        found = np.concatenate(blocks)
-    return found
-
-
-def _ranks(positions: NDArray[np.uint8]) -> NDArray[np.int32]:
-    total = np.zeros(len(positions), dtype=np.int32)
-    for cell in range(CELLS):
-        smaller = sum((positions[:, later] < positions[:, cell]).astype(np.int32) for later in range(cell + 1, CELLS))
-        total += smaller * factorial(CELLS - 1 - cell)
-    return total
+    return _distances()[tiles]
 
 
 class SlidingPuzzle(BoardGame[SlidingState], OnePlayerGame[SlidingState], ReadsBack[SlidingState]):
@@ -168,8 +112,8 @@ class SlidingPuzzle(BoardGame[SlidingState], OnePlayerGame[SlidingState], ReadsB
             raise ValueError(f"min_distance must not be above max_distance, got {min_distance} and {max_distance}")
         if max_moves < max_distance:
             raise ValueError(f"max_moves must be at least max_distance, {max_distance}, got {max_moves}")
-        check_number("step_reward", step_reward, -np.inf, 0)
-        check_number("goal_reward", goal_reward, 0, np.inf)
+        check_number("step_reward", step_reward, -inf, 0)
+        check_number("goal_reward", goal_reward, 0, inf)
         self.min_distance, self.max_distance = int(min_distance), int(max_distance)
         self.max_moves = self.longest_episode = int(max_moves)
         self.step_reward, self.goal_reward = float(step_reward), float(goal_reward)
@@ -177,18 +121,12 @@ class SlidingPuzzle(BoardGame[SlidingState], OnePlayerGame[SlidingState], ReadsB
         self.return_range = step_reward * self.max_moves, goal_reward + step_reward * self.min_distance
 
     def initial_state(self, rng: Generator) -> SlidingState:
-        table = distance_table()
-        layer = table.layers[int(rng.integers(self.min_distance, self.max_distance + 1))]
-        return SlidingState(table.tiles(int(layer[int(rng.integers(len(layer)))])))
+        layer = layers()[int(rng.integers(self.min_distance, self.max_distance + 1))]
+        return SlidingState(layer[int(rng.integers(len(layer)))])
 
     def initial_outcomes(self) -> list[tuple[float, SlidingState]]:
-        table = distance_table()
-        layers = table.layers[self.min_distance : self.max_distance + 1]
-        return [
-            (1.0 / len(layers) / len(layer), SlidingState(table.tiles(position)))
-            for layer in layers
-            for position in layer.tolist()
-        ]
+        drawn = layers()[self.min_distance : self.max_distance + 1]
+        return [(1.0 / len(drawn) / len(layer), SlidingState(tiles)) for layer in drawn for tiles in layer]
 
     def legal_actions(self, state: SlidingState, player: str) -> tuple[str, ...]:
         return movable(state.tiles)
@@ -252,16 +190,13 @@ _READ = re.compile(r"^Moves left: (\d+)\nGrid \(_ is the gap\):\n(.*)\n(.*)\n(.*
 
 
 class SlidingYardstick(Yardstick):
-    """Exact values from the table of distances.
+    """Exact values from the distances.
 
     Moves never pay more than 0 and the goal never less, so with ``h`` moves left the optimum is the shortest way where
     that takes at most ``h`` moves, and any ``h`` moves otherwise.
     """
 
     method = "table of distances"
-
-    def __init__(self, game: SlidingPuzzle) -> None:
-        self._game = game
 
     def values(self, state: SlidingState, steps_left: int | None, player: str) -> dict[str, float]:
         left = at_most(self._game.max_moves - state.moves, steps_left)

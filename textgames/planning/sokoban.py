@@ -210,9 +210,6 @@ class SokobanYardstick(Yardstick):
 
     method = "backward induction"
 
-    def __init__(self, game: Sokoban) -> None:
-        self._game = game
-
     def values(self, state: SokobanState, steps_left: int | None, player: str) -> dict[str, float]:
         table = level_table(state.level, len(state.boxes))
         position = table.position(state.player, state.boxes)

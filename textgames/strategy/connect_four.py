@@ -4,7 +4,7 @@ A board is two whole numbers, one a player, with one bit a cell. The bits of a c
 up, and above them is one that stays 0, so that a row of discs never runs on from one column into the next.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from numpy.random import Generator
 from textgames.settings import check_whole
 from textgames.solving.minimax import Minimax
 from textgames.strategy.board_duel import FREE, BoardDuel
+from textgames.texts.grids import board_rows
 from textgames.tsmg import JointAction
 
 MARKS = "XO"
@@ -45,31 +46,6 @@ def has_row(discs: int, stride: int, connect: int) -> bool:
     return False
 
 
-@lru_cache(maxsize=65536)
-def _column(first: int, second: int, rows: int) -> str:
-    """The marks of a column, from the top."""
-    bits = [1 << row for row in range(rows - 1, -1, -1)]
-    return "".join(MARKS[0] if first & bit else MARKS[1] if second & bit else FREE for bit in bits)
-
-
-def _rows(first: int, second: int, rows: int, columns: int) -> Iterator[tuple[str, ...]]:
-    """The marks of a board, row by row from the top."""
-    stride, column = rows + 1, (1 << rows) - 1
-    shifts = range(0, columns * stride, stride)
-    return zip(*[_column(first >> shift & column, second >> shift & column, rows) for shift in shifts], strict=True)
-
-
-@lru_cache(maxsize=1024)  # both players read the same board
-def _grid(first: int, second: int, rows: int, columns: int) -> str:
-    """The board as players read it."""
-    drawn = _rows(first, second, rows, columns)
-    if columns < 10:
-        lines = [" ".join(row) for row in (*drawn, map(str, range(1, columns + 1)))]
-    else:
-        lines = [" ".join([f"{mark:>2}" for mark in row]) for row in (*drawn, range(1, columns + 1))]
-    return "\n".join([_KEY, *lines])
-
-
 class ConnectFour(BoardDuel[ConnectFourState]):
     """Drop discs into the columns of an upright board in turns; four in a row, column or diagonal win.
 
@@ -98,6 +74,7 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         }
         self._tops = tuple((action, 1 << column * stride + self.rows - 1) for column, action in enumerate(self.actions))
         self._top_row = sum(top for _, top in self._tops)
+        self._drawn: tuple[ConnectFourState | None, str] = (None, "")
         self._with_room: dict[int, tuple[str, ...]] = {}  # by the cells of the top row that are taken
         self._cells = tuple(  # the bit of every cell, row by row from the top
             1 << column * stride + row for row in range(self.rows - 1, -1, -1) for column in range(self.columns)
@@ -147,7 +124,9 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         return ConnectFourState(mirrored_first, mirrored_second, result)
 
     def board(self, state: ConnectFourState) -> tuple[str, ...]:
-        return tuple(map("".join, _rows(state.first, state.second, self.rows, self.columns)))
+        first, second, _ = state
+        marks = [MARKS[0] if first & bit else MARKS[1] if second & bit else FREE for bit in self._cells]
+        return board_rows("".join(marks), self.columns)
 
     def observe(self, state: ConnectFourState, player: str) -> str:
         own, result = self.players.index(player), state.result
@@ -156,8 +135,18 @@ class ConnectFour(BoardDuel[ConnectFourState]):
             turn = f"The game is over: {turn}."
         else:
             turn = "It is your turn." if state.mover == own else f"It is the turn of {MARKS[1 - own]}."
-        text = f"You play {MARKS[own]}. {turn}\n{_grid(state.first, state.second, self.rows, self.columns)}"
+        text = f"You play {MARKS[own]}. {turn}\n{_KEY}\n{self._grid(state)}"
         return text if result is not None else f"{text}\nColumns with room: {', '.join(self.moves(state))}"
+
+    def _grid(self, state: ConnectFourState) -> str:
+        known, grid = self._drawn
+        if known is not state:  # both players read the same board
+            rows: list[Sequence[str]] = [*self.board(state), self.actions]
+            if self.columns > 9:
+                rows = [[mark.rjust(2) for mark in row] for row in rows]
+            grid = "\n".join(map(" ".join, rows))
+            self._drawn = state, grid
+        return grid
 
     def instructions(self, player: str) -> str:
         own = self.players.index(player)

@@ -73,6 +73,9 @@ class Poker(Duel[StateT]):
         won = self.winner(state)
         return 0.0 if won is None else (1.0 - 2 * won) * self.chips(state)[1 - won]
 
+    def is_playing(self, state: StateT, player: Player) -> bool:
+        return bool(self.moves(state))
+
     def instructions(self, player: Player) -> str:
         return self.rules.format(me=player, other=self.players[1 - self.players.index(player)])
 

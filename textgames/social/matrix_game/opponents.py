@@ -53,9 +53,8 @@ class TitForTat(Opponent):
 
     def __init__(self, payoffs: Payoffs) -> None:
         self._pure = _pure(payoffs)
-        self.rule = (
-            f"plays {payoffs.actions[0]} in the first round, and then always what you played in the round before"
-        )
+        first = payoffs.actions[0]
+        self.rule = f"plays {first} in the first round, and then always what you played in the round before"
 
     def chances(self, memory: int) -> tuple[float, ...]:
         return self._pure[memory]
@@ -64,18 +63,13 @@ class TitForTat(Opponent):
         return action
 
 
-class Grim(Opponent):
+class Grim(TitForTat):
     """The first action until the player plays the second once, then the second for ever."""
 
-    start = 0
-
     def __init__(self, payoffs: Payoffs) -> None:
+        super().__init__(payoffs)
         friendly, other = payoffs.actions
-        self._pure = _pure(payoffs)
         self.rule = f"plays {friendly} until you play {other} for the first time, and from then on always {other}"
-
-    def chances(self, memory: int) -> tuple[float, ...]:
-        return self._pure[memory]
 
     def remember(self, memory: int, action: int) -> int:
         return max(memory, action)
@@ -117,12 +111,10 @@ def make_opponent(name: str, payoffs: Payoffs, rounds: int) -> Opponent:
         raise ValueError(
             f"opponent must be None or one of {', '.join(known)}, got {name!r}{did_you_mean(str(name), known)}"
         )
-    if name == "tit-for-tat":
-        return TitForTat(payoffs)
-    if name == "grim":
-        return Grim(payoffs)
     if name == "hedge":
         return HedgeOpponent(payoffs, rounds)
+    if name in ("tit-for-tat", "grim"):
+        return TitForTat(payoffs) if name == "tit-for-tat" else Grim(payoffs)
     number = len(payoffs.actions)
     if name == "uniform":
         return Mixture((1 / number,) * number, "plays every action with equal chances, whatever you do")
