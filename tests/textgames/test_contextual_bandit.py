@@ -40,16 +40,6 @@ def test_a_reward_is_the_weights_times_the_numbers_and_the_noise() -> None:
     assert game.transition(after, {ME: "cooking"}, rng) == (after, {ME: 0.0}, True)
 
 
-def test_weights_are_standard_normal_and_never_shown() -> None:
-    game = ContextualBandit(num_arms=4)
-    starts = [game.initial_state(np.random.default_rng(seed)) for seed in range(500)]
-    weights = np.array([start.weights for start in starts])
-    assert weights.shape == (500, 4, 3)
-    assert weights.mean() == pytest.approx(0, abs=0.05)
-    assert weights.std() == pytest.approx(1, abs=0.03)
-    assert {len({game.observe(start, ME) for start in starts if start.context == x}) for x in (0, 60, 124)} <= {0, 1}
-
-
 def test_regret_by_hand() -> None:
     game = ContextualBandit(num_arms=2)
     state = ContextualState(WEIGHTS, NOBODY, (Visit(HERE, 0, 0.7), Visit(HERE, 1, 2.3), Visit(HERE, 0, 0.3)))

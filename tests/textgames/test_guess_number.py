@@ -72,10 +72,3 @@ def test_only_numbers_in_range_are_read() -> None:
         assert game.interpret(f"<action>{text}</action>", state, "player_0") is None
     rng = np.random.default_rng(0)
     assert {game.sample_action(state, "player_0", rng) for _ in range(300)} == set(game.secrets)
-
-
-def test_starts_are_uniform() -> None:
-    game, rng = GuessNumber(numbers=4), np.random.default_rng(0)
-    drawn = [game.initial_state(rng).secret for _ in range(4000)]
-    assert all(abs(drawn.count(secret) - 1000) < 130 for secret in game.secrets)  # five standard deviations
-    assert game.initial_outcomes() == [(0.25, GuessState(str(n))) for n in range(1, 5)]

@@ -92,34 +92,6 @@ def test_ids_have_rules_of_ours_and_name_their_actions(id: str) -> None:
         rounds += 1
 
 
-@pytest.mark.parametrize("id", IDS)
-def test_outcomes_are_what_transition_draws(id: str) -> None:
-    game, rng = textgames.game_of(id), np.random.default_rng(5)
-    if not game.has_outcomes:
-        assert id == "OpenSpielBlackjack-v0"
-        return
-    state, over = game.initial_state(rng), False
-    for _ in range(6):
-        if over:
-            break
-        joint = {player: game.sample_action(state, player, rng) for player in game.to_move(state)}
-        outcomes = {after: (rewards, end) for _, after, rewards, end in game.outcomes(state, joint)}
-        assert sum(chance for chance, *_ in game.outcomes(state, joint)) == pytest.approx(1)
-        state, rewards, over = game.transition(state, joint, rng)
-        assert outcomes[state] == (rewards, over)
-
-
-def test_chances_are_drawn_as_often_as_they_are_told() -> None:
-    game = textgames.openspiel("pig", winscore=50)
-    start = game.initial_state(np.random.default_rng(0))
-    told = {after: chance for chance, after, *_ in game.outcomes(start, {"player_0": "roll"})}
-    assert sorted(told.values()) == pytest.approx([1 / 6] * 6)
-    rng, counts = np.random.default_rng(1), dict.fromkeys(told, 0)
-    for _ in range(6000):
-        counts[game.transition(start, {"player_0": "roll"}, rng)[0]] += 1
-    assert all(850 < count < 1150 for count in counts.values())
-
-
 def test_rewards_are_differences_of_returns() -> None:
     game, rng = textgames.openspiel("2048"), np.random.default_rng(3)
     state, total, over = game.initial_state(rng), 0.0, False

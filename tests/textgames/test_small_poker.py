@@ -122,14 +122,6 @@ def test_liars_dice_bids_go_up() -> None:
     assert game.legal_actions(top, "player_0") == ("liar",)
 
 
-def test_liars_dice_rolls_are_told_exactly() -> None:
-    outcomes = LiarsDice(num_dice=2, num_sides=3).initial_outcomes()
-    assert sum(chance for chance, _ in outcomes) == pytest.approx(1)
-    chances = {state.dice: chance for chance, state in outcomes}
-    assert chances[(1, 1), (2, 3)] == pytest.approx(1 / 9 * 2 / 9)
-    assert len(chances) == 36
-
-
 @pytest.mark.parametrize(
     "game", [KuhnPoker(), LeducPoker(), LiarsDice(num_sides=4), LiarsDice(num_dice=2, num_sides=2)]
 )

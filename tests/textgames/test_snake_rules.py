@@ -269,18 +269,6 @@ def test_reappearing_food_is_uniform_over_the_empty_cells(crowded: bool) -> None
     assert chisquare(list(seen.values())).pvalue > 0.001
 
 
-def test_initial_cells_are_uniform_for_every_item() -> None:
-    game = Snake(width=4, height=3, num_opponents=1, num_apples=3, num_bananas=2)
-    rng, seen = np.random.default_rng(7), [Counter[int]() for _ in range(4)]
-    for _ in range(4000):
-        state = game.initial_state(rng)
-        for counter, cells in zip(seen, (*state.snakes, state.apples, state.bananas), strict=True):
-            counter.update(cells)
-    for counter in seen:
-        assert len(counter) == 12
-        assert chisquare(list(counter.values())).pvalue > 0.001
-
-
 def test_a_game_can_be_copied_and_pickled() -> None:
     game = Snake(num_bananas=2, axes=True)
     state = game.initial_state(np.random.default_rng(0))

@@ -45,14 +45,6 @@ def test_observation_of_the_first_player() -> None:
     )
 
 
-def test_every_reader_is_number_one_and_its_enemies_follow_in_order() -> None:
-    game, state = example()
-    text = game.observe(state, "player_1")
-    assert "You: head (4, 3), body none\n" in text
-    assert "Enemy 2: head (2, 1), body (1, 1), (1, 0)\nEnemy 3: head (0, 3), body (0, 2)\n" in text
-    assert text.endswith(":\n3 _ A _ 1\nT _ _ F _\n_ T 2 _ _\n_ T _ A B")
-
-
 def test_dead_enemies_are_left_out_and_the_others_keep_their_numbers() -> None:
     game, state = example()
     text = game.observe(state._replace(snakes=(state.snakes[0], (), state.snakes[2])), "player_0")
@@ -126,12 +118,6 @@ def test_axes_line_up_with_two_digit_numbers() -> None:
     assert lines[-1].split() == [str(x) for x in range(12)]
 
 
-def test_axes_with_one_digit_keep_the_grid_as_narrow_as_it_is() -> None:
-    game = Snake(width=3, height=2, num_opponents=0, num_apples=1, axes=True)
-    text = game.observe(SnakeState(((4,),), (0,), (), ()), "player_0")
-    assert text.rpartition(":\n")[2] == "1 _ 1 _\n0 A _ _\n  0 1 2"
-
-
 def test_board_is_the_spectators_view_and_its_characters_have_colours() -> None:
     game, state = example()
     assert game.board(state) == ("3_A_2", "T__F_", "_T1__", "_T_AB")
@@ -142,34 +128,6 @@ def test_board_is_the_spectators_view_and_its_characters_have_colours() -> None:
 
 
 # ---------------------------------------------------------------- instructions
-
-
-def test_instructions_tell_rules_worth_and_enemies() -> None:
-    game = Snake(
-        width=7, height=6, num_players=2, num_opponents=3, num_bananas=1, banana_reward=-0.5, death_reward=-2,
-        step_reward=-0.01,
-    )  # fmt: skip
-    text = game.instructions("player_0")
-    for part in (
-        "7 cells wide and 6 cells high",
-        "Actions: up, down, left, right.",
-        "an apple +1, a banana -0.5",
-        "tails included",
-        "Dying: -2",
-        "Every round you play: -0.01",
-        "Number of enemy snakes: 4",
-        "that other players control: 1",
-        "that move at random: 3",
-    ):
-        assert part in text
-    assert text == game.instructions("player_1")
-
-
-def test_instructions_of_a_snake_alone_without_food() -> None:
-    text = Snake(num_opponents=0, num_apples=0).instructions("player_0")
-    assert "You are the only snake." in text
-    assert "food" not in text
-    assert "Every round" not in text
 
 
 # ---------------------------------------------------------------- the way back
