@@ -7,8 +7,7 @@ import pytest
 
 from textgames.exploration.deduction import GuessSolver
 from textgames.exploration.guessing import GuessState
-from textgames.exploration.word_guess import WordGuess, marks
-from textgames.exploration.word_list import WORDS
+from textgames.exploration.word_guess import WORDS, WordGuess, marks
 from textgames.texts.actions import Unreadable
 
 SHORT = {"green": "G", "yellow": "Y", "grey": "-"}

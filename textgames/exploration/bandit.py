@@ -7,8 +7,10 @@ number of rounds is part of the problem and is told; and what can't be read is n
 """
 
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib.resources import files
 from operator import mul
 from typing import NamedTuple
 
@@ -35,42 +37,12 @@ class Story(NamedTuple):
     names: str  # of the arms, the actions; as many as there can be arms, separated by spaces
 
 
-# the stories of EVOLvE in words and names of our own
 STORIES: dict[str, Story] = {
-    "buttons": Story(
-        "You stand before a panel of coloured buttons. In every round you press one of them.",
-        "button",
-        "pressed",
-        "it lights up",
-        "red blue green yellow purple orange pink brown black white "
-        "gray cyan gold silver lime navy teal maroon olive violet",
-    ),
-    "ads": Story(
-        "You run the advertising of a web page. In every round a visitor comes and you show one banner.",
-        "banner",
-        "shown",
-        "the visitor clicks on it",
-        "bicycle coffee headphones tent piano sneakers camera teapot umbrella backpack "
-        "lamp guitar watch sofa kettle drone blender skateboard novel perfume",
-    ),
-    "videos": Story(
-        "You recommend videos on a web site. In every round a visitor comes and you recommend one video.",
-        "video",
-        "recommended",
-        "the visitor watches it to the end",
-        "cooking travel chess gardening astronomy pottery surfing history robotics sailing "
-        "magic knitting volcanoes trains opera beekeeping climbing origami penguins carpentry",
-    ),
-    "clothes": Story(
-        "You advise the customers of a fashion shop. In every round a customer comes and you suggest one garment.",
-        "garment",
-        "suggested",
-        "the customer buys it",
-        "scarf jacket sweater jeans dress coat skirt shirt hat gloves "
-        "boots sandals cardigan blazer hoodie vest shorts belt raincoat kimono",
-    ),
+    name: Story(**told)
+    for name, told in tomllib.loads(
+        files("textgames").joinpath("exploration/stories.toml").read_text(encoding="utf-8")
+    ).items()
 }
-
 MOST_ARMS = min(len(story.names.split()) for story in STORIES.values())
 
 

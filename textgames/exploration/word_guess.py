@@ -3,20 +3,23 @@
 The answer to a guess is that of the well-known word game: first the letters in the right place are green; then, from
 left to right, a letter is yellow while the word has one of it that no other letter of the guess was counted for.
 
-The hidden word comes from a list of our own (:mod:`textgames.exploration.word_list`), and every guess must be in it.
+The hidden word comes from a list of our own (``words.txt``), and every guess must be in it.
 The instructions show the whole list unless a setting says otherwise: the reference player knows it too, and a model
 that doesn't would be measured by whether its favourite words happen to be among ours.
 """
 
 from functools import lru_cache
+from importlib.resources import files
 from itertools import product
 
 import numpy as np
 
 from textgames.exploration.deduction import AnswerTable, GuessSolver
 from textgames.exploration.guessing import LOST_GUESSES, GuessingGame, GuessState
-from textgames.exploration.word_list import WORDS
 from textgames.texts.commands import Command, Word
+
+WORDS = tuple(files("textgames").joinpath("exploration/words.txt").read_text(encoding="utf-8").split())
+"""In alphabetical order; lower case, none twice."""
 
 GREEN, YELLOW, GREY = "green", "yellow", "grey"
 

@@ -41,11 +41,7 @@ class Lake:
 
     @classmethod
     def from_desc(cls, desc: Sequence[str]) -> "Lake":
-        """A map from its rows, top row first, as Gymnasium's ``desc``: ``["SFF", "FHF", "FFG"]``.
-
-        Raises:
-            ValueError: no rows, rows of different lengths, characters other than ``SFHG``, no start, or no goal.
-        """
+        """Read a map from its rows, top row first, as Gymnasium's ``desc``, or raise a ValueError that says what is wrong."""
         rows = tuple(desc) if isinstance(desc, Collection) else ()
         if isinstance(desc, str) or not rows or not all(isinstance(row, str) for row in rows):
             raise ValueError(f'desc must be a sequence of rows such as ["SF", "FG"], got {desc!r}')

@@ -59,12 +59,7 @@ def read_ladder(file: Path) -> Ladder:
 def register_ladder(game: "type[TSMG[Any]] | str", file: str | Path) -> None:
     """Give a game its ladder.
 
-    Args:
-        game: the game's class, or ``"module:Class"``.
-        file: where the table lies, or the name of one that ships.
-
-    Raises:
-        ValueError: there is no such file.
+    The file is where the table lies, or the name of one that ships; a ValueError if there is none.
     """
     _FILES.register(game, table_of("ladders", file))
 

@@ -12,11 +12,7 @@ Key = tuple[str, tuple[tuple[str, Any], ...]]
 
 
 def library() -> Any:
-    """The module ``pyspiel``.
-
-    Raises:
-        ModuleNotFoundError: it isn't installed; the message has the command.
-    """
+    """Return the module ``pyspiel``, or raise ModuleNotFoundError with the command that installs it."""
     try:
         import pyspiel
     except ModuleNotFoundError:

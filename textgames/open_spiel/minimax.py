@@ -41,11 +41,7 @@ def positions_of(key: Key) -> Mapping[Position, SpielState] | None:
 
 
 def small_positions(key: Key) -> Mapping[Position, SpielState]:
-    """The positions of a zero-sum game of two who take turns, without chance, secrets and many positions.
-
-    Raises:
-        ValueError: it is no such game.
-    """
+    """Return the positions of a small zero-sum game of two in turns without chance and secrets, else a ValueError."""
     pyspiel, game = library(), load(*key)
     kind = game.get_type()
     solvable = (

@@ -67,11 +67,7 @@ def _distances() -> dict[str, int]:
 
 
 def distance(tiles: str) -> int:
-    """Return the fewest moves to the goal.
-
-    Raises:
-        ValueError: the goal can't be reached.
-    """
+    """Return the fewest moves to the goal, or raise ValueError if it can't be reached."""
     if tiles not in _distances():
         raise ValueError(f"the goal can't be reached from {tiles!r}")
     return _distances()[tiles]

@@ -154,11 +154,7 @@ def moves_to_solve(state: SokobanState) -> int | None:
 def draw_start(
     size: int, num_boxes: int, most_walls: int, shortest: int, longest: int, rng: np.random.Generator
 ) -> SokobanState:
-    """Draw walls and targets, then a length of solution and one of its starts; again where no start fits.
-
-    Raises:
-        ValueError: no fitting start in 1000 levels.
-    """
+    """Draw walls and targets, then a length of solution and a start; raise ValueError if none fits in 1000 levels."""
     inner = [row * size + column for row in range(1, size - 1) for column in range(1, size - 1)]
     for _ in range(1000):
         drawn = [inner[place] for place in rng.permutation(len(inner))]

@@ -145,11 +145,7 @@ class Snake(BoardGame[SnakeState]):
         return after, dict(zip(self.players, rewards, strict=False)), not any(after[0][: self.num_players])
 
     def player_targets(self, state: SnakeState, joint_action: JointAction) -> list[int]:
-        """Return the cells that the players' heads move to; :data:`OFF_BOARD` for the dead.
-
-        Raises:
-            ValueError: a living player has no action, or an unknown one.
-        """
+        """Return the cells that the players' heads move to, :data:`OFF_BOARD` for the dead, or raise ValueError."""
         moves, targets = self._moves, []
         try:
             for player, snake in zip(self.players, state[0], strict=False):

@@ -18,15 +18,7 @@ def read_observation(text: str, game: Snake) -> SnakeState:
     which order: bodies are then paths from the heads that together cover all body cells, and where there are several
     ways, or none is found within :data:`SEARCH_LIMIT`, some way.
 
-    Args:
-        text: an observation, as ``Snake.observe`` writes it with the same settings.
-        game: the game that it is an observation of; ``coordinates``, ``grid`` and ``axes`` must be the same too.
-
-    Returns:
-        The state with the reader as snake 0 (``()`` if it is dead) and its enemies after it.
-
-    Raises:
-        ValueError: saying what in ``text`` doesn't belong to an observation of this game.
+    The reader is snake 0 (``()`` if it is dead). A ValueError says what doesn't belong to an observation of this game.
     """
     return _from_coordinates(text, game) if game.text.coordinates else _from_grid(text, game)
 

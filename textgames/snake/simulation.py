@@ -94,17 +94,8 @@ class Simulation:
     ) -> Floats:
         """Play every route ``repeats`` times; repeat ``j`` has the same random numbers under every route.
 
-        Args:
-            state: where to begin.
-            snake: the number of the snake whose routes and return they are; it lives.
-            first: (routes,) the first move of every route, an index into ACTIONS.
-            targets: (routes, depth) walled cells of food to go to, in order; :data:`NO_TARGET` where there is none.
-            repeats: boards per route.
-            rounds: the length of every rollout.
-            rng: source of the random numbers.
-
-        Returns:
-            (routes, repeats) undiscounted returns of the snake.
+        ``first`` is the first move of every route, an index into ACTIONS, of shape (routes,); ``targets`` the walled
+        cells of food to go to, (routes, depth), :data:`NO_TARGET` for none. The returns are (routes, repeats).
         """
         boards = Boards(self, state, snake, targets, repeats)
         moves: Ints | None = np.repeat(self.offsets[first], repeats)

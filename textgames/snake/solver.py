@@ -50,9 +50,6 @@ class SnakeSearch:
         num_routes: routes that are tried in the first stage; at least two for every action, if there are so many.
         stages: how often routes are played, each time the better half of those before.
         horizon: rounds to look ahead where more are left, or there is no limit.
-
-    Raises:
-        ValueError: a budget below 1, named with its value.
     """
 
     def __init__(
@@ -82,14 +79,7 @@ class SnakeSearch:
     ) -> dict[str, float]:
         """The estimated return, over the rest of the horizon, of every action.
 
-        Args:
-            state: the board.
-            player: who chooses; its snake lives.
-            steps_left: rounds until truncation, this one included; ``None`` where there is no limit.
-            rng: the search's own random numbers; equal generators give equal values.
-
-        Raises:
-            ValueError: the player's snake is dead, or no rounds are left.
+        The player's snake has to live, and a round to be left (``None``: no limit). Equal generators give equal values.
         """
         snake = self.game.players.index(player)
         if not state.snakes[snake]:
@@ -192,9 +182,6 @@ def greedy_action(state: SnakeState, player: str, game: Snake) -> str:
     Distances are those of a breadth-first search that enters neither snakes nor harmful food. Of the moves that are no
     certain death, those onto harmful food come last; then the nearer to food the better; what is equal is decided by
     the order of ACTIONS. What other snakes are going to do isn't considered.
-
-    Raises:
-        ValueError: the player's snake is dead.
     """
     snake = state.snakes[game.players.index(player)]
     if not snake:

@@ -48,13 +48,7 @@ def _upwards(values: tuple[ValueT, ...], width: int) -> tuple[ValueT, ...]:
 
 
 class SnakeText:
-    """The texts of a game of Snake, for one choice of what is told.
-
-    ``coordinates``, ``grid`` and ``axes`` are those of :class:`textgames.snake.game.Snake`.
-
-    Raises:
-        ValueError: when neither coordinates nor the grid are told, or axes are asked for without a grid.
-    """
+    """The texts of a game of Snake, for one choice of what is told."""
 
     def __init__(self, game: "Snake", *, coordinates: bool, grid: bool, axes: bool) -> None:
         if not (coordinates or grid):

@@ -80,14 +80,8 @@ def tour_times(heads: Ints, food: Ints, distances: NDArray[np.int16]) -> Ints:
     """How many moves it takes at least to visit ``1, 2, ...`` pieces of food, as if nothing were in the way.
 
     By dynamic programming over sets of pieces (Bellman, 1962; Held and Karp, 1962).
-
-    Args:
-        heads: where each tour starts, (boards,).
-        food: cells of the food of each board, (boards, pieces).
-        distances: between cells, as :func:`distance_table` has them.
-
-    Returns:
-        (boards, min(pieces, MOST_PIECES))
+    ``heads`` are where the tours start, (boards,), and ``food`` is (boards, pieces); the result is
+    (boards, min(pieces, MOST_PIECES)).
     """
     start = distances[heads[:, None], food]  # (boards, pieces)
     if food.shape[1] > MOST_PIECES:
@@ -113,11 +107,7 @@ class _Boards(NamedTuple):
 
 
 class SnakeValue(HeuristicYardstick):
-    """Guesses of what boards are worth to the one player of a game of Snake.
-
-    Raises:
-        ValueError: several players, no food that is worth having, or rounds with too many outcomes.
-    """
+    """Guesses of what boards are worth in a game of one player with good food and rounds of few outcomes."""
 
     method = "shortest tours of the food, fitted (heuristic)"
     version = "1"
@@ -193,12 +183,7 @@ class SnakeValue(HeuristicYardstick):
 
 
 def features(times: Ints, steps_left: Ints) -> Floats:
-    """The features that the coefficients weigh, (boards, 2 + 2 * pieces).
-
-    Args:
-        times: of the shortest tours of 1, 2, ... pieces, (boards, pieces).
-        steps_left: rounds that are left, (boards,).
-    """
+    """Return the features that the coefficients weigh, (boards, 2 + 2 * pieces), from times of (boards, pieces)."""
     slack = steps_left[:, None] - times
     reached = (slack >= 0).astype(np.float64)
     pairs = np.stack([reached, reached * slack], axis=2).reshape(len(times), -1)

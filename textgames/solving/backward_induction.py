@@ -43,23 +43,15 @@ class BackwardInduction:
         return steps_left is not None and steps_left <= rounds and number < self.space.within[rounds - steps_left]
 
     def value(self, state: Hashable, steps_left: int | None) -> float:
-        """``V_h(s)`` of a state that is covered; with ``None`` the value that is approached as the limit grows.
-
-        Raises:
-            ValueError: without a limit, the values don't settle.
-        """
+        """Return ``V_h(s)`` of a covered state; with ``None`` its limit, or a ValueError if values don't settle."""
         table = self._table_without_limit() if steps_left is None else self._table(steps_left)
         return float(table[self.space.numbers[state]])
 
     def fixed_values(self, steps_left: int | None, chances: Floats) -> Floats:
         """The start's value under policies that never change: one for each column of ``chances``, shape (policies,).
 
-        Args:
-            steps_left: rounds that are left at the start; ``None`` for no limit.
-            chances: of every action of every state, (rounds of the space, policies); those of a state sum to 1.
-
-        Raises:
-            ValueError: without a limit, the values don't settle.
+        The chances are of every action of every state, (rounds of the space, policies), and sum to 1 in a state. Without
+        a limit of steps, values that don't settle raise ValueError.
         """
         table = np.zeros((self.space.within[-1] + 1, chances.shape[1]))
         rounds = _MOST_ROUNDS if steps_left is None else steps_left

@@ -124,11 +124,7 @@ class BayesBandit:
         self._layers = self._solve()
 
     def action_values(self, wins: tuple[int, ...], losses: tuple[int, ...]) -> list[float]:
-        """``Q_h`` of every arm after these counts, with the rounds that are left after as many pulls.
-
-        Raises:
-            ValueError: no round is left.
-        """
+        """Return ``Q_h`` of every arm after these counts, in the rounds that are left, at least one."""
         pulls = sum(wins) + sum(losses)
         if pulls >= self.rounds:
             raise ValueError(f"{pulls} of {self.rounds} rounds were played, none is left to value")

@@ -134,11 +134,7 @@ def _cache_file(game: TSMG[Any], about: Mapping[str, Any]) -> Path | None:
 
 
 def search(game: TSMG[Any], horizon: int | None) -> BlindPlay:
-    """Find the best blind player of a game for one player.
-
-    Raises:
-        ValueError: the game has several players; or no horizon, chances that can't be computed, and no end.
-    """
+    """Find the best blind player of a game for one player, which needs a horizon or chances that can be computed."""
     if len(game.players) != 1:
         raise ValueError(f"blind play is for games of one player, {type(game).__name__} has {len(game.players)}")
     exact = all(blind_evaluator(game, start, horizon, game.players[0]) is not None for start in _starts(game, 0, 3))
@@ -220,11 +216,7 @@ def _starts(game: TSMG[Any], first: int, count: int) -> list[Any]:
 
 
 def computed(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Evaluate:
-    """Values by the game's chances; starts that are equal are solved once.
-
-    Raises:
-        NotAllComputedError: some start is too large.
-    """
+    """Compute values by the game's chances, once for equal starts; a NotAllComputedError if a start is too large."""
     starts = _starts(game, first, count)
     places = {start: place for place, start in enumerate(dict.fromkeys(starts))}
     rows = [places[start] for start in starts]

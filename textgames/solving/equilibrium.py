@@ -74,11 +74,7 @@ def as_policy(tree: GameTree, behaviour: Behaviour) -> dict[Key, dict[Action, fl
 
 
 def as_behaviour(tree: GameTree, policy: Policy) -> Behaviour:
-    """The arrays of a policy.
-
-    Raises:
-        ValueError: an information set is missing, or its probabilities aren't those of its legal actions.
-    """
+    """Return a policy as arrays, or raise ValueError if it isn't complete or doesn't fit the legal actions."""
     behaviour = []
     for decisions in tree.decisions:
         own = np.ones(decisions.num_sequences)
@@ -161,11 +157,7 @@ def exploitability(tree: GameTree, policy: Policy | Behaviour) -> float:
 
 
 def action_values(tree: GameTree, policy: Policy | Behaviour, key: Key) -> dict[Action, float]:
-    """The return that a player expects from each action at one of its information sets, all following the policy.
-
-    Raises:
-        ValueError: no such information set, or one that the others' play never leads to.
-    """
+    """Return what a player expects from each action at an information set, which must be one that is reached."""
     place = tree.players.index(key[0])
     decisions = tree.decisions[place]
     number = next((i for i, each in enumerate(decisions.sets) if each.key == key), None)
@@ -198,14 +190,8 @@ def solve(tree: GameTree, iterations: int = 1000, target: float = 0.0) -> Soluti
 
     Regrets are kept above 0, the players are updated in turn, and iteration ``t`` weighs ``t`` in the average
     (Tammelin, "Solving large imperfect information games using CFR+", arXiv 1407.5042).
-
-    Args:
-        tree: of the game.
-        iterations: the most iterations.
-        target: the exploitability at which to stop, looked at every 100 iterations.
-
-    Raises:
-        ValueError: the game isn't zero-sum or not of two players: CFR+ then finds no equilibrium.
+    It stops after so many iterations, or at the exploitability ``target``, which is looked at every 100 of them. A game
+    that isn't zero-sum for two players is refused with a ValueError, since CFR+ finds no equilibrium of it.
     """
     if not tree.is_zero_sum:
         raise ValueError("an equilibrium is computed for zero-sum games of two players; this game is not one")

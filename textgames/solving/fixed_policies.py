@@ -55,16 +55,8 @@ def blind_value(
 ) -> float | None:
     """The exact expected return of a player that plays a fixed distribution over actions from a state on.
 
-    Args:
-        game: a game for one player that tells its chances.
-        state: where it starts; nothing is hidden.
-        steps_left: rounds until the episode is truncated; ``None`` for no limit.
-        player: whose return is meant.
-        policy: ``{action: weight}``; ``{}`` for equal chances.
-
-    Returns:
-        ``None`` where it can't be computed: several players, chances that aren't told, actions that can't be listed, or
-        more than :data:`MAX_STATES` states within reach.
+    ``None`` if it can't be computed: several players, chances that aren't told, actions that can't be listed, or more
+    than :data:`MAX_STATES` states within reach.
     """
     evaluate = blind_evaluator(game, state, steps_left, player)
     return None if evaluate is None else float(evaluate([policy])[0])

@@ -85,11 +85,6 @@ class GameTree:
 def expand(game: TSMG[Any], horizon: int | None = None, max_histories: int = MAX_HISTORIES) -> GameTree:
     """Play every history of a game once.
 
-    Args:
-        game: with ``initial_outcomes`` and ``outcomes``, and legal actions that are listed.
-        horizon: rounds after which a history ends; ``None`` for no limit.
-        max_histories: the most histories, the beginnings of longer ones included.
-
     Raises:
         ValueError: the game doesn't tell its chances, is too large, or a player's observations don't have perfect
             recall: the same text at decisions that the player itself can tell apart by what it read and did before,

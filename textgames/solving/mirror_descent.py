@@ -16,13 +16,7 @@ def mirror_step(tree: GameTree, behaviour: Behaviour, magnet: Behaviour, *, rate
 
     ``Q`` is the return that a player expects from an action while all follow the policy. Where the others' play never
     leads, ``Q`` is taken for equal.
-
-    Args:
-        tree: of the game.
-        behaviour: the policy, of all players.
-        magnet: what it is pulled towards.
-        rate: the step's, per unit of return.
-        pull: how strongly, in units of return per nat.
+    The ``rate`` is per unit of return, the ``pull`` towards the magnet in units of return per nat.
     """
     following = []
     for decisions, own, held, values in zip(
@@ -49,13 +43,8 @@ def descended(
 ) -> Behaviour:
     """Where so many steps from a policy end, with a magnet that begins there and comes after it.
 
-    Args:
-        tree: of the game.
-        behaviour: the policy, of all players.
-        steps: their number.
-        rate: of the first step, per unit of return; it falls to 0.
-        pull: as in :func:`mirror_step`.
-        follow: the share of the way that the magnet comes after the policy in the first step, which falls likewise.
+    The ``rate`` of the first step falls to 0, and so does ``follow``, the share of the way that the magnet comes
+    after the policy.
     """
     magnet = behaviour
     for left in np.linspace(1, 0, steps, endpoint=False):

@@ -41,11 +41,7 @@ def regrets_of_counts(payoffs: Losses, counts: Mapping[tuple[int, int], int]) ->
     """The external and the swap regret of a player of a matrix game, from how often each pair of actions was played.
 
     They are what :func:`external_regret` and :func:`swap_regret` tell of the rounds one by one, at a cost that doesn't
-    grow with the rounds.
-
-    Args:
-        payoffs: ``[own action][the other's]`` -> what the player gets.
-        counts: ``{(own action, the other's): how often}``.
+    grow with the rounds. Payoffs are by ``[own action][the other's]``, counts by ``(own action, the other's)``.
     """
     actions = range(len(payoffs))
     gains = [[0.0] * len(payoffs) for _ in actions]  # [what was played][what could have been] -> what more it had paid

@@ -30,11 +30,7 @@ class Decision(NamedTuple):
 
 
 def decisions_in(game: TSMG[Any], state: Any) -> tuple[Decision, ...]:
-    """The decisions of everybody who is to move in a state.
-
-    Raises:
-        ValueError: actions that can't be listed.
-    """
+    """List the decisions of everybody who is to move, or raise ValueError if their actions can't be listed."""
     found = tuple([Decision(player, game.legal_actions(state, player)) for player in game.to_move(state)])
     for player, actions in found:
         if not actions:
@@ -84,16 +80,8 @@ class StateSpace:
     ) -> "StateSpace":
         """Find all that can be reached, whatever the players do.
 
-        Args:
-            game: with legal actions that are listed.
-            starts: the states to start from.
-            rounds: how far to go; ``None`` for as far as it goes.
-            max_states: the most states that are kept.
-            outcomes: what may come of a round; the game's ``outcomes`` when not given.
-            too_many: what is said of more states than that.
-
-        Raises:
-            ValueError: there are more states than that, or actions can't be listed.
+        It goes ``rounds`` far, or as far as it goes with ``None``. More states than ``max_states``, and actions that
+        can't be listed, raise ValueError. ``outcomes`` stands in for the game's own.
         """
         numbers: dict[Hashable, int] = {}
         first = tuple([numbers.setdefault(start, len(numbers)) for start in starts])
@@ -146,10 +134,7 @@ class StateSpace:
     def round_values(self, rewards: Floats, after: Floats, states: int | None = None) -> Floats:
         """What the rounds of the first ``states`` states are worth: what they pay and the values of the states after.
 
-        Args:
-            rewards: (rounds, ...) what a round pays.
-            after: (states + 1, ...) the values of the states that may follow; last that of the end, 0.
-            states: of how many states; of all when not given.
+        ``rewards`` are (rounds, ...); ``after``, (states + 1, ...), ends with the value of the end, 0.
         """
         rounds = self.first_round[-1 if states is None else states]
         outcomes = self.first_outcome[rounds]

@@ -177,11 +177,7 @@ class ConnectFour(BoardDuel[ConnectFourState]):
 
 
 def minimax(game: ConnectFour) -> Minimax:
-    """The yardstick: exact minimax, a board and its mirror image solved as one. Equal games share it.
-
-    Raises:
-        ValueError: the board is too large to be solved in seconds.
-    """
+    """Return exact minimax, with mirror images solved as one, or raise ValueError if the board is too large."""
     if game.rows * game.columns > MOST_CELLS_SOLVED:
         raise ValueError(
             f"Connect Four is solved exactly on boards of at most {MOST_CELLS_SOLVED} cells, this one has "

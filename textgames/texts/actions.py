@@ -47,11 +47,7 @@ class Unreadable(NamedTuple):
 
 
 class ActionNames(dict[str, str]):
-    """``{name as written: action name}`` for a game's actions; a dictionary so that exact names cost one lookup.
-
-    Raises:
-        ValueError: no names, one twice, or one that could not be read in a response as it is written.
-    """
+    """``{name as written: action name}``; a ValueError for a name that stands there twice or can't be read."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__((name, name) for name in names)
@@ -74,10 +70,7 @@ def parse_action(text: str, names: ActionNames | Sequence[str]) -> str | Unreada
     """Read the one action that a response names: one of ``names``, or :class:`Unreadable` with the reason.
 
     ``text`` is a model's whole response; no string raises an error. A game keeps its names for this, looked up once, in
-    ``game.action_names``.
-
-    Raises:
-        ValueError: names that no response could name.
+    ``game.action_names``; names that no response could name raise ValueError.
     """
     if not isinstance(names, ActionNames):
         names = ActionNames(names)

@@ -64,9 +64,7 @@ class Number:
 class Word:
     """One word of a list, compared without regard to case.
 
-    Args:
-        words: what is accepted; lower case, without white space.
-        help: what to call them where there are many; the list itself when not given.
+    The words are lower case, without white space; ``help`` is what to call them if there are many.
     """
 
     pattern = r"\S+"
@@ -208,11 +206,7 @@ class Commands:
         return unreadable
 
     def parse(self, action: str) -> tuple[Command, Mapping[str, Value]]:
-        """The command and the values of an action that :meth:`read` returned.
-
-        Raises:
-            ValueError: it is none of these commands.
-        """
+        """Return the command and the values of an action that :meth:`read` returned, or raise ValueError."""
         for command in self.commands:
             values = command.values(action)
             if values is not None:
@@ -248,11 +242,7 @@ def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[s
     says:"`` and the like, with which a message would speak for somebody else. Double quotation marks become single
     ones, and any run of white space becomes one space. Invisible ones of Unicode's category Cf leave no space behind,
     as a reader does not see that they part a name.
-
-    Args:
-        message: what was written; any string.
-        max_length: the most characters of the result; what is beyond is cut off.
-        speakers: more names that a message may not speak for.
+    What is beyond ``max_length`` characters is cut off; ``speakers`` are more names that it may not speak for.
     """
     # collapsed and cut before it is remembered, so that nothing long is kept either
     return _quoted(" ".join(message.split())[: _READ_AT_MOST * max_length], max_length, tuple(speakers))

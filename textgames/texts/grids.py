@@ -40,13 +40,8 @@ def board_rows(marks: str, ncol: int) -> tuple[str, ...]:
 def grid_rows(marks: str, ncol: int, axes: bool) -> tuple[str, tuple[int, ...]]:
     """Write a board as rows of marks separated by spaces, and tell where each cell's mark stands in the text.
 
-    Args:
-        marks: one character a cell, row by row from the top.
-        ncol: cells in a row.
-        axes: put each row's Y before it and the X below the columns; columns are then as wide as the largest X.
-
-    Returns:
-        The text without a line end at its end, and the index into it of every cell's mark.
+    ``marks`` are row by row from the top. With ``axes``, each row's Y stands before it and the X below the columns,
+    which are then as wide as the largest X.
     """
     nrow = len(marks) // ncol
     if not axes:

@@ -34,11 +34,7 @@ NUMBER = same(r"[-+]?\d+(?:\.\d+)?")
 
 
 def words(pairs: Mapping[str, str]) -> Kind:
-    """Words for words: ``{own: twin}``.
-
-    Raises:
-        ValueError: two words have become one.
-    """
+    """Translate words for words, ``{own: twin}``; a ValueError if two of them have become one."""
     back = {twin: own for own, twin in pairs.items()}
     if len(back) != len(pairs):
         raise ValueError(f"a vocabulary gives two words the same name: {dict(pairs)!r}")
@@ -130,12 +126,7 @@ _SLOT = re.compile(r"\{(\w+)(?::(\w+[*+]?))?\}")
 class Template:
     """A text with slots, ``"{name:kind}"``, to be found in a text and to be filled.
 
-    Args:
-        text: the template; a slot that names no kind has the one of ``kinds_of``.
-        kinds_of: ``{slot: its kind}`` of the other side.
-
-    Attributes:
-        slots: ``{slot: its kind}``.
+    A slot that names no kind has the one of ``kinds_of``, ``{slot: its kind}`` of the other side, as ``slots`` here.
     """
 
     def __init__(self, text: str, kinds_of: Mapping[str, str] | None = None) -> None:
@@ -169,13 +160,8 @@ class Template:
 class Phrase:
     """A pair of templates: what the original says, and what the twin says in its place.
 
-    Args:
-        own: the original's template, whose slots name their kinds.
-        twin: the twin's, with the same slots; with ``both_ways=False`` it may leave some out.
-        kinds: all kinds, by name.
-
-    Raises:
-        ValueError: the slots differ, or a kind doesn't exist.
+    The slots of the original's template name their kinds; the twin's has the same ones, and may leave some out with
+    ``both_ways=False``. A ValueError if they differ, or a kind doesn't exist.
     """
 
     def __init__(self, own: str, twin: str, kinds: Mapping[str, Kind], *, both_ways: bool = True) -> None:
@@ -228,9 +214,7 @@ _Reader = tuple["re.Pattern[str]", Callable[["re.Match[str]"], str]]
 class Phrasebook:
     """All phrases of one kind of text.
 
-    Args:
-        phrases: in any order; where several fit, the longest is meant.
-        both_ways: whether texts can be put back.
+    If several fit, the longest is meant; without ``both_ways``, texts can't be put back.
     """
 
     def __init__(self, phrases: Sequence[Phrase], *, both_ways: bool = True) -> None:
@@ -240,11 +224,7 @@ class Phrasebook:
             self._twin = [(re.compile(each.twin + _END), each.say_own) for each in phrases]
 
     def translate(self, text: str) -> list[str]:
-        """The lines of the twin's text; one whose phrase says so has line ends of its own.
-
-        Raises:
-            UnknownTextError: a sentence of it is none of the phrases.
-        """
+        """Return the lines of the twin's text, or raise UnknownTextError for a sentence that is none of the phrases."""
         return _read(text, self._own)
 
     def back(self, text: str) -> list[str]:

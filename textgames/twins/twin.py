@@ -27,12 +27,7 @@ _FACTS = (
 def register_vocabulary(game: type[TSMG[Any]] | str, file: str | Path) -> None:
     """Give a game its vocabulary, the TOML file of :mod:`textgames.twins.vocabulary`.
 
-    Args:
-        game: the game's class, or ``"module:Class"``.
-        file: where the table lies, or the name of one that ships.
-
-    Raises:
-        ValueError: there is no such file.
+    The file is where the table lies, or the name of one that ships; a ValueError if there is none.
     """
     _VOCABULARIES.register(game, table_of("twins/vocabularies", file))
 
@@ -43,11 +38,7 @@ def _vocabulary_of(game: TSMG[Any]) -> Vocabulary | None:
 
 
 def has_twins(game: TSMG[Any]) -> bool:
-    """Whether a game has a vocabulary that covers its settings.
-
-    Raises:
-        TypeError: what is given isn't a game.
-    """
+    """Tell whether a game has a vocabulary that covers its settings; a TypeError for what is no game."""
     try:
         twin_of(game, 1)
     except ValueError:
@@ -93,17 +84,7 @@ class Twin(TSMG[Any]):
 
     Its actions have the twin's names, everywhere that a :class:`~textgames.tsmg.TSMG` takes or gives one, and stand in
     the order of the original's. States are the original's, so whatever is known of them holds for both games.
-
-    Args:
-        original: the game.
-        number: of the twin, from 1.
-        vocabulary: the game's words and stories.
-
-    Attributes:
-        story: which of the vocabulary's stories it tells.
-
-    Raises:
-        ValueError: the vocabulary doesn't cover what the game says with these settings.
+    A vocabulary that doesn't cover what the game says with these settings is refused with a ValueError.
     """
 
     def __init__(self, original: TSMG[Any], number: int, vocabulary: Vocabulary) -> None:
@@ -135,22 +116,14 @@ class Twin(TSMG[Any]):
         return known if known is not None else "".join(self._drawn.actions.translate(action))
 
     def own_action(self, action: Action) -> Action:
-        """What the original calls an action of the twin.
-
-        Raises:
-            UnknownTextError: the twin has no such action.
-        """
+        """Return the original's name of an action of the twin, or raise UnknownTextError if there is no such action."""
         known = self._names.to_own.get(action)
         if known is None and self._names.to_own:
             raise UnknownTextError(f"the twin has no action {action!r}; it has {', '.join(self.actions)}")
         return known if known is not None else "".join(self._drawn.actions.back(action))
 
     def own_observation(self, text: str) -> str:
-        """The observation of the original that an observation of the twin stands for.
-
-        Raises:
-            UnknownTextError: it isn't the twin's.
-        """
+        """Return the observation that one of the twin stands for, or raise UnknownTextError if it isn't the twin's."""
         return self._read_back(text)
 
     def _own_text(self, text: str) -> str:

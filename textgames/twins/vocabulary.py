@@ -90,14 +90,8 @@ class Drawn(NamedTuple):
 class Vocabulary:
     """The table of one game.
 
-    Args:
-        data: as it stands in the file.
-        name: of the file, which takes part in what is drawn.
-
-    Attributes:
-        stories: their names.
-        digest: gives 16 hexadecimal digits of the words that a twin is told with, by its number: any change of them, or
-            another story for it, changes these.
+    The file's name takes part in what is drawn. ``digest`` gives 16 hexadecimal digits of the words that a twin is told
+    with, by its number: any change of them, or another story for it, changes these.
     """
 
     def __init__(self, data: Mapping[str, Any], name: str) -> None:
@@ -119,11 +113,7 @@ class Vocabulary:
         return Vocabulary(tomllib.loads(file.read_text(encoding="utf-8")), file.stem)
 
     def draw(self, game: TSMG[Any], number: int) -> Drawn:
-        """Twin ``number`` of a game, from 1. Consecutive ones take the stories in turn.
-
-        Raises:
-            ValueError: the table isn't whole, or isn't made for the game's settings.
-        """
+        """Draw twin ``number``, from 1, or raise ValueError if the table doesn't fit; stories are taken in turn."""
         story = self._story_of(number)
         try:
             return _Draw(self._own, self._stories[story], game, [crc32(self._name.encode()), number]).drawn(story)

@@ -9,11 +9,7 @@ from textgames.yardsticks import HeuristicYardstick, Moments, Yardstick, find_ya
 
 
 def twin_yardstick(game: Twin) -> Yardstick:
-    """The yardstick of a twin.
-
-    Raises:
-        ValueError: the game itself has none.
-    """
+    """Return the yardstick of a twin, or raise ValueError if the game itself has none."""
     own = find_yardstick(game.original)
     if own is None:
         raise ValueError(f"{type(game.original).__name__} has no yardstick")

@@ -10,11 +10,7 @@ from textgames.yardsticks import Yardstick
 
 
 class BestResponseYardstick(Yardstick):
-    """The values of play against the opponent inside.
-
-    Raises:
-        ValueError: the game has two players.
-    """
+    """The values of play against the opponent inside; a ValueError in a game of two players."""
 
     method = "best response"
 
