@@ -41,7 +41,7 @@ class Lake:
 
     @classmethod
     def from_desc(cls, desc: Sequence[str]) -> "Lake":
-        """Read a map from its rows, top row first, as Gymnasium's ``desc``, or raise a ValueError that says what is wrong."""
+        """Read a map from its rows, top row first, as Gymnasium's ``desc``; a ValueError says what is wrong."""
         rows = tuple(desc) if isinstance(desc, Collection) else ()
         if isinstance(desc, str) or not rows or not all(isinstance(row, str) for row in rows):
             raise ValueError(f'desc must be a sequence of rows such as ["SF", "FG"], got {desc!r}')

@@ -47,7 +47,7 @@ class SnakeChances:
         return most <= MOST_OUTCOMES
 
     def outcomes(self, state: SnakeState, joint_action: JointAction) -> list[Outcome[SnakeState]]:
-        """List everything that may come of a round; a NotImplementedError if that is more than :data:`MOST_OUTCOMES`."""
+        """List all that may come of a round; a NotImplementedError if that is more than :data:`MOST_OUTCOMES`."""
         rounds = self.settled(state, joint_action)
         counts = [self._count(settled.state) for settled in rounds]
         if sum(counts) > MOST_OUTCOMES:

@@ -50,7 +50,7 @@ class BackwardInduction:
     def fixed_values(self, steps_left: int | None, chances: Floats) -> Floats:
         """The start's value under policies that never change: one for each column of ``chances``, shape (policies,).
 
-        The chances are of every action of every state, (rounds of the space, policies), and sum to 1 in a state. Without
+        Chances are of every action of every state, (rounds of the space, policies), and sum to 1 in a state. Without
         a limit of steps, values that don't settle raise ValueError.
         """
         table = np.zeros((self.space.within[-1] + 1, chances.shape[1]))
