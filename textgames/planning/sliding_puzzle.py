@@ -193,6 +193,7 @@ class SlidingYardstick(Yardstick):
     """
 
     method = "table of distances"
+    _game: SlidingPuzzle
 
     def values(self, state: SlidingState, steps_left: int | None, player: str) -> dict[str, float]:
         left = at_most(self._game.max_moves - state.moves, steps_left)

@@ -25,6 +25,8 @@ class ExactSolver(Yardstick):
         max_states: the most states that are kept.
     """
 
+    _game: TSMG[Any]
+
     def __init__(
         self, game: TSMG[Any], *, canonical: Callable[[Any], Hashable] | None = None, max_states: int = MAX_STATES
     ) -> None:
