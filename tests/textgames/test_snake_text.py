@@ -127,9 +127,6 @@ def test_board_is_the_spectators_view_and_its_characters_have_colours() -> None:
     assert game.describe(state).splitlines()[0] == "3 _ A _ 2"
 
 
-# ---------------------------------------------------------------- instructions
-
-
 # ---------------------------------------------------------------- the way back
 
 

@@ -290,6 +290,3 @@ def test_what_happened_and_the_spectators_view():
     assert told == ["attacked player_1", "was killed", "saw that player_3 is a wolf", "", "protected player_4", "", ""]
     assert "  - player_1 villager" in game.describe(after)
     assert "the wolves attacked player_1; the doctor protected player_4; the seer saw player_3." in game.describe(after)
-
-
-# ---------------------------------------------------------------- environments and settings
