@@ -68,6 +68,7 @@ def test_gaussian_rewards() -> None:
     assert np.std(rewards) == pytest.approx(3, rel=0.05)
     assert not game.has_outcomes
     assert game.return_range is None
+    assert game.forfeit(BanditState((0.5, -2.0), (3, 1), (0.0, 0.0), (4, 3)), ME, 99) == {ME: -2.0 * 9_996}
     with pytest.raises(NotImplementedError, match="continuum"):
         game.outcomes(state, {ME: "red"})
 

@@ -44,6 +44,8 @@ def test_regret_by_hand() -> None:
     game = ContextualBandit(num_arms=2)
     state = ContextualState(WEIGHTS, NOBODY, (Visit(HERE, 0, 0.7), Visit(HERE, 1, 2.3), Visit(HERE, 0, 0.3)))
     assert game.metrics(state, ME) == {"regret": pytest.approx(4.0)}  # 2.5 instead of .5, twice; noise plays no part
+    rest = ContextualBandit(num_arms=2, rounds=5)
+    assert rest.forfeit(state, ME, 2) == {ME: -3.0 * 2}  # the second arm for (any, -1, 1) in the rounds that are left
 
 
 def test_the_oracle_against_value_iteration_over_all_outcomes() -> None:

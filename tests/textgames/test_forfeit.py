@@ -1,4 +1,4 @@
-"""What giving up pays: in every scenario no more than bad play, and the same in every form of environment."""
+"""What giving up pays, the same in every form of environment; conformance checks that it is no more than a loss."""
 
 import gymnasium as gym
 import numpy as np
@@ -6,36 +6,6 @@ import pytest
 
 import textgames
 from textgames import SCENARIOS, TSMG
-
-ROUNDS_SEEN = 12
-
-
-def random_rest(game: TSMG, state, player: str, played: int, horizon: int, rng: np.random.Generator) -> float:
-    """What a player who plays at random, as all others do, is still paid from a state on."""
-    total, over = 0.0, False
-    while not over and played < horizon and (movers := game.to_move(state)):
-        moves = {mover: game.sample_action(state, mover, rng) for mover in movers}
-        state, rewards, over = game.transition(state, moves, rng)
-        total, played = total + rewards[player], played + 1
-    return total
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_a_forfeit_never_pays_more_than_bad_play(name: str) -> None:
-    scenario = SCENARIOS[name]
-    game, rng = scenario.game(), np.random.default_rng(1)
-    for seed in range(ROUNDS_SEEN):
-        state, over, played = game.initial_state(np.random.default_rng(seed)), False, 0
-        stop = int(rng.integers(4))
-        while not over and played < min(stop, scenario.horizon) and (movers := game.to_move(state)):
-            moves = {mover: game.sample_action(state, mover, rng) for mover in movers}
-            state, _, over = game.transition(state, moves, rng)
-            played += 1
-        if over or played == scenario.horizon or not (movers := game.to_move(state)):
-            continue
-        lost = game.forfeit(state, movers[0], scenario.horizon - played)[movers[0]]
-        rest = [random_rest(game, state, movers[0], played, scenario.horizon, rng) for _ in range(12)]
-        assert lost <= min(rest) + 1e-9
 
 
 @pytest.mark.parametrize(
