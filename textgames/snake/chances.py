@@ -1,6 +1,6 @@
 """The chances of a round of Snake: where the built-in opponents move, and where eaten food reappears.
 
-Both are drawn by :class:`textgames.snake.game.Snake`; here they are listed. An opponent takes each of its options
+Both are drawn by :class:`textgames.snake.rules.SnakeRules`; here they are listed. An opponent takes each of its options
 with equal chances, independently of the others. The missing food takes empty cells one after another, each uniformly,
 so that all ways to put it on the empty cells are equally likely.
 """
@@ -8,13 +8,10 @@ so that all ways to put it on the empty cells are equally likely.
 from collections.abc import Iterator
 from itertools import combinations, product
 from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from textgames.snake.rules import ACTIONS, OFF_BOARD, Cells, SnakeState
+from textgames.snake.rules import ACTIONS, OFF_BOARD, Cells, SnakeRules, SnakeState
 from textgames.tsmg import JointAction, Outcome, Rewards
-
-if TYPE_CHECKING:
-    from textgames.snake.game import Snake
 
 MOST_OUTCOMES = 50_000
 """The most outcomes that are listed for one round: some 0.1 seconds."""
@@ -32,7 +29,7 @@ class SettledRound(NamedTuple):
 class SnakeChances:
     """The exact distribution of a game's ``transition``."""
 
-    def __init__(self, game: "Snake") -> None:
+    def __init__(self, game: SnakeRules) -> None:
         self._game = game
 
     @property

@@ -1,14 +1,11 @@
 """The observation map of Snake, the instructions for the prompt, and the spectator's board."""
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from textgames.bases import Marks
-from textgames.snake.rules import ACTIONS, Cells, SnakeState
+from textgames.snake.rules import ACTIONS, Cells, SnakeRules, SnakeState
 from textgames.texts.grids import board_line, coordinates_of, grid_rows
-
-if TYPE_CHECKING:
-    from textgames.snake.game import Snake
 
 ValueT = TypeVar("ValueT")
 
@@ -50,15 +47,10 @@ def _upwards(values: tuple[ValueT, ...], width: int) -> tuple[ValueT, ...]:
 class SnakeText:
     """The texts of a game of Snake, for one choice of what is told."""
 
-    def __init__(self, game: "Snake", *, coordinates: bool, grid: bool, axes: bool) -> None:
-        if not (coordinates or grid):
-            raise ValueError("coordinates=False and grid=False leave nothing to observe; at least one must be True")
-        if axes and not grid:
-            raise ValueError("axes=True numbers the rows of the grid, so it needs grid=True, got grid=False")
-        self.game = game
-        self.coordinates, self.grid, self.axes = coordinates, grid, axes
+    def __init__(self, game: SnakeRules) -> None:
+        self.game, self.coordinates, self.grid, self.axes = game, game.coordinates, game.grid, game.axes
         self._names = cell_names(game.width, game.height)
-        self._template, self._offsets = empty_grid(game.width, game.height, axes)
+        self._template, self._offsets = empty_grid(game.width, game.height, game.axes)
         self._plain_template, self._plain_offsets = empty_grid(game.width, game.height, False)
         # in the order in which a state has them
         self._foods = (
