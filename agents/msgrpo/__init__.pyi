@@ -8,7 +8,7 @@ from .filters import Kept, spreads
 from .learner.loss import policy_loss
 from .plugins import Shared, Variant, configured, learner_of
 from .rows import TrainingRow
-from .run.saving.keeper import save_model
+from .run.saving import save_model
 from .surrogates import SURROGATES
 from .surrogates.tokens import CISPO, GSPO, PPO, PlainSurrogate, Surrogate, Tokens
 from .tasks import Hint, Iteration

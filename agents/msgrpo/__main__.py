@@ -99,8 +99,7 @@ def _failed(error: Exception, sentence: str, code: int) -> int:
 def _config(options: argparse.Namespace) -> MSGRPOConfig:
     if options.resume:
         check_packages()
-        from agents.msgrpo.run.saving.checkpoint import CONFIG, find_checkpoint, run_folder
-        from agents.msgrpo.run.saving.claims import check_claims, said_by
+        from agents.msgrpo.run.saving import CONFIG, check_claims, find_checkpoint, run_folder, said_by
 
         checkpoint = find_checkpoint(options.resume)
         saved = MSGRPOConfig.from_toml(checkpoint / CONFIG)
@@ -158,10 +157,10 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
     from agents.episode import EpisodeTask
     from agents.msgrpo.configuration.methods import Methods
     from agents.msgrpo.inside import LEARNER, check_around
-    from agents.msgrpo.run.engine import check_engine
-    from agents.msgrpo.run.health.checks import check_out
-    from agents.msgrpo.run.reporting.trackers import check_trackers
-    from agents.msgrpo.run.saving.claims import asked_for, claims_of
+    from agents.msgrpo.rollouts import check_engine
+    from agents.msgrpo.run.health import check_out
+    from agents.msgrpo.run.reporting import check_trackers
+    from agents.msgrpo.run.saving import asked_for, claims_of
     from agents.msgrpo.trainer import MSGRPOTrainer
     from agents.msgrpo.trajectories import games_of, prompts_of
     from agents.wrappers import with_innermost

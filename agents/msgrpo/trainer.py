@@ -39,7 +39,7 @@ from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch, Credit
 from agents.msgrpo.credit.batch import checked_credit
-from agents.msgrpo.critic.making import first_prompt_values, lessons, make_beside
+from agents.msgrpo.critic import first_prompt_values, lessons, make_beside
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
@@ -50,20 +50,30 @@ from agents.msgrpo.learner.reference import make_reference
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer, token_metrics
 from agents.msgrpo.plugins import OWN
-from agents.msgrpo.rollouts import Rollouts, completed
+from agents.msgrpo.rollouts import (
+    EpisodeSource,
+    Rollouts,
+    completed,
+    layout_of,
+    make_engine,
+    policy_of,
+    samples_elsewhere,
+)
 from agents.msgrpo.rows import TrainingRow
-from agents.msgrpo.run.engine import make_engine, policy_of, samples_elsewhere
-from agents.msgrpo.run.episodes import EpisodeSource, layout_of
-from agents.msgrpo.run.evaluating.evaluation import EvaluationResult, game_name, score_of, without_success
-from agents.msgrpo.run.evaluating.evaluator import Evaluate, Evaluator
-from agents.msgrpo.run.health.canary import Canary
-from agents.msgrpo.run.health.checks import check_out, check_prompts
-from agents.msgrpo.run.health.preflight import fly
-from agents.msgrpo.run.health.watch import Watch
-from agents.msgrpo.run.reporting.progress import RunLog, learnt_from
-from agents.msgrpo.run.saving import checkpoint as checkpoints
-from agents.msgrpo.run.saving.keeper import Keeper, save_model
-from agents.msgrpo.run.saving.last_valid import LastValid, RunState
+from agents.msgrpo.run.evaluating import Evaluate, EvaluationResult, Evaluator, game_name, score_of, without_success
+from agents.msgrpo.run.health import Canary, Watch, check_out, check_prompts, fly
+from agents.msgrpo.run.reporting import RunLog, learnt_from
+from agents.msgrpo.run.saving import (
+    Keeper,
+    LastValid,
+    RunState,
+    check_same_prompts,
+    find_checkpoint,
+    load_state,
+    report_divergence,
+    run_folder,
+    save_model,
+)
 from agents.msgrpo.segments import needed_segmenter
 from agents.msgrpo.trajectories import Game, games_of, prompts_of, rollout_metrics, training_rows, training_tasks
 from agents.policy import LanguageAgentPolicy
@@ -286,7 +296,7 @@ class MSGRPOTrainer:
             stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration), batch)
         except DivergenceError as error:
             keep_in = self.out if self.processes.rank == 0 else None
-            report = checkpoints.report_divergence(
+            report = report_divergence(
                 keep_in, self.iteration + 1, self.config, str(error), rows, self.tokenizer.decode
             )
             raise TrainingDivergedError(report) from error
@@ -371,9 +381,9 @@ class MSGRPOTrainer:
         Raises:
             ConfigError: no checkpoint there, or one of another model, or one that the settings can't go on from.
         """
-        folder = checkpoints.find_checkpoint(path)
-        state = checkpoints.load_state(folder)
-        checkpoints.check_same_prompts(folder, state, self._own_prompts)
+        folder = find_checkpoint(path)
+        state = load_state(folder)
+        check_same_prompts(folder, state, self._own_prompts)
         with self.processes.whole_weights(write=True):
             load_weights(self.model, folder)
         self.processes.load_optimizer_state(self.learner.optimizer, state["optimizer"])
@@ -385,7 +395,7 @@ class MSGRPOTrainer:
         self._seen_layouts = set(state["seen_layouts"])
         torch.set_rng_state(state["torch_rng"])
         scores = {done: score_of(results) for done, results in self.evaluations}
-        if self.out is not None and checkpoints.run_folder(folder) != self.out.resolve():
+        if self.out is not None and run_folder(folder) != self.out.resolve():
             self._best = scores.get(self.iteration, -np.inf)  # the best of the other folder isn't in this one
         now = self._measured_by
         if any(now.get(name) != was for name, was in state.get("measured_by", {}).items()):

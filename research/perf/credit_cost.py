@@ -26,7 +26,7 @@ import torch
 from agents.common.intervals import student
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import load
-from agents.msgrpo.configuration.fields import POINTS
+from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.errors import ConfigError
 
 PLAIN = MSGRPOConfig(

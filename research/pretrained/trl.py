@@ -48,7 +48,7 @@ def train_by_trl(
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL says that a rollout function may change
     from agents.models.local.loading.card import card_of
     from agents.msgrpo.learner.prepare import prepare_model
-    from agents.msgrpo.run.saving.keeper import save_model
+    from agents.msgrpo.run.saving import save_model
     from agents.msgrpo.trajectories import prompts_of
     from textbench.integrations.trl import StepRollouts
 
@@ -182,7 +182,7 @@ def _follower(rollouts: Any, spent: _Spent, iterations: int, seconds: float, rep
     """Keeps what an iteration gave, and ends the run when it has spent what it may."""
     from transformers import TrainerCallback
 
-    from agents.msgrpo.run.episodes import layout_of
+    from agents.msgrpo.rollouts import layout_of
 
     class Follower(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:

@@ -27,8 +27,8 @@ _SHOWN_SEED = 7_777  # of the layouts of the decisions that stand in a prompt, a
 def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Imitate the teachers, and leave a model that plays and can be trained on."""
     from agents.models.local.loading.card import card_of
-    from agents.msgrpo.run.episodes import layout_digest
-    from agents.msgrpo.run.saving.keeper import save_model
+    from agents.msgrpo.rollouts import layout_digest
+    from agents.msgrpo.run.saving import save_model
     from agents.msgrpo.trajectories import prompts_of
     from agents.msgrpo.warmup import demonstrate, imitate
     from agents.msgrpo.warmup.start import CHECKPOINT
@@ -93,7 +93,7 @@ def load(source: str, config: Any) -> tuple[Any, Any]:
 def train(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Train one run of an arm, from its last checkpoint if it has one."""
     from agents.msgrpo import MSGRPOConfig
-    from agents.msgrpo.run.saving.checkpoint import load_state
+    from agents.msgrpo.run.saving import load_state
     from research.pretrained.trl import train_by_trl
 
     arm = experiment.arms[job.about]
@@ -116,7 +116,7 @@ def train(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, 
 
 def play(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Play the fresh episodes of one scenario, and tell for each whether training had drawn its layout."""
-    from agents.msgrpo.run.episodes import layout_of
+    from agents.msgrpo.rollouts import layout_of
 
     player = experiment.everyone[job.about]
     first = SCENARIOS[job.scenario].seed(experiment.first_episode)

@@ -78,7 +78,7 @@ def run_training(
         report: told the share of the iterations that is done.
     """
     from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-    from agents.msgrpo.run.saving.checkpoint import STATE, load_state
+    from agents.msgrpo.run.saving import STATE, load_state
     from research.jobs.tokens import tokens_taken
 
     class ReportingTrainer(MSGRPOTrainer):

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from agents.msgrpo.configuration.presets import preset_names
+from agents.msgrpo.configuration.config import preset_names
 from agents.msgrpo.credit import METHODS
 from agents.msgrpo.draws import DRAWS
 from agents.msgrpo.filters import FILTERS

@@ -7,7 +7,7 @@ import torch
 
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.engines.live import merged_weights
-from agents.msgrpo.engines.vllm.updaters import _Source
+from agents.msgrpo.engines.vllm.servers import _Source
 from tests.engines.conftest import WEIGHTS
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]

@@ -3,6 +3,14 @@
 A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_toml` does, or hold them flat. With
 ``preset = "dr_grpo"`` above them it begins with a published method's settings, and its own keys change them;
 ``--set preset=dr_grpo`` changes a file's settings to those of the method, and other overrides count more.
+
+A preset holds what makes the method; learning rates, group sizes and the like are left to the run. Sources, and what is
+our reading, are in docs/credit/methods.md. Installed packages add presets by the group ``textbench.presets`` of entry
+points, each a mapping like :data:`PRESETS`.
+
+The trainings that ship as files are found by name as well as by path. In a clone they are ``configs/NAME.toml``. A
+wheel has the same files in ``agents/msgrpo/configs``, where ``pyproject.toml`` puts them: documents name a folder at
+the top of the repository, and a package can't have files above itself.
 """
 
 import json
@@ -16,12 +24,111 @@ from pydantic import TypeAdapter, ValidationError
 
 from agents.common.refusals import accepted, refusals
 from agents.common.toml import read_setting, read_toml, to_toml
-from agents.msgrpo.configuration.fields import POINTS, RENAMED
-from agents.msgrpo.configuration.presets import layered, preset
-from agents.msgrpo.configuration.recipes import no_such_recipe, recipe_path
-from agents.msgrpo.configuration.settings import TrainingSettings
+from agents.msgrpo.configuration.settings import POINTS, RENAMED, TrainingSettings
 from agents.msgrpo.errors import ConfigError
-from textgames.names import nearest_or_all
+from agents.msgrpo.plugins import loaded
+from textgames.names import did_you_mean, nearest_or_all
+from textgames.plugins import installed, research_advice
+
+Presets = Mapping[str, Mapping[str, Any]]
+"""``{preset: its settings as a file has them}``."""
+
+PRESETS: Presets = {
+    "msgrpo": {"episode_sampling": "aaw"},
+    "rloo": {"credit": "rloo"},
+    "dr_grpo": {"credit": "dr_grpo", "loss_normalizer": "constant"},
+    "lite_ppo": {"credit": "lite_ppo"},
+    "rtg": {"credit": "rtg"},
+    "gigpo": {"credit": "gigpo"},
+    "vine": {"credit": "vine"},
+    "ppo_turn": {"credit": "ppo_turn"},
+    "tppo": {"credit": "tppo"},
+    "gspo": {"surrogate": "gspo", "loss_normalizer": "response"},  # it has clip limits of its own
+    "cispo": {"surrogate": "cispo"},
+    # its credit has its reward for length, and its sampler refills groups without a difference
+    "dapo": {"credit": "dapo", "task_sampling": "dynamic", "clip_high": 0.28},
+}
+
+COMMON: Mapping[str, Any] = {
+    "task_sampling": "plain",
+    "group_filter": "off",
+    "credit": "msgrpo",
+    "advantage_baseline": "mean",
+    "advantage_scale": "group_std",
+    "episode_sampling": "off",
+    "surrogate": "ppo",
+    "loss_normalizer": "token",
+    "discount": "auto",
+    "clip_low": "auto",
+    "clip_high": "auto",
+    "kl_coefficient": 0.0,
+}
+"""The settings of every method whose preset says nothing else."""
+
+
+def presets() -> Presets:
+    """Return the presets that ship, and then those that installed packages add under other names."""
+    found = dict(PRESETS)
+    for entry in installed("textbench.presets").values():
+        found |= {name: own for name, own in loaded(entry, "preset").items() if name not in PRESETS}
+    return found
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the names of all presets."""
+    return tuple(presets())
+
+
+def preset(name: str) -> dict[str, Any]:
+    """Return a preset's settings as a file would have them, with tables for the methods' own settings.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    known = presets()
+    if name not in known:
+        raise ConfigError(f"preset = {name!r} is not one; {nearest_or_all(str(name), tuple(known))}{research_advice()}")
+    return layered(COMMON, known[name])
+
+
+def layered(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay settings over others: ``above`` counts more, and tables are laid over each other in the same way."""
+    result = dict(below)
+    for key, value in above.items():
+        under = result.get(key)
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            result[key] = layered(under, value)
+        else:
+            result[key] = value
+    return result
+
+
+_IN_WHEEL = Path(__file__).parents[1] / "configs"
+_IN_CLONE = Path(__file__).parents[3] / "configs"
+
+
+def packaged_recipes() -> dict[str, Path]:
+    """``{name: file}`` of the trainings that ship."""
+    folder = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CLONE
+    return {file.stem: file for file in sorted(folder.glob("*.toml"))}
+
+
+def recipe_path(given: str | Path) -> Path:
+    """The file at a path; where there is none, the recipe that ships under that name.
+
+    A name is ``tiny-frozen-lake``, with or without ``.toml``, or ``configs/tiny-frozen-lake.toml`` as documents have
+    it, so that what is written for a clone also works where there is only the installed package.
+    """
+    path = Path(given)
+    if path.is_file() or path.parent not in (Path(), Path("configs")):
+        return path
+    return packaged_recipes().get(path.name.removesuffix(".toml"), path)
+
+
+def no_such_recipe(given: str | Path) -> str:
+    """What to say behind the name of a file that there isn't: the nearest recipe, and all of them."""
+    known = tuple(packaged_recipes())
+    return f"{did_you_mean(Path(given).name.removesuffix('.toml'), known)}; by name there are {', '.join(known)}"
 
 
 class MSGRPOConfig(TrainingSettings):

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.episode import EpisodeTask
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.configuration.fields import POINTS
+from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.credit import NEEDS, CreditMethod
 from agents.msgrpo.draws import DrawRule
 from agents.msgrpo.errors import ConfigError

@@ -2,7 +2,7 @@
 
 ``weights of version v -> engine -> completions whose tokens say that version v made them``. A version counts the
 updates that the weights have had, from 0, so that the trainer can tell how far behind the learner a token's weights
-were. :class:`agents.msgrpo.run.episodes.EpisodeSource` decides when an engine gets which weights.
+were. :class:`agents.msgrpo.rollouts.EpisodeSource` decides when an engine gets which weights.
 """
 
 import asyncio

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.learner.adapter import begins_as_base, copy_of_trained
 from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.prepare import begins_as_base, copy_of_trained
 from agents.msgrpo.learner.scoring.packing import MicroBatch
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 

@@ -1,6 +1,5 @@
-"""A training run around the algorithm: where its episodes come from, and what it shows, keeps and checks.
+"""A training run around the algorithm.
 
-``engine`` makes the engine that the settings name and ``episodes`` plays with it. The rest are rooms: ``health`` (is
-the run worth going on with?), ``evaluating`` (how good is the model by now?), ``saving`` (what is kept on disk?) and
-``reporting`` (what is told meanwhile?).
+``health`` decides whether the run is worth continuing, ``evaluating`` measures how good the model is by now, ``saving``
+keeps the run on disk, and ``reporting`` shows it meanwhile.
 """

@@ -13,7 +13,7 @@ from agents.common.reading import read_json
 from agents.models.local.loading.card import card_of
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.saving.keeper import save_model
+from agents.msgrpo.run.saving import save_model
 from agents.msgrpo.trajectories import prompts_of
 from agents.msgrpo.warmup.demonstrations import demonstrate
 from agents.msgrpo.warmup.imitation import TaughtDecision, imitate

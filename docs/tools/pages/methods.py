@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.configuration.fields import POINTS
-from agents.msgrpo.configuration.presets import preset, preset_names
+from agents.msgrpo.configuration.config import MSGRPOConfig, preset, preset_names
+from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.plugins import OWN
 from pages import measurements, overview, prose
 

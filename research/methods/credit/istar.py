@@ -1,7 +1,7 @@
 """iStar: rewards of steps from a reward model that learns beside the policy which episodes were better (2509.19199).
 
 The reward model began as the policy. By how much likelier it takes a response to be than the policy does, that is its
-reward of the step (:mod:`agents.msgrpo.critic.reward_model`): ::
+reward of the step (:mod:`agents.msgrpo.beside`): ::
 
     r_it = q_it / max |q|
     A_it = (R_i - mean_j R_j) + w (r_it - mean_js r_js)

@@ -4,7 +4,7 @@ import pytest
 from pages import overview
 from pages.methods import formulas, method_page
 
-from agents.msgrpo.configuration.fields import POINTS
+from agents.msgrpo.configuration.settings import POINTS
 
 METHODS = [(point, name) for point, registry in POINTS.items() for name in registry.names]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.msgrpo.configuration.fields import POINTS
-from agents.msgrpo.configuration.presets import preset_names
+from agents.msgrpo.configuration.config import preset_names
+from agents.msgrpo.configuration.settings import POINTS
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/credit/methods.md").read_text()

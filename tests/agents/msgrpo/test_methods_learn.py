@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.configuration.fields import POINTS
+from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.credit import Batch, Credit
 
 GAME = "TestCorridor-v0"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agents.msgrpo.configuration.recipes import packaged_recipes
+from agents.msgrpo.configuration.config import packaged_recipes
 from research.perf.recipes import RECIPES, Measured, gain_of, of_shares, outcome
 
 ROOT = Path(__file__).parents[3]

@@ -9,8 +9,8 @@ import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.configuration.config import training_config_schema
-from agents.msgrpo.configuration.fields import POINTS
 from agents.msgrpo.configuration.methods import Methods
+from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.credit import METHODS, Batch, Credit, register
 from agents.msgrpo.credit.batch import checked_credit
 from agents.msgrpo.credit.compared import Compared

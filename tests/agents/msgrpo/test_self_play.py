@@ -21,7 +21,7 @@ from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer, group_advant
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.filters import Kept, spreads
-from agents.msgrpo.run.evaluating.evaluation import evaluate, evaluation_tasks
+from agents.msgrpo.run.evaluating import evaluate, evaluation_tasks
 from agents.msgrpo.trajectories import prompts_of_random_play, training_rows, training_tasks, trajectories_of
 from agents.prompt import PromptMap, as_text
 from agents.turn import Prompt, TurnRequest

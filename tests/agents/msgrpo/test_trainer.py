@@ -15,7 +15,7 @@ import textgames
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import TrainingDivergedError, UnusableModelError
-from agents.msgrpo.run.evaluating.evaluation import EvaluationResult
+from agents.msgrpo.run.evaluating import EvaluationResult
 from agents.msgrpo.trajectories import training_tasks
 from tests.agents.msgrpo.remembering import MOVING
 from textgames.frozen_lake import FrozenLake
@@ -312,7 +312,7 @@ def test_checkpoints_play_at_once_and_writing_is_atomic(
     make_trainer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from agents.models.local.transformers import TransformersModel
-    from agents.msgrpo.run.saving import checkpoint
+    from agents.msgrpo.run import saving as checkpoint
 
     out = tmp_path / "run"
     config = replace(SHORT, iterations=2, out=str(out), checkpoint_every=1, eval_every=1, eval_episodes=2)
@@ -419,7 +419,7 @@ def test_evaluation_uses_its_own_seeds_temperature_and_no_penalty(make_trainer: 
 
     def evaluate(policy: Any, game: Any, count: int) -> Any:
         from agents.loop.rollout import rollout
-        from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
+        from agents.msgrpo.run.evaluating import evaluation_tasks
 
         tasks = evaluation_tasks(game, count)
         seen.extend([policy.decoding.temperature, [t.seed for t in tasks], tasks[0].kwargs["format_penalty"]])

@@ -73,7 +73,7 @@ def test_favourites_may_be_somebody_elses() -> None:
 def test_favourites_are_no_skill() -> None:
     """Over many positions the favourite gives away what a random move does."""
     from agents.analysis.regret import random_positions
-    from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
+    from agents.msgrpo.run.evaluating import evaluation_tasks
 
     gaps = []
     for request, values, _ in random_positions(evaluation_tasks("tic-tac-toe", 150)):
@@ -115,7 +115,7 @@ def test_a_model_made_of_it_answers_legally() -> None:
     from agents import Decoding, LanguageAgentPolicy
     from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
     from agents.models.local.transformers import TransformersModel
-    from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
+    from agents.msgrpo.run.evaluating import evaluation_tasks
     from agents.tiny import pretrain
 
     small = Scenario("nim-of-two", "TextNim-v0", {"heaps": (3, 3), "random_heaps": True}, 6, 495_000)

@@ -150,7 +150,7 @@ def test_fresh_episodes_know_which_layouts_training_drew(done: Done, again: Pret
 def first_layouts(first: int, count: int) -> list[str]:
     from agents import load_agent, rollout
     from agents.episode import EpisodeTask
-    from agents.msgrpo.run.episodes import layout_of
+    from agents.msgrpo.rollouts import layout_of
 
     tasks = [EpisodeTask.of("frozen-lake", first + k) for k in range(count)]
     return [layout_of(episode) for episode in rollout(load_agent("random"), tasks)]
@@ -214,7 +214,7 @@ def test_a_stopped_job_ends_as_if_nothing_had_happened(
 ) -> None:
     shutil.rmtree(again.path / name)
     if error is Killed:  # a process that is killed rescues nothing
-        monkeypatch.setattr("agents.msgrpo.run.saving.keeper.Keeper.rescue", lambda keeper, error: "")
+        monkeypatch.setattr("agents.msgrpo.run.saving.Keeper.rescue", lambda keeper, error: "")
     with pytest.raises(error):
         do(done.jobs[name], done.experiment, again, stop_at(error, 1))
     monkeypatch.undo()

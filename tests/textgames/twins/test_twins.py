@@ -292,7 +292,7 @@ def test_the_draw_depends_on_the_vocabulary_too() -> None:
 
 @pytest.mark.slow
 def test_a_training_takes_twins_by_their_names() -> None:
-    from agents.msgrpo.run.evaluating.evaluation import evaluation_tasks
+    from agents.msgrpo.run.evaluating import evaluation_tasks
 
     tasks = evaluation_tasks("frozen-lake-twin-3", 2)
     assert [task.seed for task in tasks] == [10_000, 10_001]

@@ -59,8 +59,7 @@ class VLLM:
                 f"engine_options llm = {self.llm!r} is for vLLM in this process; servers at engine_urls are given "
                 "theirs when they are started"
             )
-        from agents.msgrpo.engines.vllm.servers import ServersEngine
-        from agents.msgrpo.engines.vllm.updaters import make_updater
+        from agents.msgrpo.engines.vllm.servers import ServersEngine, make_updater
 
         return ServersEngine(parts, urls, make_updater(self, self.updater_of(parts), parts), self.model, self.timeout)
 

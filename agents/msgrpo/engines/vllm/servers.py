@@ -2,22 +2,419 @@
 
 A server that stops answering is left out, and its requests go to the others, which have the same weights; at every
 update it is tried again. Without any server the iteration fails, and the run can be resumed.
+
+Two routes sample. ``/inference/v1/generate`` (a server started with ``--enable-scale-out``) says which weights made
+which tokens; ``/v1/completions`` (every server) doesn't, and its tokens are taken for those of the latest update.
+Control needs ``VLLM_SERVER_DEV_MODE=1``. (vLLM 0.32)
+
+New weights come through a file, as an adapter, or from GPU to GPU: ``pause -> new weights -> forget cached prefixes ->
+label -> resume``; an updater does the second of these.
 """
 
 import asyncio
+import json
+import shutil
+import socket
+import tempfile
+import urllib.error
+import urllib.request
 import warnings
-from collections.abc import Sequence
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+import aiohttp
+import torch
+from torch import Tensor
 
 from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding
+from agents.models.local.loading.adapters import save_pretrained
 from agents.models.local.transformers import TransformersModel
 from agents.models.reasoning import Begun, behind_reasoning
-from agents.models.vllm import going_on, held_to, joined, sampling_fields, tokens_left
+from agents.models.served.loops import PerLoop
+from agents.models.vllm import cut_off, going_on, held_to, joined, sampling_fields, tokens_left
 from agents.msgrpo.engines.engine import EngineParts, Weights
-from agents.msgrpo.engines.vllm.server import Server, UnreachableError
-from agents.msgrpo.engines.vllm.updaters import DEV_MODE, Updater
 from agents.msgrpo.errors import ConfigError, RolloutError
-from agents.turn import Prompt, Turn, prefix_of
+from agents.turn import Prompt, Turn, Usage, WeightsSpan, prefix_of
+
+if TYPE_CHECKING:
+    from agents.msgrpo.engines.vllm import VLLM
+
+GENERATE, COMPLETIONS = "/inference/v1/generate", "/v1/completions"
+CONNECT_SECONDS = 10.0
+MESSAGE_LENGTH = 300
+
+
+class UnreachableError(RolloutError):
+    """There is no answer from a server, so another one may be asked."""
+
+
+class Answer(NamedTuple):
+    """Status and body of a server's answer."""
+
+    status: int
+    body: str
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+class Server:
+    """A server at ``http://HOST:PORT`` (``/v1`` behind it is taken off).
+
+    Args:
+        url: its address.
+        model: the model's name there; empty: the first that it lists.
+        timeout: seconds for one request.
+
+    Attributes:
+        model: the name that requests are sent with; an adapter's where one is loaded.
+        version: of the weights that it was sent last.
+        reports_versions: whether its answers say which weights made them.
+        in_flight: requests that wait for an answer.
+
+    Raises:
+        ConfigError: not an address.
+    """
+
+    def __init__(self, url: str, model: str, timeout: float) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"engine_urls has {url!r}; accepted: addresses like http://HOST:8000")
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self.model, self.timeout = model, timeout
+        self.version, self.in_flight = -1, 0
+        self.reports_versions = True
+        self._sessions: PerLoop[aiohttp.ClientSession] = PerLoop()
+
+    # ---------------------------------------------------------------- control, while nothing is sampled
+
+    def ask(self, path: str, body: Mapping[str, Any] | None = None, method: str = "POST") -> Answer:
+        """One request, waited for.
+
+        Raises:
+            UnreachableError: there is no answer.
+        """
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            self.url + path, data=data, method=method, headers={"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+                return Answer(answer.status, answer.read().decode("utf-8", "replace"))
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, error.read().decode("utf-8", "replace"))
+        except (OSError, urllib.error.URLError) as error:
+            reason = getattr(error, "reason", error)
+            raise UnreachableError(f"the server {self.url} doesn't answer: {reason}") from None
+
+    def tell(self, path: str, body: Mapping[str, Any] | None = None, *, needs: str) -> None:
+        """One request that has to succeed.
+
+        Raises:
+            ConfigError: the server has no such route; ``needs`` says what to start it with.
+            RolloutError: it refused, with what it said.
+        """
+        answer = self.ask(path, body)
+        if answer.status in (404, 405):
+            raise ConfigError(f"the server {self.url} has no {path.partition('?')[0]}: start it with {needs}")
+        if not answer.ok:
+            raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
+
+    def connect(self) -> None:
+        """Find out the model's name where it isn't given, and that the server is there.
+
+        Raises:
+            UnreachableError: it isn't.
+            ConfigError: it serves no model of that name.
+        """
+        answer = self.ask("/v1/models", method="GET")
+        if not answer.ok:
+            raise ConfigError(f"{self.url} is no vLLM server: /v1/models answered with status {answer.status}")
+        names = [one["id"] for one in json.loads(answer.body)["data"]]
+        if self.model and self.model not in names:
+            raise ConfigError(f"{self.url} serves no model {self.model!r}; it has {', '.join(names)}")
+        self.model = self.model or names[0]
+
+    # ---------------------------------------------------------------- sampling
+
+    async def generate(self, prompt_ids: tuple[int, ...], fields: Mapping[str, Any]) -> Turn:
+        """The completion of one prompt, with these sampling parameters.
+
+        Raises:
+            UnreachableError: there is no answer.
+            RolloutError: the server refuses the request.
+        """
+        if self.reports_versions:
+            body = {
+                "token_ids": list(prompt_ids),
+                "model": self.model,
+                "output_mode": "text",
+                "return_token_ids": True,
+                "sampling_params": dict(fields),
+            }
+            answer = await self._post(GENERATE, body)
+            if answer.status not in (403, 404, 405):
+                return self._read(GENERATE, answer, prompt_ids, logprobs_of_generate)
+            self.reports_versions = False
+        body = {"prompt": list(prompt_ids), "model": self.model, "return_token_ids": True, **fields}
+        return self._read(COMPLETIONS, await self._post(COMPLETIONS, body), prompt_ids, logprobs_of_completions)
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> Answer:
+        self.in_flight += 1
+        try:
+            async with self._sessions.get(self._connections).post(self.url + path, json=body) as answer:
+                return Answer(answer.status, await answer.text())
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            said = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise UnreachableError(f"no answer from {self.url}{path}: {said}") from None
+        finally:
+            self.in_flight -= 1
+
+    def _read(self, path: str, answer: Answer, prompt_ids: tuple[int, ...], logprobs_of: Any) -> Turn:
+        if not answer.ok:
+            raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
+        (choice,) = json.loads(answer.body)["choices"]
+        if (message := cut_off(choice["finish_reason"])) is not None:
+            raise UnreachableError(f"{self.url}: {message}")
+        token_ids = tuple(choice["token_ids"] or ())
+        return Turn(
+            response=choice["text"],
+            prompt_ids=prompt_ids,
+            response_ids=token_ids,
+            logprobs=logprobs_of(choice),
+            finish_reason=choice["finish_reason"],
+            usage=Usage(len(prompt_ids), len(token_ids)),
+            served_by=self.url,
+            weights=self._spans(choice.get("weight_versions"), len(token_ids)),
+        )
+
+    def _spans(self, told: Any, tokens: int) -> tuple[WeightsSpan, ...]:
+        """Which weights made the tokens.
+
+        Raises:
+            UnreachableError: others than the server was sent.
+        """
+        for one in told or ():
+            if one["version"] != str(self.version):
+                raise UnreachableError(
+                    f"the server {self.url} answers with weights {one['version']!r} and was sent {self.version}: "
+                    "it was restarted, or something else changed its weights"
+                )
+        return (WeightsSpan(self.version, 0, tokens),)
+
+    def _connections(self) -> aiohttp.ClientSession:
+        timeout = aiohttp.ClientTimeout(total=self.timeout, sock_connect=CONNECT_SECONDS)
+        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        session = self._sessions.pop()
+        if session is not None:
+            await session.close()
+
+
+def logprobs_of_generate(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """The sampled tokens' log-probabilities in a choice of ``/inference/v1/generate``."""
+    told = choice.get("logprobs")
+    return None if told is None else tuple(one["logprob"] for one in told["content"])
+
+
+def logprobs_of_completions(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """The sampled tokens' log-probabilities in a choice of ``/v1/completions``."""
+    told = choice.get("logprobs")
+    return None if told is None else tuple(told["token_logprobs"])
+
+
+def shortened(text: str) -> str:
+    """What a server said, in one line that isn't too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= MESSAGE_LENGTH else line[:MESSAGE_LENGTH] + "..."
+
+
+DEV_MODE = "VLLM_SERVER_DEV_MODE=1 in its environment (it opens the routes that change weights)"
+ADAPTER = "textbench"
+
+
+class Updater(Protocol):
+    """Brings weights to servers."""
+
+    def prepare(self, weights: Weights, version: int) -> None:
+        """Take the new weights, once for all servers."""
+
+    def send(self, server: Server, version: int) -> None:
+        """Bring them to one server, which is paused."""
+
+    def assume(self, server: Server) -> None:
+        """Take it that another process brought them."""
+
+    def close(self) -> None:
+        """Remove what is left of the last update."""
+
+
+def make_updater(options: "VLLM", name: str, parts: EngineParts) -> Updater:
+    """The updater that a run's settings ask for."""
+    if name == "nccl":
+        return NCCLUpdater(options, parts)
+    folder = Path(options.weights_dir).expanduser() if options.weights_dir else None
+    return AdapterUpdater(parts, folder) if name == "lora" else DiskUpdater(folder)
+
+
+class _Files:
+    """A folder with one subfolder for each version; those before the latest go when it is everywhere."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="textbench-weights-")) if folder is None else folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if folder is None:  # goes with this object, at the latest when Python ends
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._written: Path | None = None
+
+    def place(self, version: int) -> Path:
+        """A new, empty folder for a version. The one before it isn't read any more."""
+        if self._written is not None:
+            shutil.rmtree(self._written, ignore_errors=True)
+        self._written = self.folder / f"version-{version}"
+        shutil.rmtree(self._written, ignore_errors=True)
+        self._written.mkdir()
+        return self._written
+
+    def close(self) -> None:
+        if self._written is not None:
+            shutil.rmtree(self._written, ignore_errors=True)
+
+
+class DiskUpdater:
+    """The weights as a safetensors file that every server reads.
+
+    On a CPU a tied output layer is packed again by :mod:`agents.models.vllm_worker`, where the server was started with
+    it; the canary finds out where it was needed and wasn't there.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._files = _Files(folder)
+        self._path: Path | None = None
+        self._without_extension: set[str] = set()
+
+    def prepare(self, weights: Weights, version: int) -> None:
+        from safetensors.torch import save_file
+
+        self._path = self._files.place(version)
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights}
+        save_file(tensors, self._path / "model.safetensors", metadata={"format": "pt"})
+
+    def send(self, server: Server, version: int) -> None:
+        if self._path is None:
+            raise RuntimeError("no weights were prepared")
+        body = {"method": "reload_weights", "kwargs": {"weights_path": str(self._path)}}
+        server.tell("/collective_rpc", body, needs=DEV_MODE)
+        renew = {"method": "renew_output_layer"}
+        if server.url not in self._without_extension and not server.ask("/collective_rpc", renew).ok:
+            self._without_extension.add(server.url)  # asked again, it would write a traceback to its log each time
+
+    def assume(self, server: Server) -> None:
+        pass
+
+    def close(self) -> None:
+        self._files.close()
+
+
+class AdapterUpdater:
+    """The LoRA adapter alone, in peft's format; servers have the base model, which never changes."""
+
+    def __init__(self, parts: EngineParts, folder: Path | None) -> None:
+        self._model, self._files = parts.model, _Files(folder)
+        self._path: Path | None = None
+
+    def prepare(self, weights: Weights, version: int) -> None:
+        self._path = self._files.place(version)
+        save_pretrained(self._model, self._path)
+
+    def send(self, server: Server, version: int) -> None:
+        body = {"lora_name": ADAPTER, "lora_path": str(self._path), "load_inplace": True}
+        server.tell("/v1/load_lora_adapter", body, needs="--enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1")
+        self.assume(server)
+
+    def assume(self, server: Server) -> None:
+        server.model = ADAPTER
+
+    def close(self) -> None:
+        self._files.close()
+
+
+class NCCLUpdater:
+    """From the learner's GPU to the servers' by vLLM's own transfer engine; a group of its own for each server.
+
+    Written against vLLM 0.32 (``WeightTransferTrainerFactory``); it needs vLLM installed here as well, and servers
+    started with ``--weight-transfer-config '{"backend": "nccl"}'``.
+    """
+
+    def __init__(self, options: "VLLM", parts: EngineParts) -> None:
+        self._address = options.master_address or socket.gethostname()
+        self._timeout, self._rank = options.timeout, parts.rank
+        self._source: _Source | None = None
+        self._engines: dict[str, Any] = {}
+
+    def prepare(self, weights: Weights, version: int) -> None:
+        # several servers are sent to in turn, so one pass over the weights isn't enough
+        self._source = _Source(list(weights))
+
+    def send(self, server: Server, version: int) -> None:
+        engine = self._engines.get(server.url)
+        if engine is None:
+            engine = self._engines[server.url] = self._connect(server)
+        engine.source = self._source
+        try:
+            engine.send_weights()
+        except RuntimeError as error:
+            raise RolloutError(f"sending weights to {server.url} by NCCL failed: {error}") from error
+
+    def assume(self, server: Server) -> None:
+        pass
+
+    def _connect(self, server: Server) -> Any:
+        try:
+            from vllm.distributed.weight_transfer import WeightTransferTrainerFactory
+            from vllm.distributed.weight_transfer.clients import HTTPVLLMWeightSyncClient
+            from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"updater = 'nccl' needs vLLM in the learner's environment too: {error}") from None
+        answer = server.ask("/get_world_size", method="GET")
+        if not answer.ok:
+            raise ConfigError(f"the server {server.url} has no /get_world_size: start it with {DEV_MODE}")
+        workers = int(json.loads(answer.body)["world_size"])
+        with socket.socket() as free:
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+        return WeightTransferTrainerFactory.trainer_init(
+            NCCLTrainerInitInfo(self._address, port, 1 + workers, rank=self._rank),
+            client=HTTPVLLMWeightSyncClient(server.url, timeout=self._timeout),
+            source=self._source,
+        )
+
+    def close(self) -> None:
+        self._engines.clear()
+
+
+class _Source:
+    """The weights as vLLM's transfer engines read them: what they are, and then themselves, in the same order."""
+
+    def __init__(self, weights: Sequence[tuple[str, Tensor]]) -> None:
+        self._weights = weights
+
+    def metadata(self) -> list[Any]:
+        from vllm.distributed.weight_transfer.base import ParamMeta
+
+        return [ParamMeta(name, tensor.dtype, tuple(tensor.shape)) for name, tensor in self._weights]
+
+    def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
+        return iter(self._weights)
+
 
 ATTEMPTS = 3
 """Times that a request is sent to one server before it is given up for down."""

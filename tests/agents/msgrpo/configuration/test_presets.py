@@ -6,8 +6,8 @@ import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.__main__ import main
+from agents.msgrpo.configuration.config import preset, preset_names
 from agents.msgrpo.configuration.methods import Methods
-from agents.msgrpo.configuration.presets import preset, preset_names
 
 
 @pytest.mark.parametrize("name", preset_names())

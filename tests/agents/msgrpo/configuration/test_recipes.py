@@ -12,9 +12,9 @@ import pytest
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.__main__ import main
-from agents.msgrpo.configuration import recipes as recipes_module
+from agents.msgrpo.configuration import config as recipes_module
+from agents.msgrpo.configuration.config import packaged_recipes, recipe_path
 from agents.msgrpo.configuration.methods import Methods
-from agents.msgrpo.configuration.recipes import packaged_recipes, recipe_path
 from agents.msgrpo.trajectories import games_of, prompts_of
 
 ROOT = Path(__file__).parents[4]

@@ -10,11 +10,10 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.beside import own_weights
 from agents.msgrpo.credit import Trajectory
 from agents.msgrpo.credit.batch import Heads
-from agents.msgrpo.critic.beside import own_weights
-from agents.msgrpo.critic.critic import Critic, value_losses
-from agents.msgrpo.critic.making import heads_of
+from agents.msgrpo.critic import Critic, heads_of, value_losses
 from agents.msgrpo.errors import TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
 from tests.agents.msgrpo.hand_made import trajectory

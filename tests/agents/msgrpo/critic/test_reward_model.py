@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.beside import RewardModel, preference_loss
 from agents.msgrpo.credit import Trajectory
 from agents.msgrpo.credit.batch import Preferences
-from agents.msgrpo.critic.reward_model import RewardModel, preference_loss
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring.scorer import TokenScorer
 from tests.agents.msgrpo.critic.test_critic import V, episodes

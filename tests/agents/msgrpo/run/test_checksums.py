@@ -11,7 +11,7 @@ import pytest
 from agents.common.locking import FolderLock
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.saving.checkpoint import (
+from agents.msgrpo.run.saving import (
     STATE,
     SUMS,
     check_sums,

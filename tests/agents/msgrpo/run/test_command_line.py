@@ -18,9 +18,9 @@ from agents.episode import EpisodeTask
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.health.checks import check_out
-from agents.msgrpo.run.reporting.progress import RunLog
-from agents.msgrpo.run.saving.checkpoint import CONFIG, STATE, load_state, run_folder
+from agents.msgrpo.run.health import check_out
+from agents.msgrpo.run.reporting import RunLog
+from agents.msgrpo.run.saving import CONFIG, STATE, load_state, run_folder
 from agents.msgrpo.tasks import Plain
 from agents.tiny import Recipe
 from agents.tiny.imitation import demonstrate

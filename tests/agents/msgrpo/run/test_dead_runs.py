@@ -19,9 +19,7 @@ from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.credit.batch import Trajectory
 from agents.msgrpo.errors import DeadRunError, UnusableModelError
-from agents.msgrpo.run.health.advice import another_start, warm_start
-from agents.msgrpo.run.health.preflight import Preflight
-from agents.msgrpo.run.health.watch import Watch
+from agents.msgrpo.run.health import Preflight, Watch, another_start, warm_start
 from agents.msgrpo.trajectories import prompts_of_random_play, rollout_metrics
 from agents.prompt import PromptMap
 from agents.tiny import Recipe

@@ -12,7 +12,7 @@ import torch
 from agents.episode import Episode, Step
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.errors import RolloutError
-from agents.msgrpo.run.episodes import updates_behind
+from agents.msgrpo.rollouts import updates_behind
 from agents.turn import Turn, WeightsSpan
 from tests.agents.msgrpo.engines.elsewhere import Elsewhere
 

@@ -10,7 +10,7 @@ import pytest
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.saving.checkpoint import STATE, check_sums, load_state
+from agents.msgrpo.run.saving import STATE, check_sums, load_state
 from tests.agents.msgrpo.run.test_no_exit_loses_work import metrics_in, same
 from tests.faults import broken, faults, full
 

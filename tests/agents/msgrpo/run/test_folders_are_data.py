@@ -12,7 +12,7 @@ from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.plugins import Registry
-from agents.msgrpo.run.saving.claims import asked_for, claims_of
+from agents.msgrpo.run.saving import asked_for, claims_of
 
 pytestmark = pytest.mark.usefixtures("added_players")
 SENTINEL = "from pathlib import Path\nPath('SENTINEL').write_text(__name__)\n"

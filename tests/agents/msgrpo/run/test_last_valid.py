@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from agents.msgrpo.run.saving.last_valid import LastValid, RunState
+from agents.msgrpo.run.saving import LastValid, RunState
 
 
 class Allocated(TorchDispatchMode):

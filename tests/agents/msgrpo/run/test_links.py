@@ -15,8 +15,8 @@ from agents.common.locking import LOCK_NAME
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import CheckpointError, ConfigError
-from agents.msgrpo.run.reporting.trackers import KNOWN
-from agents.msgrpo.run.saving.checkpoint import CONFIG, POINTERS, STATE, SUMS, keep_batch
+from agents.msgrpo.run.reporting import KNOWN
+from agents.msgrpo.run.saving import CONFIG, POINTERS, STATE, SUMS, keep_batch
 from tests.links import OUTSIDE, TARGETS, drafts_of, planted, whats_mine
 
 SHORT = MSGRPOConfig(

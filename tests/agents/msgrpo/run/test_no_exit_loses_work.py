@@ -23,7 +23,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.__main__ import main
 from agents.msgrpo.errors import CheckpointError, TrainingDivergedError
-from agents.msgrpo.run.saving.checkpoint import STATE, SUMS, load_state
+from agents.msgrpo.run.saving import STATE, SUMS, load_state
 from tests.agents.msgrpo.remembering import MOVING
 
 SHORT = MSGRPOConfig(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.run.evaluating.evaluation import EvaluationResult, without_success
-from agents.msgrpo.run.reporting.progress import RunLog
+from agents.msgrpo.run.evaluating import EvaluationResult, without_success
+from agents.msgrpo.run.reporting import RunLog
 
 METRICS = {"success": 0.0, "invalid_rate": 0.0, "entropy": 1.5, "grad_norm": 0.1, "seconds": 2.0}
 SHORT = MSGRPOConfig(

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.configuration.fields import TrackerName
+from agents.msgrpo.configuration.settings import TrackerName
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.evaluating.evaluation import EvaluationResult
-from agents.msgrpo.run.reporting.progress import RunLog
-from agents.msgrpo.run.reporting.trackers import Trackers
+from agents.msgrpo.run.evaluating import EvaluationResult
+from agents.msgrpo.run.reporting import RunLog, Trackers
 
 ROOT = Path(__file__).parents[4]
 

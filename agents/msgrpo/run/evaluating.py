@@ -1,25 +1,90 @@
-"""Scoring the model during training: the fixed episodes of scenarios, played as the benchmark plays them."""
+"""How good the model is by now: the fixed episodes of scenarios, played as the benchmark plays them.
 
-from collections.abc import Collection, Sequence
+:class:`Evaluator` plays them during a run, with the engine of the rollouts. A figure lies between two ends
+(:func:`scale_of`): the best play that doesn't read, and the best play that is known. A success of 27% on the lake looks
+like a beginning, and is what half right, half down gets without reading a word.
+"""
+
+from collections.abc import Callable, Collection, Sequence
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from torch import nn
 
 from agents.analysis.action_probabilities import NOT_SUMMED
 from agents.analysis.exploitability import measure
 from agents.analysis.regret import DirectAnswers, ExactRegret, Position, exact_regret, random_positions
+from agents.baselines.search import find_search_player
 from agents.common.intervals import half_interval, is_rounding
 from agents.episode import Episode, EpisodeTask, invalid_rate
 from agents.load import load_agent
+from agents.loop.live import EnvironmentPool, LiveEpisode, Policies
+from agents.loop.rollout import rollout
+from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.run.episodes import layout_of
+from agents.msgrpo.rollouts import layout_of
 from agents.msgrpo.trajectories import Game
 from agents.policy import LanguageAgentPolicy
 from agents.protocol import STANDARD
-from agents.turn import Policy, check_game
+from agents.turn import Policy, TurnRequest, check_game
 from textgames import TRAINING_SEEDS, Scenario, game_of, known_scenario, parallel_env
+from textgames.solving.blind import blind_play_of
+
+PLAYED = 20
+"""Episodes of the planner, where nobody knows the optimum: seconds, once a run."""
+
+NAMES = {"optimal": "optimum", "clairvoyant": "clairvoyant bound", "reference": "reference (planner)"}
+"""What the upper end is called, by its kind."""
+
+
+class EvaluationScale(NamedTuple):
+    """Mean returns of two players who are no models; ``None`` where one isn't known, as in games of several players.
+
+    Attributes:
+        blind: of the best fixed distribution over actions.
+        blind_policy: that distribution, for people.
+        reference: of the best play that is known of.
+        reference_kind: a key of :data:`NAMES`.
+    """
+
+    blind: float | None = None
+    blind_policy: str = ""
+    reference: float | None = None
+    reference_kind: str = ""
+
+
+def scale_of(tasks: Sequence[EpisodeTask]) -> EvaluationScale:
+    """The scale of the episodes of one game."""
+    env = parallel_env(tasks[0].env_id, **tasks[0].kwargs)
+    if len(env.possible_agents) > 1:
+        return EvaluationScale()
+    try:
+        blind = blind_play_of(env.game, env.rules.max_steps)
+    except (ValueError, NotImplementedError):  # actions that can't be listed
+        blind = None
+    ends = EvaluationScale() if blind is None else EvaluationScale(blind.value, blind.text)
+    player = find_search_player(env.game)
+    if player is None:
+        return ends
+    if player.kind == "reference":
+        played = rollout(load_agent("planner"), tasks[:PLAYED])
+        value = np.mean([sum(episode.returns.values()) for episode in played])
+    else:
+        value = np.mean([max(player.values(request).values()) for request in _first_requests(tasks)])
+    return ends._replace(reference=float(value), reference_kind=player.kind)
+
+
+def _first_requests(tasks: Sequence[EpisodeTask]) -> list[TurnRequest]:
+    """What the player is asked at the start of each episode."""
+    pool, nobody = EnvironmentPool(), load_agent("random")
+    requests: list[TurnRequest] = []
+    for task in tasks:
+        episode = LiveEpisode(task, nobody, pool)
+        requests += episode.requests().values()
+        episode.finish()
+    return requests
 
 
 class EvaluationResult(NamedTuple):
@@ -41,7 +106,7 @@ class EvaluationResult(NamedTuple):
         blind: the mean return of the best player who doesn't read, in games for one; and what it does.
         blind_policy: of that player.
         reference: the mean return of the best play that is known of.
-        reference_kind: of that play; :mod:`agents.msgrpo.run.evaluating.scale` has the kinds.
+        reference_kind: of that play; :data:`NAMES` has the kinds.
     """
 
     scenario: str
@@ -228,3 +293,73 @@ def _exploitability(policy: Policy, game: Game) -> float:
     task = EpisodeTask.of(game, 0)
     env = parallel_env(task.env_id, **task.kwargs)
     return measure(policy, env.game, horizon=env.rules.max_steps).value
+
+
+Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
+"""An evaluation from outside: policy, game, number of episodes -> complete episodes."""
+
+
+class Evaluator:
+    """Plays the fixed evaluation episodes of every evaluation scenario.
+
+    Args:
+        config: which scenarios, how many episodes, which opponent and yardsticks.
+        games: that the run trains on, and that are evaluated where the config names no others.
+        play: ``policies, tasks -> episodes`` in the tasks' order.
+        policy: the model as it plays in evaluations.
+        model: the one that is trained, for what is computed from its exact probabilities.
+        tokenizer: its tokenizer.
+        sharded: whether the model's weights are in parts in several processes.
+        outside: plays the episodes in place of ``play``.
+
+    Raises:
+        ConfigError: an opponent or a yardstick that can't be used with these games.
+    """
+
+    def __init__(
+        self,
+        config: MSGRPOConfig,
+        games: Sequence[Game],
+        play: Callable[[Policies, Sequence[EpisodeTask]], list[Episode]],
+        policy: LanguageAgentPolicy,
+        model: nn.Module,
+        tokenizer: Any,
+        *,
+        sharded: bool = False,
+        outside: Evaluate | None = None,
+    ) -> None:
+        self.config, self.games, self.policy = config, config.eval_scenarios or games, policy
+        self.play, self._outside = play, outside
+        self._model, self._tokenizer = model, tokenizer
+        self._opponent = opponent_of(config, self.games)
+        check_yardsticks(config, self.games, sharded)
+        self._positions = positions_of(config, self.games)
+        self._scales: dict[str, EvaluationScale] = {}
+
+    def evaluate(self, seen_layouts: set[str]) -> list[EvaluationResult]:
+        """One result for each scenario; ``seen_layouts`` are those that were trained on."""
+        return [self._evaluate_on(game, seen_layouts) for game in self.games]
+
+    def _evaluate_on(self, game: Game, seen_layouts: set[str]) -> EvaluationResult:
+        name, count = game_name(game), self.config.eval_episodes
+        tasks = evaluation_tasks(game, count, self.config.eval_protocol)
+        if name not in self._scales:
+            self._scales[name] = scale_of(tasks)
+        if self._outside is not None:
+            result = evaluate(name, list(self._outside(self.policy, game, count)), seen_layouts)
+        elif self._opponent is not None and len(players := players_of(game)) > 1:
+            episodes, seats = [], []
+            for seat in players:
+                policies = {player: self.policy if player == seat else self._opponent for player in players}
+                episodes += self.play(policies, tasks)
+                seats += [(seat,)] * count
+            opponent = self.config.eval_opponent
+            result = evaluate(name, episodes, seen_layouts, seats=seats, opponent=opponent)
+        else:
+            result = evaluate(name, self.play(self.policy, tasks), seen_layouts)
+        result = result._replace(**self._scales[name]._asdict())
+        # the engine may be anywhere; exact probabilities take the weights that are here
+        reader = TransformersModel(self._model, self._tokenizer)
+        legal_only = self.policy.legal_only
+        policy = LanguageAgentPolicy(reader, self.policy.prompt_map, self.policy.decoding, legal_only=legal_only)
+        return with_yardsticks(result, self.config, game, policy, self._positions.get(name, ()))

@@ -1,0 +1,372 @@
+"""The critic: an optional model of values with an optimiser of its own, for methods that need ``values``.
+
+A method of credit (or a task sampler) that has ``"values"`` in ``needs`` declares the values that it reads::
+
+    heads = {"state": "step"}                        # V(s_t), read at the last token of the prompt
+    heads = {"token": "token"}                       # one value before each response token
+    heads = {"low": "token", "high": "step"}         # several at once, from one backbone
+
+It finds the values in ``Trajectory.values`` (the first head) and ``Trajectory.head_values``, and returns what they are
+to become as ``Credit.value_targets``; NaN stands where a head has nothing to learn. A sampler does the same with a
+method ``value_targets(batch)``. Without such a method no critic is made, and nothing of this costs anything.
+
+A method with ``"reward_model"`` in ``needs`` has a reward model in the critic's place (:mod:`agents.msgrpo.beside`): it
+finds ``Trajectory.log_ratios`` and returns :class:`Preferences` as ``Credit.preferences``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from agents.episode import EpisodeTask
+from agents.loop.live import EnvironmentPool, LiveEpisode
+from agents.models.local.forward.llama_forward import unwrap
+from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.beside import Beside, Lesson, RewardModel
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.configuration.methods import Methods
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads, StepCredit, Trajectory
+from agents.msgrpo.errors import ConfigError, UnusableModelError
+from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.learner.prepare import copy_of_trained
+from agents.msgrpo.learner.scoring.packing import MicroBatch
+from agents.msgrpo.learner.scoring.scorer import TokenScorer, inputs_of
+from agents.msgrpo.learner.update import minibatches
+from agents.msgrpo.rows import TokenRow
+from agents.policy import LanguageAgentPolicy
+
+DEFAULT_HEADS: Heads = {"state": "step"}
+"""The heads of a method that needs values and doesn't say which."""
+
+
+class ValueModel(nn.Module):
+    """Values at places of a text: ``V_h = w_h . hidden + b_h`` for each head h, on the last hidden states.
+
+    The backbone is the policy's as it is when this is made, without its output head. Weights that the policy trains are
+    copied; frozen ones are shared. So with an adapter of peft the critic has an adapter of its own on the one base
+    model that is in memory, and without one it is a second model of the policy's size.
+
+    Heads start at 0, in float32: before anything is learnt every value is 0, and no randomness is used.
+
+    Args:
+        policy: a causal language model of transformers, or one with a peft adapter.
+        heads: names of the values.
+        autocast: the type of matrix products, where it isn't that of the weights.
+
+    Raises:
+        UnusableModelError: a model that doesn't keep its backbone apart from its output head.
+    """
+
+    def __init__(self, policy: nn.Module, heads: Sequence[str], autocast: torch.dtype | None = None) -> None:
+        super().__init__()
+        causal_lm = unwrap(policy)
+        backbone = getattr(causal_lm, "base_model", causal_lm)
+        if backbone is causal_lm:
+            raise UnusableModelError(
+                f"{type(causal_lm).__name__} has no base_model apart from its output head, so a critic can't be made "
+                "of it: choose a method of credit that needs no values"
+            )
+        self.backbone = copy_of_trained(backbone)
+        self.names, self.autocast = tuple(heads), autocast
+        weight = next(self.backbone.parameters())
+        with torch.no_grad():
+            start = torch.zeros((1, 1), dtype=torch.long, device=weight.device)
+            width = self.backbone(input_ids=start, use_cache=False)[0].shape[-1]
+        kinds: dict[str, Any] = {"device": weight.device, "dtype": _at_least_float32(weight.dtype)}
+        self.heads: Any = nn.utils.skip_init(nn.Linear, width, len(self.names), **kinds)  # type: ignore[no-untyped-call]
+        nn.init.zeros_(self.heads.weight)
+        nn.init.zeros_(self.heads.bias)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor | None, index: Tensor) -> Tensor:
+        """(n, H) values at the places ``index`` (n,) of the flattened (B, L) input."""
+        inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
+        if position_ids is not None:
+            inputs["position_ids"] = position_ids
+        with self._autocast():
+            hidden = self.backbone(**inputs)[0].flatten(0, 1).index_select(0, index)
+        with torch.autocast(hidden.device.type, enabled=False):
+            values: Tensor = self.heads(hidden.to(self.heads.weight.dtype))
+            return values
+
+    def inputs(self, batch: MicroBatch) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+        """What :meth:`forward` takes, of a micro-batch."""
+        return inputs_of(batch, self.backbone, self.autocast)
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        kind = self.heads.weight.device.type
+        return nullcontext() if self.autocast is None else torch.autocast(kind, dtype=self.autocast)
+
+
+def _at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+_ANY = (0,)  # values of prompts alone are read where the first response token would be predicted, whichever it is
+
+
+class Critic(Beside):
+    """A model of values, its optimiser, and the processes that share its work.
+
+    "step" heads are read at the last token of a prompt, so they know what the policy knew when it began to answer.
+    "token" heads are read there for the first response token, and at each response token for the one after it: the
+    value of token k knows the tokens before k, so it may be subtracted from what token k is credited with.
+
+    Args:
+        policy: the model that is trained, as prepared for training.
+        heads: of all methods that need values.
+        config: its ``[critic]`` settings, and how rows are packed.
+        processes: the trainer's.
+        packing: that the policy takes, as the critic's backbone is the same.
+        autocast: the policy's.
+
+    Raises:
+        ConfigError: the weights are sharded over processes.
+        UnusableModelError: a model that no critic can be made of.
+    """
+
+    model: ValueModel
+
+    def __init__(
+        self,
+        policy: nn.Module,
+        heads: Heads,
+        config: MSGRPOConfig,
+        processes: Processes,
+        *,
+        packing: str,
+        autocast: torch.dtype | None = None,
+    ) -> None:
+        self.check_not_sharded(config, processes)
+        model = ValueModel(policy, tuple(heads), autocast)
+        super().__init__(
+            model,
+            heads,
+            config,
+            processes,
+            packing=packing,
+            width=model.heads.in_features,
+            rate=config.critic_learning_rate,
+        )
+        self._reads_responses = "token" in heads.values()
+
+    def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+        """The trajectories with ``values`` and ``head_values``."""
+        steps = [(i, t) for i, trajectory in enumerate(trajectories) for t in range(len(trajectory))]
+        said = self._values([self._row(trajectories[i], t) for i, t in steps])
+        result, first = [], 0
+        for trajectory in trajectories:
+            here = said[first : first + len(trajectory)]
+            first += len(trajectory)
+            values: dict[str, StepCredit] = {
+                name: [each[:, h] for each in here] if kind == "token" else np.array([each[0, h] for each in here])
+                for h, (name, kind) in enumerate(self.heads.items())
+            }
+            starts = np.array([each[0, 0] for each in here])
+            result.append(replace(trajectory, values=starts, head_values=values))
+        return result
+
+    def prompt_values(self, prompts: Sequence[tuple[int, ...]], head: str) -> Floats:
+        """(n,) what a head says at the last token of each prompt."""
+        said = self._values([TokenRow(prompt, _ANY) for prompt in prompts])
+        return np.array([each[0, tuple(self.heads).index(head)] for each in said])
+
+    def learn(self, lessons: Iterable[Lesson], rng: np.random.Generator) -> dict[str, float]:
+        """See :meth:`Beside.learn`; a lesson is ``{head: N entries}`` as in ``Credit.value_targets``.
+
+        The loss of each head is the mean over its targets y of ``1/2 max((V - y)^2, (V_c - y)^2)``, where V_c is V kept
+        within ``critic_clip`` of what it was when the values were told; losses of heads are added.
+        """
+        items = [item for trajectories, targets in lessons for item in self._items(trajectories, targets or {})]
+        losses, norms = [], []
+        if items:
+            for _ in range(self.config.critic_passes):
+                for part in minibatches(items, self.config.critic_minibatches, rng):
+                    loss, norm = self._step([items[number] for number in part])
+                    losses.append(loss)
+                    norms.append(norm)
+        metrics = {"critic_loss": float(np.mean(losses)) if losses else 0.0}
+        metrics["critic_grad_norm"] = float(np.mean(norms)) if norms else 0.0
+        return metrics | self._explained(items)
+
+    def _row(self, trajectory: Trajectory, t: int) -> TokenRow:
+        return TokenRow(trajectory.prompt_ids[t], trajectory.response_ids[t] if self._reads_responses else _ANY)
+
+    def _values(self, rows: Sequence[TokenRow]) -> list[Floats]:
+        """(K, H) for each row of K response tokens."""
+
+        def score(batch: MicroBatch) -> Sequence[Tensor]:
+            return self._forward(batch).unbind(-1)
+
+        return [torch.stack(each, -1).numpy() for each in self.work.scores(rows, score)] if rows else []
+
+    def _forward(self, batch: MicroBatch) -> Tensor:
+        """(tokens, H) of the rows' response tokens."""
+        values: Tensor = self.processes.forward(*self.model.inputs(batch))
+        return values[batch.places.to(values.device)]
+
+    def _items(self, trajectories: Sequence[Trajectory], targets: Mapping[str, Sequence[StepCredit]]) -> list["_Item"]:
+        """All steps with anything to learn."""
+        if unknown := targets.keys() - self.heads.keys():
+            raise ConfigError(
+                f"value_targets for {', '.join(map(repr, sorted(unknown)))}, which is no head; the heads are "
+                f"{', '.join(self.heads)}: a method declares them as heads = {{name: 'step' or 'token'}}"
+            )
+        items = []
+        for i, trajectory in enumerate(trajectories):
+            for t in range(len(trajectory)):
+                row = self._row(trajectory, t)
+                wanted = np.full((len(row.response), len(self.heads)), np.nan)
+                before = np.zeros_like(wanted)
+                for h, (name, kind) in enumerate(self.heads.items()):
+                    places = slice(None) if kind == "token" else slice(1)
+                    before[places, h] = trajectory.head_values[name][t]
+                    if name in targets:
+                        wanted[places, h] = targets[name][i][t]
+                if not np.isnan(wanted).all():
+                    items.append(_Item(row, wanted, before))
+        return items
+
+    def _step(self, items: Sequence["_Item"]) -> tuple[float, float]:
+        """Take one optimiser step; returns its loss and gradient norm."""
+        counts = sum((~np.isnan(item.wanted)).sum(axis=0) for item in items)
+
+        def loss_of(batch: MicroBatch, numbers: list[int]) -> Tensor:
+            values = self._forward(batch)
+            wanted, before = (
+                torch.from_numpy(np.concatenate([getattr(items[n], name) for n in numbers])).to(values)
+                for name in ("wanted", "before")
+            )
+            shares = torch.tensor(1.0 / np.maximum(counts, 1)).to(values)
+            return (value_losses(values, wanted, before, self.config.critic_clip) * shares).sum()
+
+        return self.step([item.row for item in items], loss_of)
+
+    def _explained(self, items: Sequence["_Item"]) -> dict[str, float]:
+        """How much of the targets' variance the values explained before this iteration's steps, head by head."""
+        metrics = {}
+        for h, name in enumerate(self.heads):
+            wanted = np.concatenate([item.wanted[:, h] for item in items]) if items else np.empty(0)
+            before = np.concatenate([item.before[:, h] for item in items]) if items else np.empty(0)
+            known = ~np.isnan(wanted)
+            spread = float(wanted[known].var()) if known.any() else 0.0
+            left = float((wanted - before)[known].var()) if known.any() else 0.0
+            suffix = f"_{name}" if len(self.heads) > 1 else ""
+            metrics[f"critic_explained_variance{suffix}"] = 1 - left / spread if spread > 0 else 0.0
+        return metrics
+
+
+class _Item(NamedTuple):
+    """One step to learn from: (K, H) targets, NaN where there are none, and what the heads said before."""
+
+    row: TokenRow
+    wanted: Floats
+    before: Floats
+
+
+def value_losses(values: Tensor, targets: Tensor, before: Tensor, clip: float) -> Tensor:
+    """``1/2 max((V - y)^2, (V_c - y)^2)`` with ``V_c = clamp(V, V_old - clip, V_old + clip)``; 0 where y is NaN.
+
+    All have one shape. ``clip`` 0: plain squares.
+    """
+    known = ~torch.isnan(targets)
+    wanted = torch.where(known, targets, values.detach())
+    losses = (values - wanted).square()
+    if clip:
+        near = torch.maximum(torch.minimum(values, before + clip), before - clip)
+        losses = torch.maximum(losses, (near - wanted).square())
+    return torch.where(known, losses / 2, torch.zeros_like(losses))
+
+
+PromptValues = Callable[[Sequence[EpisodeTask]], Floats]
+"""``tasks -> (n,)`` values of their first prompts."""
+
+
+def heads_of(method: Any) -> Heads:
+    """The heads that a method of credit or a task sampler wants; none where it needs no values.
+
+    Raises:
+        ConfigError: it wants none although it needs values, or one that is neither "step" nor "token".
+    """
+    if "values" not in method.needs:
+        return {}
+    heads: Heads = getattr(method, "heads", DEFAULT_HEADS)
+    if not heads or not set(heads.values()) <= {"step", "token"}:
+        raise ConfigError(
+            f"{type(method).__name__}.heads = {dict(heads)!r} can't be used; accepted: a name for each value, with "
+            "'step' (read at the prompt's last token) or 'token' (read before each response token)"
+        )
+    return heads
+
+
+def make_beside(
+    methods: Methods,
+    scorer: TokenScorer,
+    config: MSGRPOConfig,
+    processes: Processes,
+    packing: str,
+    autocast: torch.dtype | None,
+) -> Beside | None:
+    """The critic for the heads of the method of credit and of the task sampler, or the method's reward model.
+
+    Raises:
+        ConfigError: both have a head of the same name, which would be taught two things; a reward model and values are
+            needed; or see :class:`Critic`.
+    """
+    credit, sampler = heads_of(methods.credit), heads_of(methods.sampler)
+    if "reward_model" in methods.credit.needs:
+        if credit or sampler:
+            raise ConfigError(
+                f"credit = {config.credit!r} learns a reward model, and task_sampling = {config.task_sampling!r} or "
+                "its base method needs a critic: accepted is one model beside the policy"
+            )
+        rate: float = getattr(methods.credit, "rate", 1.0)
+        return RewardModel(scorer, config, processes, packing=packing, rate=rate)
+    if same := credit.keys() & sampler.keys():
+        raise ConfigError(
+            f"credit = {config.credit!r} and task_sampling = {config.task_sampling!r} both have a value named "
+            f"{', '.join(map(repr, sorted(same)))}: rename one of them in its class's heads"
+        )
+    if not credit and not sampler:
+        return None
+    return Critic(scorer.model, {**credit, **sampler}, config, processes, packing=packing, autocast=autocast)
+
+
+def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> list[Lesson]:
+    """What the critic or the reward model is to learn from an iteration.
+
+    The method of credit teaches on the trajectories that it was given, whether they are drawn for the policy's update
+    or not; a sampler that needs values teaches on all that were played, with ``value_targets(batch)``.
+    """
+    if "reward_model" in methods.credit.needs:
+        return [(batch.trajectories, credit.preferences)]
+    taught: list[Lesson] = [(batch.trajectories, credit.value_targets)]
+    if "values" in methods.sampler.needs:
+        taught.append((played.trajectories, methods.sampler.value_targets(played)))  # type: ignore[attr-defined]
+    return taught
+
+
+def first_prompt_values(
+    critic: Beside | None, methods: Methods, policy: LanguageAgentPolicy, model: nn.Module, tokenizer: Any
+) -> PromptValues | None:
+    """Values of the first prompts of episodes that weren't played yet, by the sampler's first head.
+
+    ``None`` for a sampler that needs no values. Of several players that begin together, the first one's prompt is read.
+    """
+    heads = heads_of(methods.sampler)
+    if not isinstance(critic, Critic) or not heads:
+        return None
+    pool, reader = EnvironmentPool(), TransformersModel(model, tokenizer)
+
+    def values(tasks: Sequence[EpisodeTask]) -> Floats:
+        prompts = []
+        for task in tasks:
+            requests = LiveEpisode(task, policy, pool).requests()
+            prompts.append(policy.prompt_map(next(iter(requests.values()))))
+        return critic.prompt_values(reader.encode(prompts), next(iter(heads)))
+
+    return values

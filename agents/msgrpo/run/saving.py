@@ -1,0 +1,554 @@
+"""What a run keeps on disk, and how it is resumed.
+
+:class:`Keeper` decides what is written when. A checkpoint is a folder in Hugging Face format that an agent plays at
+once, plus what training needs to be resumed. It is written beside its place, flushed to disk and renamed, so that one
+with its name is whole. ``last`` and ``best`` are symbolic links into ``checkpoints/`` and are replaced the same way.
+``SHA256SUMS`` in a checkpoint is of the form that ``sha256sum -c`` reads; a save makes it and a resume compares every
+file with it, which takes one to three seconds for a gigabyte each.
+
+:class:`LastValid` is the state that a run is saved in if it ends early: that of whole iterations, before anything went
+wrong. Between iterations that is the state as it is. Within an update the weights are neither those before nor those
+after, and once a run has diverged or collapsed they are worth nothing; then it is a copy from before the update.
+
+A resumed training has its settings from a file in its folder, which a stranger may have written. :func:`check_claims`
+refuses what only the user can allow: code, servers, money, downloads, files, trackers.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from agents.claims import claim_of_fetching, claims_of_player, is_harmless, is_own_prompts
+from agents.common.approvals import Claim, approve, content_digest, open_claims
+from agents.common.approvals import refusal as claims_refusal
+from agents.common.files import check_folder, refusal, remove_folder, replacing, replacing_folder, sync
+from agents.common.locking import FolderLock
+from agents.common.tensors import load_tensors
+from agents.common.toml import read_value
+from agents.models.local.loading.adapters import save_pretrained
+from agents.models.local.loading.card import write_card, write_chat_template
+from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.errors import CheckpointError, ConfigError, DeadRunError, TrainingDivergedError
+from agents.msgrpo.learner.distributed import Processes
+from agents.msgrpo.rows import TrainingRow
+from agents.msgrpo.run.health import going_on
+from agents.prompt import PromptMap
+from agents.wrappers import innermost
+
+STATE, CONFIG, SUMS = "trainer_state.pt", "msgrpo.toml", "SHA256SUMS"
+POINTERS = ("last", "best")
+_NAME = re.compile(r"iteration-(\d{6,})")
+
+
+def save_checkpoint(
+    folder: Path, config: MSGRPOConfig, state: Mapping[str, Any], save_model: Callable[[Path], None]
+) -> None:
+    """Write a checkpoint; one that is there is replaced.
+
+    ``state`` holds tensors and plain values only, so that it can be loaded without running code.
+
+    Raises:
+        OSError: the disk is full, or can't be written.
+    """
+    with replacing_folder(folder) as draft:
+        save_model(draft)
+        (draft / CONFIG).write_text(config.to_toml(), encoding="utf-8")
+        # through a file of Python's: torch's own says of a full disk "unexpected pos", and nothing of the reason
+        with (draft / STATE).open("wb") as file:
+            torch.save(dict(state), file)
+        lines = [f"{_sum(file)}  {file.relative_to(draft).as_posix()}\n" for file in _files_in(draft)]
+        (draft / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SUMS)
+
+
+def _sum(file: Path) -> str:
+    with file.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def check_sums(folder: Path) -> None:
+    """Compare every file of a checkpoint with its checksum; checkpoints of older versions have none.
+
+    Raises:
+        ConfigError: a file is missing or has changed.
+    """
+    if not (folder / SUMS).exists():
+        return
+    there = {file.relative_to(folder).as_posix(): file for file in _files_in(folder)}
+    for line in (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines():
+        digest, _, name = line.partition("  ")
+        if name not in there or _sum(there[name]) != digest:
+            what = "changed or damaged" if name in there else "removed"
+            raise ConfigError(
+                f"{folder}: {name!r} was {what} after the checkpoint was written; resume from another checkpoint, or "
+                f"from this one as it is: rm {shlex.quote(str(folder / SUMS))}"
+            )
+
+
+def checkpoint_folder(out: Path, iteration: int) -> Path:
+    """The folder of the checkpoint that is made after so many iterations."""
+    return out / "checkpoints" / f"iteration-{iteration:06d}"
+
+
+def point(out: Path, name: str, folder: Path) -> None:
+    """Make ``out/name`` a link to a checkpoint, in one step."""
+    link = out / f".{name}.new"
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder.relative_to(out), target_is_directory=True)
+    link.replace(out / name)
+    sync(out)
+
+
+def iterations_in(checkpoint: Path) -> int:
+    """The iterations done in a checkpoint, by its name; -1 for a folder of another name."""
+    found = _NAME.fullmatch(checkpoint.resolve().name)
+    return int(found[1]) if found else -1
+
+
+def iteration_of(out: Path, name: str) -> int | None:
+    """The iterations done in the checkpoint that ``out/name`` points to; ``None`` where there is none."""
+    return iterations_in(out / name) if (out / name / STATE).is_file() else None
+
+
+def remove_old(out: Path, keep: int) -> None:
+    """Remove all but the ``keep`` newest checkpoints and those that ``last`` and ``best`` point to."""
+    checkpoints = sorted(path for path in (out / "checkpoints").iterdir() if _NAME.fullmatch(path.name))
+    pointed = {(out / name).resolve() for name in POINTERS}
+    for folder in checkpoints[:-keep]:
+        if folder.resolve() not in pointed:
+            remove_folder(folder)
+
+
+def find_checkpoint(path: str | Path) -> Path:
+    """Find the checkpoint that ``--resume PATH`` means: a checkpoint itself, or the last one of a run's folder.
+
+    Raises:
+        ConfigError: there is none, or a link leads out of the folder.
+    """
+    folder = Path(path).expanduser()
+    run = folder.parent if folder.name in POINTERS and folder.is_symlink() else folder
+    try:
+        check_folder(run)
+        if (run / "last").is_symlink() and not (run / "last").exists():
+            FolderLock(run, ConfigError).release()  # which puts back what a killed process had moved aside
+        for candidate in (folder, folder / "last"):
+            if (candidate / STATE).is_file():
+                check_folder(run_folder(candidate.resolve()) or candidate)
+                return candidate.resolve()
+    except OSError as error:
+        raise ConfigError(f"can't resume {str(path)!r}: {refusal(error)}") from None
+    raise ConfigError(
+        f"nothing to resume in {str(path)!r}: accepted is a run's folder (with last/) or a checkpoint (with {STATE})"
+    )
+
+
+def load_state(folder: Path) -> dict[str, Any]:
+    """Read the training state of a checkpoint, all of whose files are as they were written.
+
+    Raises:
+        ConfigError: the file can't be read as one, or :func:`check_sums`.
+    """
+    check_sums(folder)
+    try:
+        state: dict[str, Any] = load_tensors(folder / STATE)
+    except ValueError as error:
+        raise ConfigError(f"can't read the training state {str(folder / STATE)!r}: {error}") from error
+    return state
+
+
+def check_same_prompts(folder: Path, state: Mapping[str, Any], prompts: Any) -> None:
+    """A run goes on with the prompts that it was begun with; ``prompts`` are those that aren't the config's.
+
+    Raises:
+        ConfigError: it was trained with others.
+    """
+    if state.get("own_prompts") != prompts:
+        raise ConfigError(
+            f"{folder} was trained with other prompts: resume it from Python with the same "
+            "MSGRPOTrainer(prompt_map=...) that began it"
+        )
+
+
+def report_divergence(
+    out: Path | None,
+    iteration: int,
+    config: MSGRPOConfig,
+    reason: str,
+    rows: Sequence[TrainingRow],
+    decode: Callable[[Sequence[int]], str],
+) -> str:
+    """Keep the batch of an update that diverged in ``out``, and say what to do."""
+    kept = "the batch was not kept, as out is empty"
+    if out is not None:
+        kept = f"the batch is in {keep_batch(out, iteration, rows, decode)}"
+    return (
+        f"iteration {iteration}: {reason}; the step was not applied and {kept}. Lower learning_rate (now "
+        f"{config.learning_rate:g}), set minibatches and update_passes to 1, lower max_grad_norm, or set param_dtype "
+        "to float32"
+    )
+
+
+def keep_batch(out: Path, iteration: int, rows: Sequence[TrainingRow], decode: Callable[[Sequence[int]], str]) -> Path:
+    """Write the rows of an update that diverged to ``out``, a line each, to be looked into; returns the file."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"diverged-iteration-{iteration}.jsonl"
+    with replacing(path) as file:
+        for row in rows:
+            record = row._asdict() | {"tokens": row.tokens._asdict(), "response": decode(list(row.tokens.response))}
+            file.write(json.dumps(record) + "\n")
+    return path
+
+
+def run_folder(checkpoint: Path) -> Path | None:
+    """The folder of the run that a checkpoint belongs to; ``None`` for one that was copied out of its run."""
+    inside = checkpoint.parent.name == "checkpoints" and iterations_in(checkpoint) >= 0
+    return checkpoint.parent.parent if inside else None
+
+
+CHANGED_IN_PLACE = ("optimizer", "methods", "critic", "reference", "torch_rng")
+"""The parts of the training state that are changed in place; the others are made anew whenever they are asked for."""
+
+
+class RunState(NamedTuple):
+    """All that a checkpoint holds of a run.
+
+    Attributes:
+        iteration: iterations done.
+        training: what training needs to go on: tensors and plain values.
+        weights: of the model, by name.
+    """
+
+    iteration: int
+    training: dict[str, Any]
+    weights: Mapping[str, Tensor]
+
+
+class LastValid:
+    """Follows a run through its iterations.
+
+    Args:
+        capture: the run's state as it is; what it holds may change with the run.
+        methods: what the methods have learnt so far, which an iteration changes from its beginning on.
+        model: what is trained. Weights that are frozen, such as those under an adapter, aren't copied.
+        copies: whether a copy is made before updates.
+    """
+
+    def __init__(
+        self,
+        capture: Callable[[], RunState],
+        methods: Callable[[], dict[str, Any]],
+        model: nn.Module,
+        *,
+        copies: bool,
+    ) -> None:
+        self._capture, self._methods, self._copies = capture, methods, copies
+        self._frozen = {_place(each): each.detach() for each in model.parameters() if not each.requires_grad}
+        self._learnt_before: dict[str, Any] | None = None  # by the methods, before the iteration that is under way
+        self._copy: RunState | None = None
+        self._buffers = _Buffers()
+        self._updating = False
+
+    def begin_iteration(self) -> None:
+        """Called before anything of an iteration is played."""
+        self._learnt_before = _Buffers().copy(self._methods(), {})
+
+    def begin_update(self, *, sound: bool) -> None:
+        """Called before the weights change; ``sound``: what they have just played shows nothing wrong with them."""
+        if self._copies and (sound or self._copy is None):
+            self._copy = None  # its buffers are written over
+            now, known = self._as_before(), dict(self._frozen)
+            changed = {name: now.training[name] for name in CHANGED_IN_PLACE} | {"weights": now.weights}
+            copied = self._buffers.copy(changed, known)
+            weights = copied.pop("weights")
+            self._copy = RunState(now.iteration, now.training | copied, weights)
+        self._updating = True
+
+    def end_iteration(self) -> None:
+        """Called when weights and counters agree again."""
+        self._learnt_before, self._updating = None, False
+
+    def state(self, *, spoiled: bool) -> RunState | None:
+        """What to save; ``None`` where there is nothing valid in memory.
+
+        Args:
+            spoiled: the weights as they are shouldn't be kept, whatever they are.
+        """
+        return self._copy if spoiled or self._updating else self._as_before()
+
+    def _as_before(self) -> RunState:
+        """The state as it is, but for what the methods have learnt in the iteration that is under way."""
+        now = self._capture()
+        if self._learnt_before is None:
+            return now
+        return now._replace(training=now.training | {"methods": self._learnt_before})
+
+
+class _Buffers:
+    """The memory of a copy, which the next copy is written into: two copies at a time would be twice the state.
+
+    For what lies on a GPU it is pinned, so that it is filled at the full speed of the bus.
+    """
+
+    def __init__(self) -> None:
+        self._by_path: dict[tuple[Any, ...], Tensor] = {}
+
+    def copy(self, value: Any, known: dict[Any, Tensor]) -> Any:
+        """Return the same value with all tensors in the computer's memory, but for those ``known`` by their place.
+
+        Tied weights, which have one place, stay tied.
+        """
+        earlier, self._by_path = self._by_path, {}
+        return self._copied(value, known, earlier, ())
+
+    def _copied(self, value: Any, known: dict[Any, Tensor], earlier: dict[Any, Tensor], path: tuple[Any, ...]) -> Any:
+        if isinstance(value, Tensor):
+            place = _place(value)
+            if place not in known:
+                known[place] = self._by_path[path] = _into(earlier.pop(path, None), value.detach())
+            return known[place]
+        if isinstance(value, Mapping):
+            return {name: self._copied(item, known, earlier, (*path, name)) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return type(value)(self._copied(item, known, earlier, (*path, i)) for i, item in enumerate(value))
+        return value
+
+
+def _into(buffer: Tensor | None, value: Tensor) -> Tensor:
+    """Return the buffer with a tensor's values, or a new one if it has another shape or type."""
+    if buffer is None or (buffer.shape, buffer.dtype) != (value.shape, value.dtype):
+        buffer = torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda)
+    return buffer.copy_(value)
+
+
+def _place(tensor: Tensor) -> tuple[torch.device, int, torch.Size]:
+    return tensor.device, tensor.data_ptr(), tensor.shape
+
+
+class Keeper:
+    """Writes the checkpoints of one run.
+
+    Args:
+        out: the run's folder; without one nothing is written.
+        config: its settings.
+        save_model: ``folder, weights -> None``: writes what an agent plays.
+        processes: that train together; the first one writes.
+        last_valid: what is saved when the run ends early.
+        by_command: whether the command line can go on with the run.
+
+    Attributes:
+        best_so_far: whether the next checkpoint is that of the best evaluation.
+    """
+
+    def __init__(
+        self,
+        out: Path | None,
+        config: MSGRPOConfig,
+        save_model: Callable[[Path, Mapping[str, Tensor]], None],
+        processes: Processes,
+        last_valid: LastValid,
+        *,
+        by_command: bool,
+    ) -> None:
+        self.out, self.config, self.processes, self.last_valid = out, config, processes, last_valid
+        self.best_so_far = False
+        self._save_model, self._by_command = save_model, by_command
+        self._written: set[int] = set()  # iterations whose checkpoints are those of this run as it is
+
+    def resumed(self, folder: Path, best_first: Sequence[int] = ()) -> None:
+        """The run goes on from this checkpoint. Later ones are of another course that it took and may be replaced.
+
+        ``best`` is no later one either, but the first that is left of ``best_first``: of the iterations that were
+        evaluated up to there, by their scores.
+        """
+        if self.out is None or run_folder(folder) != self.out.resolve():
+            return
+        done = iterations_in(folder)
+        self._written = {done}
+        best = iteration_of(self.out, "best")
+        if best is not None and best > done and self.processes.rank == 0:
+            places = [checkpoint_folder(self.out, iteration) for iteration in (*best_first, done)]
+            point(self.out, "best", next(place for place in places if place.is_dir()))
+
+    def write(self, state: RunState, *, spoiled: bool = False) -> Path | None:
+        """Write a checkpoint in the first process, unless it is there; ``None`` without a folder, and in the others.
+
+        Args:
+            state: what it holds.
+            spoiled: what came after this state isn't worth anything, and isn't to be called the best.
+
+        Raises:
+            CheckpointError: the disk is full, or can't be written.
+        """
+        if self.out is None or self.processes.rank > 0:
+            return None
+        folder = checkpoint_folder(self.out, state.iteration)
+        try:
+            self._write(self.out, folder, state, spoiled)
+        except OSError as error:
+            raise CheckpointError(f"the checkpoint {folder} can't be written: {refusal(error)}") from error
+        return folder
+
+    def _write(self, out: Path, folder: Path, state: RunState, spoiled: bool) -> None:
+        if state.iteration not in self._written:
+            save_checkpoint(folder, self.config, state.training, lambda place: self._save_model(place, state.weights))
+            self._written.add(state.iteration)
+        point(out, "last", folder)
+        best = iteration_of(out, "best")
+        unknown = not self.config.eval_every and not spoiled  # without evaluations the last one is played
+        if best is None or self.best_so_far or unknown or (spoiled and best > state.iteration):
+            point(out, "best", folder)
+        self.best_so_far = False
+        remove_old(out, self.config.keep_checkpoints)
+
+    def rescue(self, error: BaseException) -> str:
+        """Save the last valid state before a run ends early; returns where it is and how to go on.
+
+        Where weights are sharded, all processes have to do this together. They do after Ctrl-C; an error may have come
+        to one of them alone, and such a run goes back to its last checkpoint.
+        """
+        if self.out is None:
+            return "Nothing was saved, as out is empty"
+        problem = ""
+        spoiled = isinstance(error, TrainingDivergedError) or (isinstance(error, DeadRunError) and error.spoiled)
+        if not isinstance(error, CheckpointError) and (
+            isinstance(error, KeyboardInterrupt) or not self.processes.sharded
+        ):
+            state = self.last_valid.state(spoiled=spoiled)
+            try:
+                if state is not None:
+                    self.write(state, spoiled=spoiled)
+            except CheckpointError as full:
+                problem = f"And {full}. "
+        last = iteration_of(self.out, "last")
+        if last is None:
+            return f"{problem}Nothing was saved, and there is no earlier checkpoint"
+        if isinstance(error, ConfigError):
+            return f"{problem}The state after iteration {last} is saved"
+        # a run that is resumed as it was does the same again, to the last bit
+        rate = error.rate if isinstance(error, TrainingDivergedError) else "learning_rate"
+        changes = f"--set {rate}={getattr(self.config, rate) / 10:g}" if spoiled else ""
+        how = going_on(self.out, self.config, by_command=self._by_command, changes=changes)
+        return f"{problem}The state after iteration {last} is saved; to go on: {how}"
+
+
+def save_model(
+    model: nn.Module, tokenizer: Any, prompt_map: PromptMap, folder: Path, weights: Mapping[str, Tensor]
+) -> None:
+    """Write a model with these weights as an agent plays it, with the prompts that it was trained with."""
+    save_pretrained(model, folder, state_dict=dict(weights))
+    tokenizer.save_pretrained(folder)
+    write_card(folder, modes=[prompt_map.mode], texts=prompt_map.texts)
+    write_chat_template(folder, tokenizer)
+
+
+PLACES = ("model", "tokenizer", "device", "prompt_file", "out", "tracker_project", "tracker_run", "around_options")
+"""Settings whose texts are files, hubs' names and devices: read as data, and never imported."""
+MADE_HERE = ("", "tiny-quick", "tiny-legal")
+"""Models that are made and not fetched."""
+LOCAL_TRACKERS = ("tensorboard",)
+"""Trackers that write into the training's folder; others send what they are told, with the user's key."""
+
+PLAYERS = ("eval_opponent", "around")
+"""Settings in which ``hf:FOLDER`` is a model; in all others it is ``FOLDER`` of a module that is called ``hf``."""
+
+
+def claims_of(config: MSGRPOConfig, folder: Path | None = None) -> list[Claim]:
+    """Return all claims of a config, in ``folder`` if it is from there.
+
+    These are code, servers and paid models among its texts, what would be fetched, all of an engine's options, and what
+    its prompts, its trackers and the options of the players around the model read or send.
+    """
+    named = [
+        (name, one)
+        for name, value in vars(config).items()
+        if name not in PLACES
+        for text in _texts(value)
+        for one in innermost(text)
+    ]
+    spent = f" (in {config.iterations:,} iterations of {config.episodes:,} episodes, and in evaluations)"
+    claims = [claim for _, one in named for claim in claims_of_player(one, spent, folder)]
+    claims += [
+        _claim(one, "the code") for name, one in named if name not in PLAYERS and ":" in one and "://" not in one
+    ]
+    for source in (config.model, config.tokenizer):
+        claims += () if source in MADE_HERE else claim_of_fetching(source)
+    if config.prompt_file and not is_own_prompts(config.prompt_file, folder):
+        claims.append(_claim(config.prompt_file, "the prompts"))
+    claims += [_claim(name, "the tracker") for name in config.trackers if name not in LOCAL_TRACKERS]
+    claims += [_claim(f"engine_options.{name}={value}") for name, value in config.engine_options.items()]
+    claims += [
+        _claim(f"around_options.{name}={value}")
+        for name, value in config.around_options.items()
+        if not is_harmless(name, value, folder)
+    ]
+    return list(dict.fromkeys(claims))
+
+
+def asked_for(config: MSGRPOConfig) -> str:
+    """Return a digest of all that a config asks for, wherever its folder lies."""
+    return content_digest({**vars(config), "out": ""})
+
+
+def _claim(value: str, what: str = "") -> Claim:
+    return Claim("--allow", value, f"{what} {value}".lstrip())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for part in (*value, *value.values()):
+            yield from _texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
+
+
+def said_by(overrides: Iterable[str]) -> list[str]:
+    """What ``--set KEY=VALUE`` names: all of it, its value, and the texts in that."""
+    said = []
+    for override in overrides:
+        name, _, text = override.partition("=")
+        said += [override, text.strip(), name.strip(), *_texts(read_value(text.strip()))]
+    return said
+
+
+def check_claims(
+    checkpoint: str,
+    folder: Path,
+    saved: MSGRPOConfig,
+    config: MSGRPOConfig,
+    named: MSGRPOConfig | None,
+    allowed: Iterable[str],
+) -> None:
+    """Refuse to resume a folder that names what its user hasn't.
+
+    Args:
+        checkpoint: what ``--resume`` says.
+        folder: the run's.
+        saved: the settings that are there.
+        config: with which it would be resumed.
+        named: the settings of a file that this command line names.
+        allowed: what it allows besides.
+
+    Raises:
+        ConfigError: with the command that allows all of it.
+    """
+    own = [] if named is None else claims_of(named)
+    claims = claims_of(config, folder)
+    missing = open_claims(folder, claims, [*own, *map(_claim, allowed)], asked_for(saved))
+    if missing:
+        raise ConfigError(
+            claims_refusal(folder, missing, f"python -m agents.msgrpo --resume {shlex.quote(checkpoint)}")
+        )
+    approve(folder, claims, asked_for(config))
