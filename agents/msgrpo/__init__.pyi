@@ -1,13 +1,12 @@
 from .__main__ import check_packages, load
 from .configuration.config import MSGRPOConfig, training_config_schema
 from .credit.arithmetic import compared, group_advantages
-from .credit.batch import episode_return
+from .credit.batch import TokenRow, episode_return
 from .draws import Drawn, Ints, sample_episodes
 from .errors import ConfigError, DivergenceError, UnusableModelError
 from .filters import Kept, spreads
 from .learner.loss import policy_loss
 from .plugins import Shared, Variant, configured, learner_of
-from .rows import TrainingRow
 from .run.saving import save_model
 from .surrogates import SURROGATES
 from .surrogates.tokens import CISPO, GSPO, PPO, PlainSurrogate, Surrogate, Tokens
@@ -32,8 +31,8 @@ __all__ = [
     "PlainSurrogate",
     "Shared",
     "Surrogate",
+    "TokenRow",
     "Tokens",
-    "TrainingRow",
     "UnusableModelError",
     "Variant",
     "check_packages",

@@ -22,14 +22,13 @@ import torch
 from torch import Tensor, nn
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.credit.batch import Floats, Preferences, Trajectory
+from agents.msgrpo.credit.batch import Floats, Preferences, TokenRow, Trajectory
 from agents.msgrpo.errors import ConfigError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import copy_of_trained
 from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 from agents.msgrpo.learner.update import make_optimizer
-from agents.msgrpo.rows import TokenRow
 
 Lesson = tuple[Sequence[Trajectory], Any]
 """Trajectories, and what the model is to learn from them."""
@@ -216,7 +215,7 @@ class RewardModel(Beside):
         rows = [row for each in trajectories for row in each.rows]
 
         def ratios_of(batch: MicroBatch) -> Sequence[Tensor]:
-            policy = score_with(self._policy, self._policy_processes.forward, batch).logprobs
+            policy = score_with(self._policy, self._policy_processes.forward, batch)[0]
             return (self._logprobs(batch) - policy,)
 
         told = iter([float(ratios.sum()) for (ratios,) in self.work.scores(rows, ratios_of)] if rows else [])
@@ -254,7 +253,7 @@ class RewardModel(Beside):
         return self.step([row for row, _ in rows], loss_of, value)[1]
 
     def _logprobs(self, batch: MicroBatch) -> Tensor:
-        return score_with(self.model, self.processes.forward, batch).logprobs
+        return score_with(self.model, self.processes.forward, batch)[0]
 
 
 def preference_loss(values: Floats, preferences: Preferences) -> tuple[float, Floats]:

@@ -30,14 +30,13 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.beside import Beside, Lesson, RewardModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads, StepCredit, Trajectory
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads, StepCredit, TokenRow, Trajectory
 from agents.msgrpo.errors import ConfigError, UnusableModelError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import copy_of_trained
 from agents.msgrpo.learner.scoring.packing import MicroBatch
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, inputs_of
 from agents.msgrpo.learner.update import minibatches
-from agents.msgrpo.rows import TokenRow
 from agents.policy import LanguageAgentPolicy
 
 DEFAULT_HEADS: Heads = {"state": "step"}

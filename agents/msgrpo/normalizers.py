@@ -10,8 +10,8 @@ the steps. So each minibatch's loss is an estimate of the whole batch's, for eve
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.plugins import Registry, Shared, configured
-from agents.msgrpo.rows import TrainingRow
 
 
 class Weighing(NamedTuple):
@@ -29,36 +29,36 @@ class Weighing(NamedTuple):
 class Normalizer(Protocol):
     """A way of making one loss of many tokens'."""
 
-    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+    def weigh(self, rows: Sequence[TokenRow], part: Sequence[int]) -> Weighing:
         """Weigh the tokens of one minibatch, which has the rows numbered ``part`` of the whole update."""
 
 
 class PerToken:
     """The mean over the response tokens of the minibatch."""
 
-    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
-        return Weighing(float(sum(len(rows[i].tokens.response) for i in part)))
+    def weigh(self, rows: Sequence[TokenRow], part: Sequence[int]) -> Weighing:
+        return Weighing(float(sum(len(rows[i].response) for i in part)))
 
 
 class PerStep:
     """The sum over each response, averaged over the responses."""
 
-    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+    def weigh(self, rows: Sequence[TokenRow], part: Sequence[int]) -> Weighing:
         return Weighing(float(len(part)))
 
 
 class PerEpisode:
     """The sum over each episode, averaged over the episodes drawn."""
 
-    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+    def weigh(self, rows: Sequence[TokenRow], part: Sequence[int]) -> Weighing:
         return Weighing(len({row.draw for row in rows}) * len(part) / len(rows))
 
 
 class ResponseMean:
     """The mean over each response's tokens, averaged over the responses, as GRPO and GSPO have it."""
 
-    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
-        return Weighing(float(len(part)), [1.0 / max(1, len(rows[i].tokens.response)) for i in part])
+    def weigh(self, rows: Sequence[TokenRow], part: Sequence[int]) -> Weighing:
+        return Weighing(float(len(part)), [1.0 / max(1, len(rows[i].response)) for i in part])
 
 
 @configured
@@ -73,7 +73,7 @@ class Constant:
 
     shared: ClassVar[Shared] = {"max_response_tokens": "max_response_tokens"}
 
-    def weigh(self, rows: Sequence[TrainingRow], part: Sequence[int]) -> Weighing:
+    def weigh(self, rows: Sequence[TokenRow], part: Sequence[int]) -> Weighing:
         return Weighing(float(len(part) * self.max_response_tokens))
 
 

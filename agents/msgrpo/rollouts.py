@@ -29,14 +29,13 @@ from agents.models.base import Decoding
 from agents.msgrpo.beside import Beside
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
-from agents.msgrpo.credit.batch import Floats, Start, Trajectory
+from agents.msgrpo.credit.batch import Floats, Start, TokenRow, Trajectory
 from agents.msgrpo.credit.fresh import refuse_history
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine, merged_weights
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.segments import Segmenter
 from agents.msgrpo.tasks import Hint
 from agents.msgrpo.trajectories import Game, training_tasks, trajectories_of

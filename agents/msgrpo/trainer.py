@@ -38,7 +38,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch, Credit
-from agents.msgrpo.credit.batch import checked_credit
+from agents.msgrpo.credit.batch import TokenRow, checked_credit
 from agents.msgrpo.critic import first_prompt_values, lessons, make_beside
 from agents.msgrpo.draws import effective_sample_size
 from agents.msgrpo.engines.engine import Engine
@@ -59,7 +59,6 @@ from agents.msgrpo.rollouts import (
     policy_of,
     samples_elsewhere,
 )
-from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run.evaluating import Evaluate, EvaluationResult, Evaluator, game_name, score_of, without_success
 from agents.msgrpo.run.health import Canary, Watch, check_out, check_prompts, fly
 from agents.msgrpo.run.reporting import RunLog, learnt_from
@@ -257,7 +256,7 @@ class MSGRPOTrainer:
         """Whether this iteration is one in which only the critic learns."""
         return self.critic is not None and self.critic.alone(self.iteration)
 
-    def _bookkeeping(self, rows: Sequence[TrainingRow], drawn: int) -> dict[str, Any]:
+    def _bookkeeping(self, rows: Sequence[TokenRow], drawn: int) -> dict[str, Any]:
         skipped = not rows and not self.critic_alone
         self.skipped += skipped
         return {
@@ -290,7 +289,7 @@ class MSGRPOTrainer:
             self._samples = episodes[: self.config.samples_shown]
         return episodes
 
-    def update(self, rows: Sequence[TrainingRow], rng: np.random.Generator, batch: Batch) -> UpdateStats:
+    def update(self, rows: Sequence[TokenRow], rng: np.random.Generator, batch: Batch) -> UpdateStats:
         """The optimiser steps of this iteration, and the new weights on their way to the engine."""
         try:
             stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration), batch)

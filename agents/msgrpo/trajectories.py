@@ -15,10 +15,9 @@ from agents.episode import Episode, EpisodeTask
 from agents.models.local.loading.card import Card
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.arithmetic import same
-from agents.msgrpo.credit.batch import Floats, StepCredit, Trajectory
+from agents.msgrpo.credit.batch import Floats, StepCredit, TokenRow, Trajectory
 from agents.msgrpo.draws import Drawn
 from agents.msgrpo.errors import ConfigError, RolloutError
-from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.prompt import PromptMap
 from agents.prompt_texts import CARD_NAME, PromptTexts
 from agents.turn import Prompt, request_in
@@ -184,7 +183,7 @@ def training_rows(
     drawn: Drawn,
     advantages: Sequence[StepCredit],
     max_prompt_tokens: int,
-) -> list[TrainingRow]:
+) -> list[TokenRow]:
     """All steps of the drawn trajectories with the advantages of their tokens.
 
     No step is left out: one whose prompt equals the step before it (a bump into a wall) counts like any other.
@@ -200,11 +199,11 @@ def training_rows(
         trajectory, credited = trajectories[index], advantages[index]
         old = trajectory.old_logprobs
         for t in range(len(trajectory)):
-            tokens = _tokens(trajectory, t, max_prompt_tokens)
+            prompt, response, allowed, *_ = _row(trajectory, t, max_prompt_tokens)
             logprobs = None if old is None else tuple(old[t].tolist())
             each = credited[t]
             advantage = tuple((each * scale).tolist()) if isinstance(each, np.ndarray) else float(each) * scale
-            rows.append(TrainingRow(tokens, logprobs, advantage, draw, t, index, scale))
+            rows.append(TokenRow(prompt, response, allowed, logprobs, advantage, draw, t, index, scale))
     return rows
 
 
@@ -226,7 +225,7 @@ def too_long(tokens: int, limit: int) -> ConfigError:
     )
 
 
-def _tokens(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
+def _row(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
     prompt, response = trajectory.prompt_ids[t], trajectory.response_ids[t]
     if not prompt or not response:
         raise ValueError(

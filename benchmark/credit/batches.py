@@ -12,11 +12,10 @@ from agents.episode import Episode, EpisodeTask
 from agents.loop.rollout import rollout
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit import CreditMethod
-from agents.msgrpo.credit.batch import Batch, Floats, Heads, Trajectory
+from agents.msgrpo.credit.batch import Batch, Floats, Heads, TokenRow, Trajectory
 from agents.msgrpo.critic import DEFAULT_HEADS
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rollouts import Rollouts, completed
-from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.segments import Segmenter, needed_segmenter
 from agents.msgrpo.trajectories import trajectories_of
 from agents.turn import Policy

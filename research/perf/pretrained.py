@@ -32,11 +32,11 @@ from agents.models.local.decoding.sampler import sample
 from agents.models.local.loading.load import load_model
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, make_optimizer
-from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.prompt import PromptMap
 from agents.turn import TurnRequest
 from textgames import SCENARIOS
@@ -118,7 +118,7 @@ def our_part(source: str) -> dict[str, Any]:
     )
     rng = np.random.default_rng(0)
     rows = [
-        TrainingRow(TokenRow(prompt, answer), (-1.0,) * len(answer), float(rng.normal()), number, 0)
+        TokenRow(prompt, answer, None, (-1.0,) * len(answer), float(rng.normal()), number, 0)
         for number, (prompt, answer) in enumerate(played.rows())
     ]
     clock = Clock()

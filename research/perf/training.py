@@ -36,10 +36,10 @@ import torch
 
 from agents.models.base import Decoding
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.scoring.packing import TokenRow
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import Learner, TrainingRow, make_optimizer
+from agents.msgrpo.learner.update import Learner, make_optimizer
 from agents.prompt import PromptMap, as_text
 from agents.turn import TurnRequest
 from textgames import SCENARIOS
@@ -313,14 +313,14 @@ def make_learner(model: Any, config: MSGRPOConfig) -> Learner:
     return Learner(scorer, optimizer, config, processes, packing=packing)
 
 
-def random_rows(tokens: int, vocabulary: int, prompt: int = 32, response: int = 32) -> list[TrainingRow]:
+def random_rows(tokens: int, vocabulary: int, prompt: int = 32, response: int = 32) -> list[TokenRow]:
     """Rows that share nothing, of ``tokens`` response tokens together."""
     rng = np.random.default_rng(0)
     rows = []
     for i in range(tokens // response):
         ids = rng.integers(0, vocabulary, prompt + response).tolist()
         old = tuple([-float(np.log(vocabulary))] * response)
-        rows.append(TrainingRow(TokenRow(tuple(ids[:prompt]), tuple(ids[prompt:])), old, float(rng.normal()), i, 0))
+        rows.append(TokenRow(TokenRow(tuple(ids[:prompt]), tuple(ids[prompt:])), old, float(rng.normal()), i, 0))
     return rows
 
 
@@ -417,7 +417,7 @@ def rate_table(folder: str | None) -> None:
     print(f"  update of {stats.computed_tokens} tokens in {seconds:.2f} s:   {flops / seconds / 1e9:8.1f} GFLOP/s,"
           f" {flops / seconds / 1e9 / peak:.0%}")  # fmt: skip
     sampler = TransformersModel(model, tokenizer)
-    prompts = [row.tokens.prompt for row in rows]
+    prompts = [row.prompt for row in rows]
     for batch in (8, 64, 128):
         started = time.process_time()
         out = sampler.generate_ids(

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from agents.episode import EpisodeTask
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.rows import TokenRow
 from agents.turn import Allowed, Policy
 
 Floats = npt.NDArray[np.float64]
@@ -31,6 +30,39 @@ StepCredit = Floats | Sequence[Floats]
 
 Heads = Mapping[str, Literal["step", "token"]]
 """What a critic is to tell, ``{name: where it is read}``: one for each step, or one before each token."""
+
+
+class TokenRow(NamedTuple):
+    """One step as tokens, and what an update makes of it. The response's tokens are scored; neither part is empty.
+
+    Attributes:
+        prompt: its token ids.
+        response: its token ids.
+        allowed: which tokens might stand at each of the response's, if not all might: their probabilities, entropies
+            and those of a reference are renormalised over them. Rows that differ in it alone are different.
+        logprobs: of the response's tokens, as sampled; ``None`` if the engine doesn't report them.
+        advantage: of all its tokens, or one for each response token.
+        draw: which draw of an episode the step belongs to; an episode drawn twice is in the update twice.
+        step: the number of the step in its trajectory.
+        trajectory: the number of the trajectory in the batch that the credit was assigned to.
+        scale: what the draw and the filter multiplied its advantages by, which is in them already; for surrogates
+            that don't use advantages.
+    """
+
+    prompt: tuple[int, ...]
+    response: tuple[int, ...]
+    allowed: Allowed | None = None
+    logprobs: tuple[float, ...] | None = None
+    advantage: float | tuple[float, ...] = 0.0
+    draw: int = 0
+    step: int = 0
+    trajectory: int = 0
+    scale: float = 1.0
+
+    def token_advantages(self) -> Sequence[float]:
+        """Return the advantage of every response token."""
+        each = self.advantage
+        return each if isinstance(each, tuple) else (each,) * len(self.response)
 
 
 class Segment(NamedTuple):

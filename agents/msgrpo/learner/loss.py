@@ -44,7 +44,6 @@ def loss_of(
     kl_estimator: str = "k3",
     entropy: Tensor | None = None,
     entropy_coefficient: float = 0.0,
-    importance: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> PolicyLoss:
     """The loss of n response tokens, which may be a part of those that ``denominator`` counts.
@@ -57,7 +56,6 @@ def loss_of(
         kl_estimator: one of :data:`KL_ESTIMATORS`.
         entropy: (n,) nats, with a gradient.
         entropy_coefficient: c_H.
-        importance: (n,) ``w``, factors of the surrogate's term alone.
         weights: (n,) factors of the whole loss of a token, for normalisers that weigh them.
 
     Raises:
@@ -65,8 +63,8 @@ def loss_of(
     """
     logp = tokens.logprobs
     total = policy = surrogate.terms(tokens)
-    if importance is not None:
-        total = policy = policy * importance
+    if tokens.importance is not None:
+        total = policy = policy * tokens.importance
     if kl_estimator not in KL_ESTIMATORS:
         raise ConfigError(f"kl_estimator = {kl_estimator!r} can't be used; accepted: {', '.join(KL_ESTIMATORS)}")
     kl = None if tokens.ref_logprobs is None else KL_ESTIMATORS[kl_estimator](tokens.ref_logprobs - logp)

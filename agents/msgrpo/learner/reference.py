@@ -68,9 +68,9 @@ class Reference:
     def score(self, batch: MicroBatch) -> Tensor:
         """Log-probabilities of a micro-batch's response tokens, shape (tokens,)."""
         if self._switch_off is None:
-            return self._frozen.score(batch).logprobs
+            return self._frozen.score(batch)[0]
         with self._switch_off():
-            return score_with(self._scorer, self._processes.forward, batch).logprobs
+            return score_with(self._scorer, self._processes.forward, batch)[0]
 
     @torch.no_grad()
     def follow(self) -> None:

@@ -4,16 +4,16 @@ Gradients are normalised over the whole batch of an optimiser step, so the size 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.credit.batch import Batch, Floats
+from agents.msgrpo.credit.batch import Batch, TokenRow
 from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import importance_weights, loss_of, mismatch
@@ -21,7 +21,6 @@ from agents.msgrpo.learner.reference import Reference
 from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_with
 from agents.msgrpo.normalizers import NORMALIZERS, Normalizer
-from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.surrogates.tokens import Surrogate, Tokens
 
@@ -51,10 +50,10 @@ class UpdateStats:
 
 
 def token_metrics(
-    rows: Sequence[TrainingRow], response_tokens: float, started: float, rolled_out: float, updated: float
+    rows: Sequence[TokenRow], response_tokens: float, started: float, rolled_out: float, updated: float
 ) -> dict[str, float]:
     """How many tokens an iteration learnt from, and how fast it was; the last three are moments, in seconds."""
-    trained = sum(len(row.tokens.prompt) + len(row.tokens.response) for row in rows)
+    trained = sum(len(row.prompt) + len(row.response) for row in rows)
     return {
         "update_tokens": trained,
         "rollout_tokens_per_second": response_tokens / (rolled_out - started),
@@ -106,15 +105,15 @@ class Learner:
 
     def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
         """Log-probabilities of all rows' responses; by ``score``, or under the model as it is."""
-        tell = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch).logprobs)
+        tell = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch)[0])
         return [logprobs for (logprobs,) in self.work.scores(rows, lambda batch: (tell(batch),))]
 
     def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, ...]]:
         """Log-probability and entropy in nats of every response token, under the model as it is."""
-        return self.work.scores(rows, lambda batch: score_with(self.scorer, self.processes.forward, batch)[1:])
+        return self.work.scores(rows, lambda batch: score_with(self.scorer, self.processes.forward, batch))
 
     def update(
-        self, rows: Sequence[TrainingRow], rng: np.random.Generator, learning_rate: float, batch: Batch | None = None
+        self, rows: Sequence[TokenRow], rng: np.random.Generator, learning_rate: float, batch: Batch | None = None
     ) -> UpdateStats:
         """All optimiser steps of one iteration, on at least one row; ``rng`` shuffles alike in every process.
 
@@ -124,39 +123,40 @@ class Learner:
             DivergenceError: a loss or gradient that is not finite, or a gradient norm above ``abort_grad_norm``.
         """
         stats = UpdateStats()
-        tokens = [row.tokens for row in rows]
         sampled = [None if row.logprobs is None else torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
         from_sampler = self._from_sampler(sampled)
-        old = self._old_logprobs(tokens, sampled, stats, from_sampler=from_sampler)
+        old = self._old_logprobs(rows, sampled, stats, from_sampler=from_sampler)
         weights = None
         if self.importance_cap and not from_sampler:
             weights, stats.importance = importance_weights(old, sampled, self.importance_cap)
-        ref = self.logprobs(tokens, self.reference.score) if self.reference is not None else None
+        ref = self.logprobs(rows, self.reference.score) if self.reference is not None else None
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         batch = Batch([]) if batch is None else batch
         looks_again = "current" in self.surrogate.needs
-        data = {} if looks_again else dict(self.surrogate.row_data(rows, batch, None))
+        known = known_tokens(rows, old, ref, weights)
+        if not looks_again:
+            known = known._replace(data=self._row_data(rows, range(len(rows)), batch))
         for _ in range(self.config.update_passes):
             for part in minibatches(rows, self.config.minibatches, rng):
                 if looks_again:
-                    data = self._data_of_part(rows, part, batch, old)
-                self._step(_Known(rows, old, ref, data, weights), part, stats)
+                    current = self.logprobs([rows[i] for i in part])
+                    moved = [now - old[i] for now, i in zip(current, part, strict=True)]
+                    known = known._replace(data=self._row_data(rows, part, batch, moved))
+                self._step(rows, known, part, stats)
         if self.reference is not None:
             self.reference.follow()
         return stats
 
-    def _data_of_part(
-        self, rows: Sequence[TrainingRow], part: Sequence[int], batch: Batch, old: Sequence[Tensor]
-    ) -> dict[str, Floats]:
-        """The surrogate's numbers per row, from a pass without a gradient; those of other rows stay 0."""
-        current = self.logprobs([rows[i].tokens for i in part])
-        moved = [now - old[i] for now, i in zip(current, part, strict=True)]
-        data: dict[str, Floats] = {}
+    def _row_data(
+        self, rows: Sequence[TokenRow], part: Sequence[int], batch: Batch, moved: Sequence[Tensor] | None = None
+    ) -> dict[str, Tensor]:
+        """Put the surrogate's numbers of some rows in their places among all rows; the others are 0."""
+        found: dict[str, Tensor] = {}
         for name, values in self.surrogate.row_data([rows[i] for i in part], batch, moved).items():
-            data[name] = np.zeros(len(rows))
-            data[name][list(part)] = values
-        return data
+            found[name] = torch.zeros(len(rows), dtype=torch.float64)
+            found[name][list(part)] = torch.as_tensor(values, dtype=torch.float64)
+        return found
 
     def _from_sampler(self, sampled: Sequence[Tensor | None]) -> bool:
         """Whether the ratio's ``pi_old`` is the sampler's."""
@@ -180,20 +180,19 @@ class Learner:
             stats.mismatch = mismatch(torch.cat(old), torch.cat([x for x in sampled if x is not None]))
         return old
 
-    def _step(self, known: "_Known", part: Sequence[int], stats: UpdateStats) -> None:
-        rows = known.rows
+    def _step(self, rows: Sequence[TokenRow], known: Tokens, part: Sequence[int], stats: UpdateStats) -> None:
         z, row_weights = self.normalizer.weigh(rows, part)
         weight_of = None if row_weights is None else dict(zip(part, row_weights, strict=True))
         self.optimizer.zero_grad(set_to_none=True)
         loss_sum, sums = 0.0, dict[str, float]()
         first_pass = not stats.grad_norms and not stats.mismatch and all(row.logprobs is not None for row in rows)
         differences: list[float] = []
-        work = self.work.mine([rows[i].tokens for i in part])
+        work = self.work.mine([rows[i] for i in part])
         for done, (batch, places, counts) in enumerate(work, 1):
             with self.processes.synchronise(last=done == len(work)):
                 numbers = [part[place] for place in places]
-                _, logprobs, entropies = score_with(self.scorer, self.processes.forward, batch)
-                tokens = known.tokens(numbers, logprobs, len(part) / len(rows))
+                logprobs, entropies = score_with(self.scorer, self.processes.forward, batch)
+                tokens = known.of_rows(numbers, logprobs, len(part) / len(rows))
                 weights = None if weight_of is None else logprobs.new_tensor([weight_of[i] for i in numbers])
                 result = loss_of(
                     tokens,
@@ -203,7 +202,6 @@ class Learner:
                     kl_estimator=self.config.kl_estimator,
                     entropy=entropies,
                     entropy_coefficient=self.config.entropy_coefficient,
-                    importance=_joined(known.importance, numbers, logprobs),
                     weights=None if weights is None else tokens.spread(weights),
                 )
                 self.processes.backward(result.loss * float(counts))
@@ -213,7 +211,7 @@ class Learner:
                     sums[key] = sums.get(key, 0.0) + value
                 stats.computed_tokens += batch.input_ids.numel()
                 if first_pass:
-                    sampled = torch.cat([known.old[i] for i in numbers])
+                    sampled = known.old_logprobs[known.places(numbers)]
                     differences += (logprobs.detach() - sampled.to(logprobs.device)).tolist()
         everyone = self.processes.gather((loss_sum, sums, differences))
         loss = sum(theirs[0] for theirs in everyone)
@@ -240,32 +238,18 @@ class Learner:
         stats.grad_norms.append(norm)
 
 
-class _Known(NamedTuple):
-    """The rows of an update, and what stays the same of them in all of its optimiser steps."""
-
-    rows: Sequence[TrainingRow]
-    old: Sequence[Tensor]
-    ref: Sequence[Tensor] | None
-    data: Mapping[str, Floats]
-    importance: Sequence[Tensor] | None
-
-    def tokens(self, numbers: Sequence[int], logprobs: Tensor, share: float) -> Tokens:
-        """The response tokens of some rows, as the surrogate is told of them."""
-        rows = [self.rows[i] for i in numbers]
-        lengths = torch.tensor([len(row.tokens.response) for row in rows], device=logprobs.device)
-        if any(isinstance(row.advantage, tuple) for row in rows):
-            advantages = logprobs.new_tensor([advantage for row in rows for advantage in row.token_advantages()])
-        else:
-            advantages = logprobs.new_tensor([row.advantage for row in rows]).repeat_interleave(lengths)
-        old, ref = _joined(self.old, numbers, logprobs), _joined(self.ref, numbers, logprobs)
-        assert old is not None
-        data = {name: logprobs.new_tensor(values[numbers]) for name, values in self.data.items()}
-        return Tokens(logprobs, old, advantages, lengths, ref, data, share)
-
-
-def _joined(each: Sequence[Tensor] | None, numbers: Sequence[int], like: Tensor) -> Tensor | None:
-    """(n,) the tokens' numbers of some rows, in the type of ``like``."""
-    return None if each is None else torch.cat([each[i] for i in numbers]).to(like)
+def known_tokens(
+    rows: Sequence[TokenRow],
+    old: Sequence[Tensor],
+    ref: Sequence[Tensor] | None = None,
+    importance: Sequence[Tensor] | None = None,
+) -> Tokens:
+    """Return all tokens of an update as they are before it; the tensors of a row are (K_t,)."""
+    advantages = torch.tensor([each for row in rows for each in row.token_advantages()], dtype=torch.float64)
+    lengths = torch.tensor([len(row.response) for row in rows])
+    before = torch.cat(list(old))
+    told, weights = (None if each is None else torch.cat(list(each)) for each in (ref, importance))
+    return Tokens(before, before, advantages, lengths, told, importance=weights)
 
 
 def make_optimizer(model: torch.nn.Module, config: MSGRPOConfig) -> torch.optim.AdamW:

@@ -30,13 +30,12 @@ from agents.episode import Episode, EpisodeTask
 from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.credit.batch import Batch, Trajectory
+from agents.msgrpo.credit.batch import Batch, TokenRow, Trajectory
 from agents.msgrpo.engines.engine import Engine, answers_of
 from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, UnusableModelError
 from agents.msgrpo.filters import spreads
 from agents.msgrpo.learner.prepare import product_dtype
 from agents.msgrpo.learner.update import Learner
-from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.run.evaluating import game_name
 from agents.msgrpo.trajectories import Game, paid_by_the_game, prompts_of_random_play, too_long, trajectories_of
 from agents.policy import LanguageAgentPolicy

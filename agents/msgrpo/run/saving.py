@@ -35,9 +35,9 @@ from agents.common.toml import read_value
 from agents.models.local.loading.adapters import save_pretrained
 from agents.models.local.loading.card import write_card, write_chat_template
 from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import CheckpointError, ConfigError, DeadRunError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.run.health import going_on
 from agents.prompt import PromptMap
 from agents.wrappers import innermost
@@ -184,7 +184,7 @@ def report_divergence(
     iteration: int,
     config: MSGRPOConfig,
     reason: str,
-    rows: Sequence[TrainingRow],
+    rows: Sequence[TokenRow],
     decode: Callable[[Sequence[int]], str],
 ) -> str:
     """Keep the batch of an update that diverged in ``out``, and say what to do."""
@@ -198,13 +198,15 @@ def report_divergence(
     )
 
 
-def keep_batch(out: Path, iteration: int, rows: Sequence[TrainingRow], decode: Callable[[Sequence[int]], str]) -> Path:
+def keep_batch(out: Path, iteration: int, rows: Sequence[TokenRow], decode: Callable[[Sequence[int]], str]) -> Path:
     """Write the rows of an update that diverged to ``out``, a line each, to be looked into; returns the file."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"diverged-iteration-{iteration}.jsonl"
     with replacing(path) as file:
         for row in rows:
-            record = row._asdict() | {"tokens": row.tokens._asdict(), "response": decode(list(row.tokens.response))}
+            own = row._asdict()
+            tokens = {name: own.pop(name) for name in ("prompt", "response", "allowed")}
+            record = {"tokens": tokens, **own, "response": decode(list(row.response))}
             file.write(json.dumps(record) + "\n")
     return path
 

@@ -12,8 +12,7 @@ from torch import Tensor
 from agents.msgrpo.plugins import Shared, configured
 
 if TYPE_CHECKING:
-    from agents.msgrpo.credit.batch import Batch
-    from agents.msgrpo.rows import TrainingRow
+    from agents.msgrpo.credit.batch import Batch, TokenRow
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,13 +21,15 @@ class Tokens(NamedTuple):
     """Some response tokens, n of them, of r rows; a row is one step's response, and its tokens stand together.
 
     Attributes:
-        logprobs: (n,) under the model that is trained, temperature applied, in nats; with a gradient.
+        logprobs: (n,) under the model that is trained, temperature applied, in nats; with a gradient. Before the update
+            they are ``old_logprobs``.
         old_logprobs: (n,) under the model that sampled.
         advantages: (n,)
         lengths: (r,) how many of the tokens belong to each row.
         ref_logprobs: (n,) under the reference model, for surrogates that need ``"reference"``.
         data: ``{name: (r,)}`` what :meth:`Surrogate.row_data` says of these rows.
         share: which part of the update's rows the optimiser step has that these tokens belong to.
+        importance: (n,) weights of tokens from another sampler, factors of the surrogate's term alone.
     """
 
     logprobs: Tensor
@@ -38,6 +39,25 @@ class Tokens(NamedTuple):
     ref_logprobs: Tensor | None = None
     data: Mapping[str, Tensor] = {}
     share: float = 1.0
+    importance: Tensor | None = None
+
+    def of_rows(self, numbers: Sequence[int], logprobs: Tensor, share: float) -> "Tokens":
+        """Take the tokens of some rows, whose log-probabilities are now these; the rest becomes of their type."""
+        places = self.places(numbers)
+        old, advantages, ref, importance = (
+            None if each is None else each[places].to(logprobs)
+            for each in (self.old_logprobs, self.advantages, self.ref_logprobs, self.importance)
+        )
+        assert old is not None
+        assert advantages is not None
+        data = {name: values[list(numbers)].to(logprobs) for name, values in self.data.items()}
+        lengths = self.lengths[list(numbers)].to(logprobs.device)
+        return Tokens(logprobs, old, advantages, lengths, ref, data, share, importance)
+
+    def places(self, numbers: Sequence[int]) -> Tensor:
+        """Return the places of the tokens of some rows."""
+        lengths, ends = self.lengths.tolist(), self.lengths.cumsum(0).tolist()
+        return torch.cat([torch.arange(ends[i] - lengths[i], ends[i]) for i in numbers])
 
     def log_ratio(self) -> Tensor:
         """(n,) ``log pi_theta - log pi_old``."""
@@ -68,7 +88,7 @@ class Surrogate(Protocol):
         """
 
     def row_data(
-        self, rows: "Sequence[TrainingRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
         """Numbers per row, ``{name: (len(rows),)}``, that the other methods find in ``tokens.data``.
 
@@ -98,7 +118,7 @@ class PlainSurrogate:
         return frozenset()
 
     def row_data(
-        self, rows: "Sequence[TrainingRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
         return {}
 

@@ -25,13 +25,13 @@ from agents.common.progress import Progress
 from agents.common.tensors import load_tensors
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import ConfigError, DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
 from agents.msgrpo.learner.scoring.packing import SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
 from agents.msgrpo.learner.update import learning_rate, make_optimizer, minibatches
-from agents.msgrpo.rows import TokenRow
 from agents.turn import Prompt, prefix_of
 
 _CHECKPOINT_SECONDS = 120.0
@@ -232,9 +232,9 @@ class _Trained:
         total = 0.0
         self.optimizer.zero_grad(set_to_none=True)
         for batch in self.work.pack(rows):
-            scores = self.work.scorer.score(batch)
-            each = [weights[row] for row in scores.rows for _ in rows[row].response]  # (n,), as the log-probabilities
-            loss = -(scores.logprobs * scores.logprobs.new_tensor(each)).sum() / count
+            logprobs, _ = self.work.scorer.score(batch)
+            each = [weights[row] for row in batch.rows.tolist() for _ in rows[row].response]  # (n,), as these
+            loss = -(logprobs * logprobs.new_tensor(each)).sum() / count
             torch.autograd.backward(loss)
             total += loss.item()
             self.tokens += batch.input_ids.numel()

@@ -30,7 +30,7 @@ from agents.analysis.action_probabilities import (
     plays_legal_only,
     sample_responses,
 )
-from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.credit.batch import TokenRow
 from agents.turn import Policy, Turn, TurnRequest, own_action_help
 from benchmark.credit.exact.game_graph import GameGraph, NumberedDecision
 from benchmark.credit.exact.solution import Behaviour

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.credit.batch import TokenRow
 from benchmark.credit.exact.answers import Answers, Response
 from benchmark.credit.exact.solution import Solution
 from benchmark.credit.gradients.scores import ScoreModel

@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
-from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit, TokenRow
 from benchmark.credit.gradients.scores import ScoreModel
 from textgames.solving.state_space import Indices
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from agents.analysis.action_probabilities import has_local_model, plays_legal_only
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.scoring.packing import MicroBatch, pack
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
-from agents.msgrpo.rows import TokenRow
 from agents.turn import Policy
 
 SKETCH = 2**16
@@ -71,7 +71,7 @@ class ScoreModel:
         batches = self._packed(rows)
         with _evaluating(self.module, self.parameters):
             for batch in batches:
-                numbers, logprobs, _ = self._scorer.score(batch)
+                numbers, (logprobs, _) = batch.rows.tolist(), self._scorer.score(batch)
                 spread = [
                     torch.as_tensor(weights[i], dtype=logprobs.dtype).expand(len(rows[i].response)) for i in numbers
                 ]
@@ -84,7 +84,7 @@ class ScoreModel:
         found: dict[int, tuple[Tensor, Tensor]] = {}
         with torch.no_grad():
             for batch in self._packed(rows):
-                numbers, logprobs, entropies = self._scorer.score(batch)
+                numbers, (logprobs, entropies) = batch.rows.tolist(), self._scorer.score(batch)
                 lengths = [len(rows[i].response) for i in numbers]
                 parts = [torch.split(each.double().cpu(), lengths) for each in (logprobs, entropies)]
                 found.update(zip(numbers, zip(*parts, strict=True), strict=True))

@@ -26,7 +26,7 @@ from agents.msgrpo import PPO, Tokens, configured
 from agents.msgrpo.credit import Floats
 
 if TYPE_CHECKING:
-    from agents.msgrpo import TrainingRow
+    from agents.msgrpo import TokenRow
     from agents.msgrpo.credit import Batch
 
 
@@ -44,7 +44,7 @@ class APO(PPO):
         return frozenset({"reference"})
 
     def row_data(
-        self, rows: "Sequence[TrainingRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
         """``kl_weight`` of a row's tokens of positive advantage, ``length_factor`` of those of negative advantage."""
         weights, factors = np.ones(len(batch)), np.ones(len(batch))

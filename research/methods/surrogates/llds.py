@@ -22,7 +22,7 @@ from agents.msgrpo import SURROGATES, ConfigError, Surrogate, Tokens, configured
 from agents.msgrpo.credit import Floats
 
 if TYPE_CHECKING:
-    from agents.msgrpo import TrainingRow
+    from agents.msgrpo import TokenRow
     from agents.msgrpo.credit import Batch
 
 
@@ -60,13 +60,13 @@ class LLDS:
         return self._base.needs
 
     def row_data(
-        self, rows: "Sequence[TrainingRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
         """``share_of_mean``: what a row's lost nats are multiplied by, 0 in episodes of negative advantage."""
         tokens: dict[int, int] = {}
         advantages: dict[int, list[float]] = {}
         for row in rows:
-            tokens[row.draw] = tokens.get(row.draw, 0) + len(row.tokens.response)
+            tokens[row.draw] = tokens.get(row.draw, 0) + len(row.response)
             advantages.setdefault(row.draw, []).append(float(np.mean(row.token_advantages())))
         good = {draw for draw, each in advantages.items() if np.mean(each) >= 0}
         own = [1 / (len(good) * tokens[row.draw]) if row.draw in good else 0.0 for row in rows]

@@ -21,7 +21,7 @@ from agents.msgrpo import PlainSurrogate, Tokens, configured
 from agents.msgrpo.credit import Floats
 
 if TYPE_CHECKING:
-    from agents.msgrpo import TrainingRow
+    from agents.msgrpo import TokenRow
     from agents.msgrpo.credit import Batch
 
 
@@ -39,7 +39,7 @@ class NFT(PlainSurrogate):
     """The group's rate p is clipped to floor .. 1 - floor."""
 
     def row_data(
-        self, rows: "Sequence[TrainingRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
         """``label`` c, ``rate`` p and ``weight`` of each row: its draw's scale, 0 in groups without a difference."""
         labels, rates = self._labels(batch), np.zeros(len(batch))

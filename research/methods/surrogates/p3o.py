@@ -21,7 +21,7 @@ from agents.msgrpo import PlainSurrogate, Shared, Tokens, configured
 from agents.msgrpo.credit import Floats
 
 if TYPE_CHECKING:
-    from agents.msgrpo import TrainingRow
+    from agents.msgrpo import TokenRow
     from agents.msgrpo.credit import Batch
 
 
@@ -60,7 +60,7 @@ class P3O(PlainSurrogate):
         return frozenset({"current"}) if self.off_policy else frozenset()
 
     def row_data(
-        self, rows: "Sequence[TrainingRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
         """``coefficient`` c_i of each row's episode, times its draw's scale."""
         returns = batch.returns(self.discount)

@@ -11,8 +11,8 @@ import torch
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import METHODS, Batch
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.draws import Drawn
-from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.trajectories import training_rows
 from research.methods.tests import formulas
@@ -31,7 +31,7 @@ PLAYED = batch(
 )
 
 
-def rows_of(played: Batch, advantages: Any = None, indices: Any = None, scale: Any = None) -> list[TrainingRow]:
+def rows_of(played: Batch, advantages: Any = None, indices: Any = None, scale: Any = None) -> list[TokenRow]:
     """Rows of an update on these draws, all of them by default."""
     drawn = np.arange(len(played)) if indices is None else np.array(indices)
     credit = [np.ones(len(each)) for each in played.trajectories] if advantages is None else advantages
@@ -40,12 +40,12 @@ def rows_of(played: Batch, advantages: Any = None, indices: Any = None, scale: A
     )
 
 
-def tokens_for(rows: list[TrainingRow], seed: int = 0, off_policy: float = 0.4) -> list[Row]:
+def tokens_for(rows: list[TokenRow], seed: int = 0, off_policy: float = 0.4) -> list[Row]:
     """Random log-probabilities of as many tokens as each row has, with the row's advantages."""
     made = ragged(seed, len(rows) * 9, off_policy=off_policy, longest=1)
     found, at = [], 0
     for row in rows:
-        own = made[at : at + len(row.tokens.response)]
+        own = made[at : at + len(row.response)]
         at += len(own)
         logp, old, ref = ([x for each in own for x in getattr(each, name)] for name in ("logp", "old", "ref"))
         found.append(Row(logp, old, ref, list(row.token_advantages())))
@@ -150,7 +150,7 @@ def test_p3o_off_policy_by_the_loss_of_its_authors() -> None:
     ended, kept, limited = 0, 0, 0
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        moved = [torch.tensor(rng.normal(0, 0.15, len(row.tokens.response))) for row in rows]
+        moved = [torch.tensor(rng.normal(0, 0.15, len(row.response))) for row in rows]
         episodes = torch.tensor(
             [sum(float(x.sum()) for x, row in zip(moved, rows, strict=True) if row.draw == d) for d in range(3)],
             requires_grad=True,
@@ -180,7 +180,7 @@ def test_p3o_off_policy_by_hand() -> None:
     rows = rows_of(PLAYED, indices=[0, 1, 3])
     gained = {0: 0.3, 1: -0.1, 2: -0.2}
     first = {row.draw: number for number, row in reversed(list(enumerate(rows)))}
-    moved = [torch.zeros(len(row.tokens.response)) for row in rows]
+    moved = [torch.zeros(len(row.response)) for row in rows]
     for draw, number in first.items():
         moved[number][0] = gained[draw]
     got = SURROGATES.make("p3o", {"off_policy": True}).row_data(rows, PLAYED, moved)["coefficient"]

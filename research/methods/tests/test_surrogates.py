@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.msgrpo.learner.update import UpdateStats
-from agents.msgrpo.learner.update import _Known as Known
+from agents.msgrpo.learner.update import UpdateStats, known_tokens
 from research.methods.tests import formulas
 from tests.agents.msgrpo.learner import test_surrogates
 from tests.agents.msgrpo.learner.learners import gradients, make_learner, ragged_rows
@@ -52,9 +51,10 @@ def test_the_term_of_llds_on_parts_of_the_rows_estimates_the_whole(make_llama: A
     for group in learner.optimizer.param_groups:
         group["lr"] = 0.0
     old = [torch.tensor(row.logprobs, dtype=torch.float64) for row in rows]
-    known, stats = Known(rows, old, None, learner.surrogate.row_data(rows, played(rows), None), None), UpdateStats()
+    data = learner._row_data(rows, range(len(rows)), played(rows))
+    known, stats = known_tokens(rows, old)._replace(data=data), UpdateStats()
     for part in (range(0, len(rows), 2), range(1, len(rows), 2)):
-        learner._step(known, part, stats)
+        learner._step(rows, known, part, stats)
     assert np.mean(stats.losses) == pytest.approx(whole, rel=1e-8)
 
 

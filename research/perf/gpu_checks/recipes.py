@@ -11,8 +11,8 @@ from recipe_cost import BYTES, SHAPES, Load, Shape, activation_memory, cache_mem
 
 from agents.episode import EpisodeTask
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.prepare import product_dtype
-from agents.msgrpo.rows import TrainingRow
 from agents.msgrpo.trajectories import prompts_of, prompts_of_random_play
 from gpu_checks.machine import Memory, clock
 from gpu_checks.models import random_model, shape_of, word_tokenizer
@@ -106,11 +106,11 @@ class _Watched:
         self._started = clock(self._device)
         return self._trainer.iterate()
 
-    def _measured(self, rows: Sequence[TrainingRow], *others: Any) -> Any:
+    def _measured(self, rows: Sequence[TokenRow], *others: Any) -> Any:
         self.rollout_peak = self._memory.peak()
         self._memory.reset()
-        self.response_tokens = sum(len(row.tokens.response) for row in rows)
-        self.mean_prompt = sum(len(row.tokens.prompt) for row in rows) / len(rows)
+        self.response_tokens = sum(len(row.response) for row in rows)
+        self.mean_prompt = sum(len(row.prompt) for row in rows) / len(rows)
         begun = clock(self._device)
         self.rollout_seconds = begun - self._started
         stats = self._update(rows, *others)

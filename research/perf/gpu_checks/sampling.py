@@ -17,9 +17,9 @@ from agents.models.local.decoding.sampler import Sampled, sample
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.transformers import TransformersModel
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.scoring.packing import pack
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_rows
-from agents.msgrpo.rows import TokenRow
 from agents.turn import Turn
 from gpu_checks.machine import bytes_beside, clock
 from gpu_checks.models import random_model, word_tokenizer

@@ -108,7 +108,7 @@ def test_a_hint_is_in_the_prompts_that_are_learnt_from(tokenizer: Any, make_llam
     assert not any("green" in text for text in told if "cell 1" in text)
     assert any("green\n\ncell 0" in text for text in told)
     rows = [(each.prompt_ids[0], each.response_ids[0], each.old_logprobs) for each in hinted]
-    from agents.msgrpo.rows import TokenRow
+    from agents.msgrpo.credit.batch import TokenRow
 
     for prompt, response, logprobs in rows:
         assert logprobs is not None
@@ -121,7 +121,7 @@ def test_a_hint_is_in_the_prompts_that_are_learnt_from(tokenizer: Any, make_llam
 @pytest.mark.slow
 def test_a_prefix_is_of_the_prompt_and_what_is_sampled_behind_it_is_learnt(tmp_path: Any, make_llama: Any) -> None:
     """<action> stands in the prompts' tokens, so that a response of one word and the closing tag is a valid one."""
-    from agents.msgrpo.rows import TokenRow
+    from agents.msgrpo.credit.batch import TokenRow
     from tests.agents.msgrpo.conftest import PROMPTS
     from tests.tiny_models import word_tokenizer
 

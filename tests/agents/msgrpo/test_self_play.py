@@ -263,7 +263,7 @@ def test_rows_are_the_steps_of_the_drawn_player_alone(make_trainer: Any) -> None
     second = next(i for i, trajectory in enumerate(trajectories) if trajectory.player == "player_1")
     halves = [np.full(len(trajectory), 0.5) for trajectory in trajectories]
     rows = training_rows(trajectories, Drawn.plain(np.array([second])), halves, 1500)
-    assert [row.tokens.response for row in rows] == list(trajectories[second].response_ids)
+    assert [row.response for row in rows] == list(trajectories[second].response_ids)
     assert {row.advantage for row in rows} == {0.5}
 
 

@@ -6,7 +6,7 @@ import torch
 
 from agents import load_agent
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo.rows import TokenRow
+from agents.msgrpo.credit.batch import TokenRow
 from agents.policy import LanguageAgentPolicy
 from benchmark.credit.exact.answers import ask, behaviour_of
 from benchmark.credit.exact.game_graph import expand

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.rows import TokenRow
 from agents.turn import Allowed, TokenSet
 
 Ints = npt.NDArray[np.int64]

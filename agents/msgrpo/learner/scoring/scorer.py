@@ -7,7 +7,7 @@ boundary, see all uses of the parameters.
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from agents.models.local.forward.llama_forward import hidden_states, read_weights, unwrap, why_not
 from agents.models.local.forward.path_attention import QUERIES, TreeAttention
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.scoring.logprobs import Masks, head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.scoring.packing import MicroBatch, pack
 from agents.msgrpo.learner.scoring.tree_attention import TREE_ATTENTION, tree_blocks
-from agents.msgrpo.rows import TokenRow
 
 LOGIT_SETTINGS = ("logit_scale", "logits_scaling", "final_logit_softcapping")
 """Settings of models that change their head's output: Cohere multiplies, Granite divides, Gemma caps."""
@@ -31,14 +31,6 @@ TOLERANCE = 5e-3
 LEAN_FROM = 5_000_000
 """Parameters from which the lean forward pass learns faster. The small trees of smaller models cost less with a dense
 mask than the gathering of keys."""
-
-
-class RowScores(NamedTuple):
-    """Scores of some rows' response tokens, concatenated in the order of ``rows``."""
-
-    rows: list[int]
-    logprobs: Tensor
-    entropies: Tensor
 
 
 class TokenScorer(nn.Module):
@@ -116,21 +108,24 @@ class TokenScorer(nn.Module):
         vocabulary = self.causal_lm.config.get_text_config().vocab_size
         return Masks.of(batch.allowed, vocabulary, self.device, whole=self.head != "linear")
 
-    def score(self, batch: MicroBatch) -> RowScores:
-        """The scores of a micro-batch's rows, through this module's forward."""
+    def score(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
+        """Score a micro-batch's rows through this module's forward; see :func:`score_with`."""
         return score_with(self, self, batch)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         return torch.autocast(self.device.type, dtype=self.autocast) if self.autocast is not None else nullcontext()
 
 
-def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBatch) -> RowScores:
-    """Like :meth:`TokenScorer.score`, through a wrapper of the module (DDP, FSDP)."""
+def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBatch) -> tuple[Tensor, Tensor]:
+    """Return log-probabilities and entropies (tokens,) of the rows' response tokens, one row after another.
+
+    ``forward`` is the scorer, or a wrapper of it (DDP, FSDP).
+    """
     device = scorer.device
     inputs = lean_inputs(batch) if scorer.lean else inputs_of(batch, scorer.causal_lm, scorer.autocast)
     logprobs, entropies = forward(*inputs, batch.targets.to(device), scorer.masks_of(batch))
     places = batch.places.to(device)
-    return RowScores(batch.rows.tolist(), logprobs[places], entropies[places])
+    return logprobs[places], entropies[places]
 
 
 def inputs_of(batch: MicroBatch, model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Any, Tensor | None, Tensor]:
@@ -174,7 +169,7 @@ def score_rows(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[
     """Log-probabilities of every row's response, (len(response),) each, in the rows' order; without a gradient."""
     scored: dict[int, Tensor] = {}
     for batch in batches:
-        numbers, logprobs, _ = scorer.score(batch)
+        numbers, (logprobs, _) = batch.rows.tolist(), scorer.score(batch)
         parts = torch.split(logprobs, [len(rows[number].response) for number in numbers])
         scored.update(zip(numbers, parts, strict=True))
     return [scored[number] for number in range(len(rows))]

@@ -132,7 +132,7 @@ def test_what_is_learnt_from_is_the_learners_own_turn(make: Any, around: str) ->
             f"The light is {trajectory.states[0].light}.{below}", "Press the button.", names, seed=seed
         )
         (own,) = trainer.policy.act([request])
-        assert (row.tokens.prompt, row.tokens.response) == (own.prompt_ids, own.response_ids)
+        assert (row.prompt, row.response) == (own.prompt_ids, own.response_ids)
         assert row.logprobs == pytest.approx(own.logprobs, abs=1e-5)
 
 

@@ -11,8 +11,8 @@ import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import Batch, Credit, Floats, Trajectory
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import TrainingDivergedError
-from agents.msgrpo.rows import TokenRow
 from agents.msgrpo.tasks import Iteration
 from tests.agents.msgrpo.learner.test_distributed import run
 from tests.agents.msgrpo.remembering import COUNTING, MOVING

@@ -8,11 +8,11 @@ import torch
 from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.beside import load_own_weights, own_weights
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.critic import ValueModel
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.prepare import prepare_model
 from agents.msgrpo.learner.scoring.packing import pack
-from agents.msgrpo.rows import TokenRow
 from tests.tiny_models import tiny_gpt2
 
 ROWS = [TokenRow((1, 2, 3), (4, 5)), TokenRow((1, 2), (6,)), TokenRow((1, 2, 3), (4, 7, 1))]

@@ -8,17 +8,17 @@ import torch
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.reference import make_reference
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
 from agents.msgrpo.learner.update import Learner, make_optimizer
-from agents.msgrpo.rows import TokenRow, TrainingRow
 
 V = 23
 """Tokens that the small model knows."""
 
 
-def ragged_rows(seed: int, episodes: int = 4) -> list[TrainingRow]:
+def ragged_rows(seed: int, episodes: int = 4) -> list[TokenRow]:
     """Episodes of different numbers of steps, steps of different lengths, prompts that repeat."""
     rng = np.random.default_rng(seed)
     start = tuple(rng.integers(0, V, 6).tolist())
@@ -29,7 +29,7 @@ def ragged_rows(seed: int, episodes: int = 4) -> list[TrainingRow]:
             response = tuple(rng.integers(0, V, int(rng.integers(1, 5))).tolist())
             logprobs = tuple(rng.normal(-3, 0.2, len(response)).tolist())
             rows.append(
-                TrainingRow(TokenRow(prompt, response), logprobs, float([1.5, -0.5, 0.7, -1.2][draw]), draw, step, draw)
+                TokenRow(prompt, response, None, logprobs, float([1.5, -0.5, 0.7, -1.2][draw]), draw, step, draw)
             )
     return rows
 
@@ -65,7 +65,7 @@ def make_learner(make_llama: Any, config: MSGRPOConfig, *, double: bool = True, 
 
 
 def gradients(
-    learner: Learner, rows: list[TrainingRow], seed: int = 0, batch: Batch | None = None
+    learner: Learner, rows: list[TokenRow], seed: int = 0, batch: Batch | None = None
 ) -> tuple[float, dict[str, Any]]:
     """What one step of ``update`` leaves in ``.grad``, and its loss; the weights are put back."""
     before = {name: p.detach().clone() for name, p in learner.scorer.model.named_parameters()}

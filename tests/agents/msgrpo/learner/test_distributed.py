@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.scoring.packing import deal
-from agents.msgrpo.rows import TokenRow
 
 ROOT = Path(__file__).parents[4]
 WORKER = Path(__file__).with_name("worker.py")

@@ -34,8 +34,8 @@ def test_weighted_samples_of_another_policy_give_the_gradient_of_the_learners_ow
     got = torch.zeros(5, dtype=torch.float64)
     for token in range(5):  # each is drawn by the sampler with its probability there
         one = slice(token, token + 1)
-        told = Tokens(logp[one], logp[one].detach(), advantages[one], torch.tensor([1]))
-        loss = loss_of(told, PPO(), 1.0, importance=weights[one]).loss
+        told = Tokens(logp[one], logp[one].detach(), advantages[one], torch.tensor([1]), importance=weights[one])
+        loss = loss_of(told, PPO(), 1.0).loss
         got += sampler[token].exp() * torch.autograd.grad(loss, logits, retain_graph=True)[0]
     assert got.tolist() == pytest.approx(wanted.tolist(), abs=1e-12)
 
@@ -45,11 +45,13 @@ def test_importance_is_a_factor_of_the_surrogate_and_weights_are_one_of_every_te
     told = Tokens(logp, logp, torch.tensor([1.0, -2.0]), torch.tensor([2]), ref_logprobs=torch.tensor([-1.5, -1.0]))
     factors = torch.tensor([3.0, 0.5])
 
-    def loss(**factors_of: torch.Tensor) -> float:
-        terms = {"kl_coefficient": 0.2, "kl_estimator": "k2", "entropy": entropy, "entropy_coefficient": 0.1}
-        return loss_of(told, PPO(), 1.0, **terms, **factors_of).loss.item()  # type: ignore[arg-type]
+    def loss(tokens: Tokens, weights: torch.Tensor | None = None) -> float:
+        return loss_of(
+            tokens, PPO(), 1.0, weights=weights,
+            kl_coefficient=0.2, kl_estimator="k2", entropy=entropy, entropy_coefficient=0.1,
+        ).loss.item()  # fmt: skip
 
     surrogate, others = (-1.0, 2.0), (0.2 * 0.125 - 0.03, 0.2 * 0.5 - 0.06)
-    assert loss(importance=factors) == pytest.approx(3 * surrogate[0] + 0.5 * surrogate[1] + sum(others))
+    assert loss(told._replace(importance=factors)) == pytest.approx(3 * surrogate[0] + 0.5 * surrogate[1] + sum(others))
     wanted = 3 * (surrogate[0] + others[0]) + 0.5 * (surrogate[1] + others[1])
-    assert loss(weights=factors) == pytest.approx(wanted)
+    assert loss(told, factors) == pytest.approx(wanted)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.scoring.logprobs import Masks, head_logprobs, linear_logprobs, logprobs_from_logits
 from agents.msgrpo.learner.scoring.packing import pack
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
-from agents.msgrpo.rows import TokenRow, TrainingRow
 from agents.turn import Allowed, TokenSet
 from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
 
@@ -80,13 +80,13 @@ def test_a_forced_token_has_probability_one_and_gradient_zero_exactly(others: bo
         assert not grad.any()
 
 
-def allowed_rows(seed: int) -> list[TrainingRow]:
+def allowed_rows(seed: int) -> list[TokenRow]:
     """Ragged rows with sets around their tokens: few, all but some, and none at all; two differ in them alone."""
     rng = np.random.default_rng(seed)
     rows = []
     for row in ragged_rows(seed):
         sets: list[TokenSet | None] = []
-        for token in row.tokens.response:
+        for token in row.response:
             drawn = {int(one) for one in rng.integers(0, V, 3)}
             kinds = (
                 None,
@@ -94,16 +94,16 @@ def allowed_rows(seed: int) -> list[TrainingRow]:
                 TokenSet(tuple(sorted(drawn - {token})), others=True),
             )
             sets.append(kinds[int(rng.integers(3))])
-        rows.append(row._replace(tokens=row.tokens._replace(allowed=tuple(sets) if rng.random() < 0.8 else None)))
-    forced = tuple(TokenSet((token,)) for token in rows[0].tokens.response)
-    return [*rows, rows[0]._replace(tokens=rows[0].tokens._replace(allowed=forced))]
+        rows.append(row._replace(allowed=tuple(sets) if rng.random() < 0.8 else None))
+    forced = tuple(TokenSet((token,)) for token in rows[0].response)
+    return [*rows, rows[0]._replace(allowed=forced)]
 
 
 @pytest.mark.parametrize("packing", ["tree", "rows"])
 @pytest.mark.parametrize("head", ["linear", "module", "logits"])
 def test_scores_of_packed_rows_are_those_that_each_has_alone(make_llama: Any, packing: str, head: str) -> None:
     model = make_llama(V)
-    rows = [row.tokens for seed in range(3) for row in allowed_rows(seed)]
+    rows = [row for seed in range(3) for row in allowed_rows(seed)]
     scorer = TokenScorer(model, temperature=1.25, chunk=4, autocast=None)
     choose_ways(scorer, packing)
     scorer.head = head
@@ -137,7 +137,7 @@ def test_gradient_of_the_update_with_entropy_and_reference(make_llama: Callable[
     loss, grads = gradients(learner, rows)
     total, count = torch.zeros((), dtype=torch.float64), 0
     for row in rows:
-        prompt, response, allowed = row.tokens
+        prompt, response, allowed, *_ = row
         sets = allowed or (None,) * len(response)
         told = []
         for one in (model, reference):

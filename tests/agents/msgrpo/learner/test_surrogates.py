@@ -13,9 +13,9 @@ import torch
 from agents.msgrpo import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.update import Learner
 from agents.msgrpo.normalizers import NORMALIZERS
-from agents.msgrpo.rows import TrainingRow
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
 from tests.agents.msgrpo.surrogates import formulas
@@ -33,11 +33,11 @@ WAYS: dict[str, tuple[dict[str, Any], formulas.Formula]] = {
 }
 
 
-def played(rows: Sequence[TrainingRow]) -> Batch:
+def played(rows: Sequence[TokenRow]) -> Batch:
     """Two groups of two episodes each, which these rows are the steps of."""
     made = []
     for number in range(4):
-        own = [row.tokens for row in rows if row.trajectory == number]
+        own = [row for row in rows if row.trajectory == number]
         rewards = [0.0] * (len(own) - 1) + [[1.0, 0.25, -0.5, 2.0][number]]
         made.append(
             trajectory(
@@ -48,21 +48,19 @@ def played(rows: Sequence[TrainingRow]) -> Batch:
     return batch(*made)
 
 
-def logprobs_of(model: Any, rows: Sequence[TrainingRow], temperature: float) -> list[torch.Tensor]:
+def logprobs_of(model: Any, rows: Sequence[TokenRow], temperature: float) -> list[torch.Tensor]:
     """One row at a time, full logits: (K,) of each row's response, with a gradient."""
     result = []
     for row in rows:
-        log_p = torch.log_softmax(
-            model(torch.tensor([row.tokens.prompt + row.tokens.response])).logits[0] / temperature, -1
-        )
-        at = len(row.tokens.prompt) - 1
-        result.append(torch.stack([log_p[at + k, token] for k, token in enumerate(row.tokens.response)]))
+        log_p = torch.log_softmax(model(torch.tensor([row.prompt + row.response])).logits[0] / temperature, -1)
+        at = len(row.prompt) - 1
+        result.append(torch.stack([log_p[at + k, token] for k, token in enumerate(row.response)]))
     return result
 
 
-def row_weights(rows: Sequence[TrainingRow], normalizer: str, config: MSGRPOConfig) -> list[float]:
+def row_weights(rows: Sequence[TokenRow], normalizer: str, config: MSGRPOConfig) -> list[float]:
     """What every token of a row is multiplied by, Z included."""
-    lengths, n = [len(row.tokens.response) for row in rows], len(rows)
+    lengths, n = [len(row.response) for row in rows], len(rows)
     return {
         "token": [1 / sum(lengths)] * n,
         "step": [1 / n] * n,
@@ -73,7 +71,7 @@ def row_weights(rows: Sequence[TrainingRow], normalizer: str, config: MSGRPOConf
 
 
 def plain(
-    learner: Learner, rows: Sequence[TrainingRow], reference: Any, config: MSGRPOConfig
+    learner: Learner, rows: Sequence[TokenRow], reference: Any, config: MSGRPOConfig
 ) -> tuple[float, Mapping[str, torch.Tensor]]:
     """Loss and gradient: the formula's slope at every token, times the slope of its log-probability."""
     model: Any = learner.scorer.model
@@ -156,7 +154,7 @@ def test_a_minibatch_estimates_the_whole_without_bias(name: str) -> None:
     def loss(part: Sequence[int]) -> float:
         z, weights = normalizer.weigh(rows, part)
         weights = [1.0] * len(part) if weights is None else weights
-        lengths = [len(rows[i].tokens.response) for i in part]
+        lengths = [len(rows[i].response) for i in part]
         return sum(w * n * values[i] for i, w, n in zip(part, weights, lengths, strict=True)) / z
 
     parts = list(itertools.combinations(range(7), 3))

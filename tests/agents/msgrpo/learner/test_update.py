@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.prepare import checkpoint_layers
 from agents.msgrpo.learner.scoring import scorer
 from agents.msgrpo.learner.update import DivergenceError, Learner, learning_rate, make_optimizer, minibatches
-from agents.msgrpo.rows import TokenRow, TrainingRow
 from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
 
 BASE = MSGRPOConfig(
@@ -23,18 +23,18 @@ BASE = MSGRPOConfig(
 
 
 def plain_step(
-    learner: Learner, rows: list[TrainingRow], reference: Any, config: MSGRPOConfig
+    learner: Learner, rows: list[TokenRow], reference: Any, config: MSGRPOConfig
 ) -> tuple[float, dict[str, Any]]:
     """Loss and gradient: one row at a time, one token at a time, full logits, no packing, no chunks."""
     model: Any = learner.scorer.model
     model.zero_grad()
     total: Any = 0.0
     for row in rows:
-        ids = torch.tensor([row.tokens.prompt + row.tokens.response])
+        ids = torch.tensor([row.prompt + row.response])
         log_p = torch.log_softmax(model(ids).logits[0] / config.temperature, -1)
         ref_p = torch.log_softmax(reference(ids).logits[0].detach() / config.temperature, -1)
-        for t, token in enumerate(row.tokens.response):
-            at = len(row.tokens.prompt) - 1 + t
+        for t, token in enumerate(row.response):
+            at = len(row.prompt) - 1 + t
             assert row.logprobs is not None
             ratio = torch.exp(log_p[at, token] - row.logprobs[t])
             clipped = torch.clamp(ratio, 1 - config.clip_low, 1 + config.clip_high)
@@ -44,7 +44,7 @@ def plain_step(
             entropy = -sum(log_p[at, v].exp() * log_p[at, v] for v in range(V))
             total = total - config.entropy_coefficient * entropy
     counts = {
-        "token": sum(len(row.tokens.response) for row in rows),
+        "token": sum(len(row.response) for row in rows),
         "step": len(rows),
         "episode": len({row.draw for row in rows}),
     }
@@ -79,7 +79,7 @@ def test_micro_batch_size_and_row_order_do_not_change_the_gradient(make_llama: A
     ]:  # fmt: skip
         config = replace(BASE, loss_normalizer=normalizer, packing=packing, micro_batch_tokens=budget, tree_tokens=9)
         learner = make_learner(make_llama, config)
-        counts = len(learner.pack([row.tokens for row in rows]))
+        counts = len(learner.pack(rows))
         assert (counts > 1) == (budget < 10_000)
         found.append(gradients(learner, rows[::order])[1])
     for other in found[1:]:
@@ -135,7 +135,7 @@ def test_passes_and_minibatches_make_steps(make_llama: Any) -> None:
 def test_old_logprobs_and_the_mismatch_that_is_reported(make_llama: Any, mode: str) -> None:
     config = replace(BASE, old_logprobs=mode, kl_coefficient=0.0)
     learner, rows = make_learner(make_llama, config), ragged_rows(8)
-    exact = learner.logprobs([row.tokens for row in rows])
+    exact = learner.logprobs(rows)
     off_by = 0.25
     rows = [row._replace(logprobs=tuple((x - off_by).tolist())) for row, x in zip(rows, exact, strict=True)]
     metrics = learner.update(rows, np.random.default_rng(0), 1e-3).metrics()

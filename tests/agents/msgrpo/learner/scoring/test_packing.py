@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.msgrpo import MSGRPOConfig
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring import scorer as scorer_module
 from agents.msgrpo.learner.scoring.packing import SharedWork, pack
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
-from agents.msgrpo.rows import TokenRow
 
 tokens = st.lists(st.integers(1, 3), min_size=1, max_size=6).map(tuple)
 some_rows = st.lists(

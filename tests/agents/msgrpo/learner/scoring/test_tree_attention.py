@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
+from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import ConfigError, UnusableModelError
 from agents.msgrpo.learner.prepare import checkpoint_layers, choose_attention
 from agents.msgrpo.learner.scoring import tree_attention
 from agents.msgrpo.learner.scoring.packing import pack
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
 from agents.msgrpo.learner.scoring.tree_attention import BLOCK, TREE_ATTENTION, largest_error, random_trees, tree_blocks
-from agents.msgrpo.rows import TokenRow
 from tests.agents.msgrpo.learner.learners import V, gradients, make_learner, ragged_rows
 
 flex = pytest.importorskip("torch.nn.attention.flex_attention")
