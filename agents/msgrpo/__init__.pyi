@@ -6,7 +6,7 @@ from .draws import Drawn, Ints, sample_episodes
 from .errors import ConfigError, DivergenceError, UnusableModelError
 from .filters import Kept, spreads
 from .learner.loss import policy_loss
-from .plugins import Shared, Variant, configured, learner_of
+from .plugins import Method, Shared, Variant, configured, learner_of
 from .run.saving import save_model
 from .surrogates import SURROGATES
 from .surrogates.tokens import CISPO, GSPO, PPO, PlainSurrogate, Surrogate, Tokens
@@ -28,6 +28,7 @@ __all__ = [
     "Kept",
     "MSGRPOConfig",
     "MSGRPOTrainer",
+    "Method",
     "PlainSurrogate",
     "Shared",
     "Surrogate",

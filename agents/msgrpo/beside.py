@@ -205,9 +205,8 @@ class RewardModel(Beside):
     ) -> None:
         self.check_not_sharded(config, processes)
         own = copy_of_trained(scorer)
-        width = getattr(scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
         rate *= config.learning_rate
-        super().__init__(own, _HEADS, config, processes, packing=packing, width=width, rate=rate, lean=own.lean)
+        super().__init__(own, _HEADS, config, processes, packing=packing, width=own.width, rate=rate, lean=own.lean)
         self._policy, self._policy_processes = scorer, processes
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:

@@ -39,9 +39,6 @@ from agents.msgrpo.learner.scoring.scorer import TokenScorer, inputs_of
 from agents.msgrpo.learner.update import minibatches
 from agents.policy import LanguageAgentPolicy
 
-DEFAULT_HEADS: Heads = {"state": "step"}
-"""The heads of a method that needs values and doesn't say which."""
-
 
 class ValueModel(nn.Module):
     """Values at places of a text: ``V_h = w_h . hidden + b_h`` for each head h, on the last hidden states.
@@ -293,7 +290,7 @@ def heads_of(method: Any) -> Heads:
     """
     if "values" not in method.needs:
         return {}
-    heads: Heads = getattr(method, "heads", DEFAULT_HEADS)
+    heads: Heads = method.heads
     if not heads or not set(heads.values()) <= {"step", "token"}:
         raise ConfigError(
             f"{type(method).__name__}.heads = {dict(heads)!r} can't be used; accepted: a name for each value, with "
@@ -323,8 +320,7 @@ def make_beside(
                 f"credit = {config.credit!r} learns a reward model, and task_sampling = {config.task_sampling!r} or "
                 "its base method needs a critic: accepted is one model beside the policy"
             )
-        rate: float = getattr(methods.credit, "rate", 1.0)
-        return RewardModel(scorer, config, processes, packing=packing, rate=rate)
+        return RewardModel(scorer, config, processes, packing=packing, rate=methods.credit.rate)
     if same := credit.keys() & sampler.keys():
         raise ConfigError(
             f"credit = {config.credit!r} and task_sampling = {config.task_sampling!r} both have a value named "
@@ -345,7 +341,7 @@ def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> li
         return [(batch.trajectories, credit.preferences)]
     taught: list[Lesson] = [(batch.trajectories, credit.value_targets)]
     if "values" in methods.sampler.needs:
-        taught.append((played.trajectories, methods.sampler.value_targets(played)))  # type: ignore[attr-defined]
+        taught.append((played.trajectories, methods.sampler.value_targets(played)))
     return taught
 
 

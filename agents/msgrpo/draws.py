@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, total_of
 from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.plugins import Registry, Variant, configured
+from agents.msgrpo.plugins import Method, Registry, Variant, configured
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
         return Drawn(self.indices, self.scale * factors[self.indices])
 
 
-class DrawRule(Protocol):
+class DrawRule(Method, Protocol):
     """A rule of drawing episodes."""
 
     def draw(self, batch: Batch, credit: Credit, m: int, rng: np.random.Generator) -> Drawn:

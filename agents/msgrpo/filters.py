@@ -11,7 +11,7 @@ import numpy as np
 
 from agents.msgrpo.credit.arithmetic import same
 from agents.msgrpo.credit.batch import Batch, Floats
-from agents.msgrpo.plugins import Registry
+from agents.msgrpo.plugins import Method, Registry
 
 
 class Kept(NamedTuple):
@@ -32,7 +32,7 @@ class Kept(NamedTuple):
         return cls(indices, np.full(len(indices), scale))
 
 
-class GroupFilter(Protocol):
+class GroupFilter(Method, Protocol):
     """A rule of which groups are learnt from."""
 
     def keep(self, batch: Batch) -> Kept:

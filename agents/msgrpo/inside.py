@@ -92,7 +92,7 @@ class Inside:
 
     def __init__(self, config: MSGRPOConfig, engine: Engine, games: Sequence[Game]) -> None:
         check_around(config)
-        if hasattr(engine, "rollout"):
+        if engine.plays_elsewhere:
             raise ConfigError(
                 f"around = {config.around!r} with the engine {engine.name!r}, which plays whole episodes in other "
                 "places; accepted: engine = 'live' or 'vllm'"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.plugins import Registry, Shared, configured
+from agents.msgrpo.plugins import Method, Registry, Shared, configured
 
 
 class Weighing(NamedTuple):
@@ -26,7 +26,7 @@ class Weighing(NamedTuple):
     row_weights: Sequence[float] | None = None
 
 
-class Normalizer(Protocol):
+class Normalizer(Method, Protocol):
     """A way of making one loss of many tokens'."""
 
     def weigh(self, rows: Sequence[TokenRow], part: Sequence[int]) -> Weighing:

@@ -18,12 +18,12 @@ without registering it. Settings stand in ``[credit.mine]``, those of a draw rul
 A method that is only a choice of another one's settings is a :class:`Variant`, a line of its registry.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import is_dataclass
 from importlib.metadata import EntryPoint
 from pkgutil import resolve_name
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, cast, dataclass_transform
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -46,9 +46,73 @@ def configured(cls: type[T]) -> type[T]:
     return dataclass(kw_only=True, config=config)(cls)  # type: ignore[return-value]  # it is the same class
 
 
+class Configurable(Protocol):
+    """What a class says of its settings, unless it leaves it out.
+
+    Attributes:
+        shared: ``{own setting: the run's setting}`` that it takes; see :meth:`Registry.make`.
+        renamed: ``{the name that a setting had: its name}``.
+    """
+
+    shared: ClassVar["Shared"] = {}
+    renamed: ClassVar["Shared"] = {}
+
+
+class Method(Configurable, Protocol):
+    """The parts of a method that its class may leave out, with what they are then.
+
+    A method needn't derive from this: a registry gives its class the parts that it lacks (:func:`completed_class`).
+
+    Attributes:
+        asks_alone: whether the method asks the model for answers outside episodes, which a player around the model
+            rules out.
+        heads: which values a method that needs ``values`` reads.
+        parts: names of the parts of a response without which a method that needs ``segments`` can't work.
+        rate: the learning rate of the reward model of a method that needs one, as a multiple of the policy's.
+        learnt_by: the name of the class that learns the method's state, if that isn't its own.
+        metrics: numbers for the log, after each iteration, by names that nothing else has.
+    """
+
+    asks_alone: ClassVar[bool] = False
+    heads: Mapping[str, Literal["step", "token"]] = {"state": "step"}
+    parts: Sequence[str] = ()
+    rate: float = 1.0
+    learnt_by: str = ""
+    metrics: Mapping[str, float] = {}
+
+    def compose(self, make: Callable[[str], Any]) -> None:
+        """Take the methods that this one is made of: ``make(name)`` makes one of the same plug-in point."""
+
+    def games(self, games: Sequence[Any]) -> Sequence[Any]:
+        """Return the games that are played in a run on these games."""
+        return games
+
+    def check(self, task: Any) -> None:
+        """Refuse the game of an :class:`~agents.episode.EpisodeTask`, by a ``ConfigError``, before the run begins."""
+
+    def value_targets(self, batch: Any) -> Mapping[str, Any]:
+        """Return what the critic's heads are to learn; for task samplers that need ``values``."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what is learnt from iteration to iteration, as plain data for checkpoints."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up :meth:`state_dict` of an earlier run."""
+
+
+def completed_class(cls: type[T], optional: type) -> type[T]:
+    """Give a class the parts of ``optional`` that it has not, and return it."""
+    for name in dir(optional):
+        if not name.startswith("_") and not hasattr(cls, name):
+            setattr(cls, name, getattr(optional, name))
+    return cls
+
+
 def learner_of(method: Any) -> str:
-    """The name of the class that learns a method's state: its own, or ``learnt_by`` where it is made of another."""
-    name: str = getattr(method, "learnt_by", type(method).__name__)
+    """Return the name of the class that learns a method's state."""
+    name: str = method.learnt_by or type(method).__name__
     return name
 
 
@@ -70,15 +134,18 @@ class Registry(Generic[T]):
         built_in: ``{name: "module:Class"}`` of the methods that ship with the package, or a :class:`Variant` of one of
             them; a module is imported when its method is first used.
         setting: the setting that names the method in use, where it isn't called like the point.
+        optional: the parts that a class may leave out.
 
     Installed packages add methods under the group ``textbench.POINT`` of entry points, each a class or a
     :class:`Variant`: ``[project.entry-points."textbench.credit"]``, ``mine = "my_package:Mine"``.
     """
 
-    def __init__(self, point: str, built_in: Mapping[str, str | Variant], setting: str = "") -> None:
+    def __init__(
+        self, point: str, built_in: Mapping[str, str | Variant], setting: str = "", optional: type = Method
+    ) -> None:
         self.point, self.setting = point, setting or point
         self.group = f"textbench.{point}"
-        self._built_in = built_in
+        self._built_in, self._optional = built_in, optional
         self._registered: dict[str, type[T] | str | Variant] = dict(built_in)
 
     @property
@@ -140,8 +207,8 @@ class Registry(Generic[T]):
                     cls: type[T] = resolve_name(found or name)
             except (ImportError, AttributeError) as error:
                 raise ConfigError(f"{self.setting} = {name!r} can't be imported: {error}") from error
-            return cls
-        return found
+            found = cls
+        return completed_class(found, self._optional)
 
     def variant(self, name: str) -> Variant:
         """What a name stands for: another method with some of its settings, or itself with none chosen."""
@@ -150,8 +217,9 @@ class Registry(Generic[T]):
 
     def shared(self, name: str) -> dict[str, str]:
         """``{own setting: the run's setting}`` of what a method takes of the run where its table says nothing."""
+        cls: Any = self.find(name)
         chosen = self.variant(name).settings
-        return {own: run for own, run in getattr(self.find(name), "shared", {}).items() if own not in chosen}
+        return {own: run for own, run in cls.shared.items() if own not in chosen}
 
     def make(self, name: str, settings: Mapping[str, Any] | None = None, shared: Mapping[str, Any] | None = None) -> T:
         """A method with its settings.
@@ -166,18 +234,19 @@ class Registry(Generic[T]):
         Raises:
             ConfigError: no such method, or a setting that it doesn't have or can't take.
         """
-        cls = self.find(name)
+        cls: Any = self.find(name)
         told = {} if shared is None else {own: shared[theirs] for own, theirs in self.shared(name).items()}
         given = {own: value for own, value in told.items() if value != OWN}
         given |= {**self.variant(name).settings, **(settings or {})}
         try:
-            return cls(**given)
+            made: T = cls(**given)
+            return made
         except ValidationError as error:
             about = self.settings_of(name)
 
             def unknown(setting: str) -> str:
-                if setting in (renamed := getattr(cls, "renamed", {})):
-                    return f"{setting} is not a setting; it is called {renamed[setting]}"
+                if setting in cls.renamed:
+                    return f"{setting} is not a setting; it is called {cls.renamed[setting]}"
                 known = ", ".join(about) or "none"
                 return f"{setting} is not a setting{did_you_mean(setting, about)}; its settings: {known}"
 

@@ -24,7 +24,6 @@ from torch import Tensor, nn
 
 from agents.episode import Episode, EpisodeStart, EpisodeTask, Step
 from agents.loop.live import Policies
-from agents.loop.rollout import rollout
 from agents.models.base import Decoding
 from agents.msgrpo.beside import Beside
 from agents.msgrpo.configuration.config import MSGRPOConfig
@@ -32,7 +31,7 @@ from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit.batch import Floats, Start, TokenRow, Trajectory
 from agents.msgrpo.credit.fresh import refuse_history
 from agents.msgrpo.engines import ENGINES
-from agents.msgrpo.engines.engine import Engine, EngineParts
+from agents.msgrpo.engines.engine import Engine, EngineParts, completed_engine
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine, merged_weights
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.learner.distributed import Processes
@@ -61,11 +60,11 @@ def make_engine(
     """
     _check(config, methods, given, processes.count)
     if given is not None:
-        return given
+        return completed_engine(given)
     moving = processes.sharded or autocast is not None or config.staleness > 0
     dtype = autocast or next(model.parameters()).dtype
     parts = EngineParts(model, tokenizer, config, dtype, moving, processes.rank, processes.count)
-    return ENGINES.make(config.engine, config.engine_options).build(parts)
+    return completed_engine(ENGINES.make(config.engine, config.engine_options).build(parts))
 
 
 def check_engine(config: MSGRPOConfig) -> None:
@@ -75,9 +74,7 @@ def check_engine(config: MSGRPOConfig) -> None:
         ConfigError: options that it doesn't have.
         ModuleNotFoundError: its package isn't installed; the message has the command.
     """
-    options: Any = ENGINES.make(config.engine, config.engine_options)
-    if hasattr(options, "check"):
-        options.check(config.engine_urls)
+    ENGINES.make(config.engine, config.engine_options).check(config.engine_urls)
 
 
 def policy_of(
@@ -106,11 +103,6 @@ def samples_elsewhere(engine: Engine) -> bool:
 def _check(config: MSGRPOConfig, methods: Methods, given: Engine | None, processes: int) -> None:
     if given is not None and config.engine != "live":
         raise ConfigError(f"engine = {config.engine!r} and an engine object: accepted is one of them")
-    if given is not None and not isinstance(given, Engine):
-        raise ConfigError(
-            f"an engine has a name, update_weights(weights, version) and generate or generate_async, got "
-            f"{type(given).__name__}; see agents.msgrpo.engines.engine"
-        )
     if not config.staleness:
         return
     if "rollouts" in methods.needs:
@@ -160,7 +152,7 @@ class EpisodeSource:
         self.config, self.engine, self.model, self.processes = config, engine, model, processes
         self.version, self.lag = 0, 0.0
         self._tasks_of, self._check = tasks_of, check
-        self._play = getattr(engine, "rollout", rollout) if play is None else play
+        self._play = engine.rollout if play is None else play
         self._sent = -1
         self._ahead: dict[int, Future[list[Episode]]] = {}  # iteration -> this process's share of its episodes
         self._thread: ThreadPoolExecutor | None = None
@@ -265,8 +257,7 @@ class EpisodeSource:
     def _mine(self, policies: Policies, tasks: Sequence[EpisodeTask], on_step: Any = None) -> list[Episode]:
         """This process's part of the episodes."""
         mine = tasks[self.processes.rank :: self.processes.count]
-        if isinstance(self.engine, LiveEngine):
-            self.engine.forget()
+        self.engine.forget()
         at_once = self.config.rollout_batch or max(1, len(mine))
         return list(self._play(policies, mine, max_concurrency=at_once, on_step=on_step))
 
@@ -278,7 +269,7 @@ class EpisodeSource:
         """Give the engine the learner's weights, while nothing is being played."""
         with self.processes.whole_weights():
             self.engine.update_weights(merged_weights(self.model), self.version)
-        if getattr(self.engine, "shared", False):
+        if self.engine.shared:
             self.processes.wait()  # nobody asks before the first process has brought the weights
         if self._check is not None:
             self._check()

@@ -37,7 +37,7 @@ def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segm
     """
     if "segments" not in method.needs:
         return None
-    tags, wanted = tags_of(prompt_map), getattr(method, "parts", ())
+    tags, wanted = tags_of(prompt_map), method.parts
     if missing := [name for name in wanted if name not in tags]:
         needed, asked, lacking = (", ".join(f"<{name}>" for name in names) for names in (wanted, tags, missing))
         raise ConfigError(

@@ -13,7 +13,7 @@ from pydantic import Field
 from agents.episode import EpisodeTask
 from agents.msgrpo.credit.batch import Batch, Floats, FreshRollouts, Trajectory
 from agents.msgrpo.filters import spreads
-from agents.msgrpo.plugins import Registry, configured
+from agents.msgrpo.plugins import Method, Registry, configured
 
 if TYPE_CHECKING:
     from agents.turn import TurnRequest
@@ -50,14 +50,8 @@ class Iteration(Protocol):
         """(n,) the critic's value of the first prompt of each task; for samplers that need ``values``."""
 
 
-class TaskSampler(Protocol):
-    """A rule of which episodes are played.
-
-    One that plays other games than the run's says which with ``games(the run's) -> games``, and one that has something
-    to tell of an iteration has it in ``metrics`` afterwards, by names that nothing else has. One that not every game
-    has what it needs for refuses a game with ``check(task)``, by a ``ConfigError``, before the run begins.
-    One that asks the model for answers outside episodes has ``asks_alone = True``, and refuses players around it.
-    """
+class TaskSampler(Method, Protocol):
+    """A rule of which episodes are played; :class:`~agents.msgrpo.plugins.Method` has what else it may declare."""
 
     needs: ClassVar[frozenset[str]]
 

@@ -242,7 +242,7 @@ class MSGRPOTrainer:
             learnt = self.critic.learn(lessons(methods, played, batch, credit), self._stream(4)) if self.critic else {}
             metrics |= stats.metrics()
             metrics |= {"effective_episodes": effective_sample_size(credit.draw_weight), **credit.metrics, **learnt}
-            metrics |= getattr(methods.sampler, "metrics", {})
+            metrics |= methods.sampler.metrics
             metrics |= self._bookkeeping(rows, len(drawn.indices))
             metrics |= token_metrics(rows, metrics["response_tokens"], started, rolled_out, perf_counter())
             self.iteration += 1
@@ -352,7 +352,7 @@ class MSGRPOTrainer:
 
     def close(self) -> None:
         """End what the engine has started, such as workers on other machines; the trainer can't play any more."""
-        getattr(self.engine, "close", lambda: None)()
+        self.engine.close()
 
     def evaluate(self) -> list[EvaluationResult]:
         """Play the fixed evaluation episodes of every evaluation scenario with the weights as they are."""

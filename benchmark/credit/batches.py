@@ -13,7 +13,6 @@ from agents.loop.rollout import rollout
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit import CreditMethod
 from agents.msgrpo.credit.batch import Batch, Floats, Heads, TokenRow, Trajectory
-from agents.msgrpo.critic import DEFAULT_HEADS
 from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.rollouts import Rollouts, completed
 from agents.msgrpo.segments import Segmenter, needed_segmenter
@@ -135,7 +134,7 @@ def why_not_met(method: CreditMethod, policy: Policy, truth: Truth | None) -> st
         return "it needs a critic's values, and without true values there are none"
     if "reward_model" in method.needs:
         return "it learns a reward model beside the policy, and here nothing is trained"
-    if "token" in getattr(method, "heads", {}).values() and not has_local_model(policy):
+    if "values" in method.needs and "token" in method.heads.values() and not has_local_model(policy):
         return "it needs values token by token, and the policy has no model in this process"
     if "segments" in method.needs:
         if not has_local_model(policy):
@@ -164,8 +163,7 @@ def with_needs(
     needs = method.needs if model is not None else ()
     trajectories = completed(batch.trajectories, needs, lambda rows: _scores(model, rows), segmenter=segmenter)
     if truth is not None and "values" in method.needs:
-        heads: Heads = getattr(method, "heads", DEFAULT_HEADS)
-        trajectories = [_valued(each, truth.prompt_values(each), heads) for each in trajectories]
+        trajectories = [_valued(each, truth.prompt_values(each), method.heads) for each in trajectories]
     return Batch(trajectories, batch.rollouts, batch.iteration)
 
 

@@ -41,8 +41,7 @@ class Methods:
             name = name or getattr(config, registry.setting)
             own = config.method_settings.get(registry.point, {}).get(name, {})
             method = registry.make(name, own, vars(config))
-            if hasattr(method, "compose"):  # it is made of other methods of its point, with their own settings
-                method.compose(lambda inner: make(registry, inner))
+            method.compose(lambda inner: make(registry, inner))
             return method
 
         for point, tables in config.method_settings.items():  # those of methods that aren't in use are checked as well
@@ -68,28 +67,21 @@ class Methods:
 
     def games(self, games: Sequence[Any]) -> Sequence[Any]:
         """What is played in a run on these games, which is other ones where a sampler says so."""
-        found: Sequence[Any] = getattr(self.sampler, "games", list)(games)
-        return found
+        return self.sampler.games(games)
 
     def check(self, tasks: Sequence[EpisodeTask]) -> None:
-        """Let the methods that can't be used with every game refuse one: those that have a ``check(task)``.
+        """Let the methods that can't be used with every game refuse one.
 
         Raises:
             ConfigError: a method can't be used with the game of a task.
         """
         for method in vars(self).values():
-            if (check := getattr(method, "check", None)) is not None:
-                for task in tasks:
-                    check(task)
+            for task in tasks:
+                method.check(task)
 
     def state_dict(self) -> dict[str, Any]:
         """What methods have learnt from iteration to iteration, as plain data for checkpoints."""
-        found = {}
-        for point, method in vars(self).items():
-            tell = getattr(method, "state_dict", None)
-            if tell is not None:
-                found[point] = tell()
-        return found
+        return {point: told for point, method in vars(self).items() if (told := method.state_dict())}
 
     def learners(self) -> dict[str, str]:
         """The names of the classes whose :meth:`state_dict` it is, point by point."""
@@ -108,15 +100,14 @@ class Methods:
         for point, own in state.items():
             setting, method = POINTS["tasks" if point == "sampler" else point].setting, getattr(self, point)
             now = learner_of(method)
-            was, load = (learners or {}).get(point, now), getattr(method, "load_state_dict", None)
-            if not own or (load is None and was == now):
-                continue
-            if load is None or was != now:
+            was = (learners or {}).get(point, now)
+            if own and was != now:
                 note = f"{setting}: {now} begins anew and leaves what {was} has learnt in the checkpoint"
                 warnings.warn(note, stacklevel=3)
+            if not own or was != now:
                 continue
             try:
-                load(own)
+                method.load_state_dict(own)
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 raise ConfigError(
                     f"{setting}: {now} can't use what the checkpoint's method had learnt ({', '.join(map(str, own))}): "

@@ -363,8 +363,7 @@ class TrainingSettings:
             "eval_exploitability": self.eval_exploitability,
         }
         for named in (METHODS, SAMPLERS) if self.around else ():
-            found = named.find(getattr(self, named.setting))
-            asks_alone[named.setting] = getattr(found, "asks_alone", False)
+            asks_alone[named.setting] = named.find(getattr(self, named.setting)).asks_alone
         for name in (name for name, asks in asks_alone.items() if asks and self.around):
             raise ValueError(
                 f"{name} = {getattr(self, name)!r} asks the model for moves of its own, and around = {self.around!r} "

@@ -6,8 +6,8 @@ A method is one file and one name. It has
   there. What no method needs isn't computed;
 * ``assign(batch, rng) -> Credit``;
 * settings, which are its fields (:func:`agents.msgrpo.plugins.configured` checks and documents them);
-* if it learns something from iteration to iteration, ``state_dict()`` and ``load_state_dict(state)`` with plain data,
-  which goes into checkpoints.
+* what else :class:`agents.msgrpo.plugins.Method` names, such as ``state_dict()`` and ``load_state_dict(state)`` of a
+  method that learns from iteration to iteration.
 
 ``register("name")`` adds one from outside; ``MSGRPOConfig(credit="name")`` uses it.
 """
@@ -47,14 +47,11 @@ from agents.msgrpo.credit.batch import (
 from agents.msgrpo.credit.compared import ByReturn
 from agents.msgrpo.credit.fresh import local_policy, refuse_history, rounds_before, task_of
 from agents.msgrpo.credit.ppo_turn import gae
-from agents.msgrpo.plugins import Registry, Variant
+from agents.msgrpo.plugins import Method, Registry, Variant
 
 
-class CreditMethod(Protocol):
-    """A method of credit assignment.
-
-    One that asks the model for answers outside episodes has ``asks_alone = True``, and refuses players around it.
-    """
+class CreditMethod(Method, Protocol):
+    """A method of credit assignment; :class:`~agents.msgrpo.plugins.Method` has what else it may declare."""
 
     needs: ClassVar[frozenset[str]]
 

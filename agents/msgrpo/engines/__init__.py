@@ -5,15 +5,28 @@ An engine is a class of options with ``build(parts) -> Engine`` (:mod:`agents.ms
 Its options stand in ``engine_options``.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agents.msgrpo.plugins import Registry
+from agents.msgrpo.plugins import Configurable, Registry
 
 if TYPE_CHECKING:
     from agents.msgrpo.engines.engine import Engine, EngineParts
 
 
-class EngineOptions(Protocol):
+class EngineCheck(Configurable, Protocol):
+    """The part that the options of an engine may leave out."""
+
+    def check(self, urls: Sequence[str]) -> None:
+        """Refuse servers at ``urls``, or a machine without the engine's package, before a model is made.
+
+        Raises:
+            ConfigError: the options can't be used with these servers.
+            ModuleNotFoundError: the package isn't installed; the message has the command.
+        """
+
+
+class EngineOptions(EngineCheck, Protocol):
     """The options of one kind of engine, and how one is made of them."""
 
     def build(self, parts: "EngineParts") -> "Engine":
@@ -33,6 +46,7 @@ ENGINES: Registry[EngineOptions] = Registry(
         "ray": "agents.msgrpo.engines.ray:Ray",
     },
     setting="engine",
+    optional=EngineCheck,
 )
 
 register_engine: Any = ENGINES.register

@@ -13,8 +13,13 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from agents.episode import Episode, EpisodeTask, Step
+from agents.loop.live import Policies
+from agents.loop.rollout import rollout
 from agents.models.answers import LegalAnswers
 from agents.models.base import AsyncLanguageModel, Decoding, LanguageModel
+from agents.msgrpo.errors import ConfigError
+from agents.msgrpo.plugins import completed_class
 from agents.turn import Prompt, Turn, WeightsSpan
 
 Weights = Iterator[tuple[str, Tensor]]
@@ -22,25 +27,46 @@ Weights = Iterator[tuple[str, Tensor]]
 tensors, to be consumed one at a time."""
 
 
-@runtime_checkable
-class RolloutEngine(LanguageModel, Protocol):
-    """A sampler with weights of its own, which completes a batch of prompts at once.
+class EngineExtras(Protocol):
+    """The parts that an engine may leave out, with what they are then; :func:`completed_engine` adds them.
 
-    It has to sample from the plain temperature-scaled distribution (no top-k, no top-p, no penalties) and to return
-    ``prompt_ids`` and ``response_ids`` as they were, ``weights`` (which version made which token) and ``logprobs``
-    under the distribution that it sampled from. Importance weights need the last, as another engine's arithmetic is not
-    exactly the learner's; an engine that doesn't tell them can be used with ``importance_cap = 0`` alone.
-
-    Parts of it are optional, and are used where they are:
-
-    * ``answers(prompt, decoding, seed) -> list[Turn]``: one answer of every place that holds weights of its own,
-      such as each of several servers, so that all of them can be checked after an update;
-    * ``shared``: true where the engines of all learning processes stand for the same places: all are told of an update,
-      and the one of the first process brings the weights;
-    * ``rollout(policies, tasks, *, max_concurrency, on_step)``: plays whole episodes in place of
-      :func:`agents.loop.rollout.rollout`, with its own weights wherever the policies' model is this engine;
-    * ``close()``: ends what the engine started.
+    Attributes:
+        shared: whether the engines of all learning processes stand for the same places: all are told of an update, and
+            the engine of the first process brings the weights.
+        plays_elsewhere: whether :meth:`rollout` plays in other processes, where nothing can be put around the model.
     """
+
+    shared: bool = False
+    plays_elsewhere: bool = False
+
+    def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
+        """Return one answer of every place that holds weights of its own, such as each of several servers."""
+        if isinstance(self, LanguageModel):
+            return self.generate([prompt], decoding, [seed])
+        assert isinstance(self, AsyncLanguageModel)
+        return [asyncio.run(self.generate_async(prompt, decoding, seed))]
+
+    def rollout(
+        self,
+        policies: Policies,
+        tasks: Sequence[EpisodeTask],
+        *,
+        max_concurrency: int,
+        on_step: Callable[[EpisodeTask, Step], None] | None = None,
+    ) -> Iterator[Episode]:
+        """Play whole episodes, with the engine's own weights if the policies' model is this engine."""
+        return rollout(policies, tasks, max_concurrency=max_concurrency, on_step=on_step)
+
+    def forget(self) -> None:
+        """Drop what was kept from earlier calls, on which a resumed run would otherwise depend."""
+
+    def close(self) -> None:
+        """End what the engine started."""
+
+
+@runtime_checkable
+class TakesWeights(Protocol):
+    """The part of an engine that a language model lacks."""
 
     def update_weights(self, weights: Weights, version: int) -> None:
         """Take over new weights; every token that is sampled after this call returns is made by them, and says so.
@@ -52,15 +78,37 @@ class RolloutEngine(LanguageModel, Protocol):
         """
 
 
-@runtime_checkable
-class AsyncRolloutEngine(AsyncLanguageModel, Protocol):
-    """An engine behind servers: completes one prompt at a time, many at once, each episode at its own pace."""
+class RolloutEngine(LanguageModel, TakesWeights, EngineExtras, Protocol):
+    """A sampler with weights of its own, which completes a batch of prompts at once.
 
-    def update_weights(self, weights: Weights, version: int) -> None:
-        """Take over new weights; see :meth:`RolloutEngine.update_weights`."""
+    It has to sample from the plain temperature-scaled distribution (no top-k, no top-p, no penalties) and to return
+    ``prompt_ids`` and ``response_ids`` as they were, ``weights`` (which version made which token) and ``logprobs``
+    under the distribution that it sampled from. Importance weights need the last, as another engine's arithmetic is not
+    exactly the learner's; an engine that doesn't tell them can be used with ``importance_cap = 0`` alone.
+    """
+
+
+class AsyncRolloutEngine(AsyncLanguageModel, TakesWeights, EngineExtras, Protocol):
+    """An engine behind servers: completes one prompt at a time, many at once, each episode at its own pace."""
 
 
 Engine = RolloutEngine | AsyncRolloutEngine
+
+
+def completed_engine(engine: Any) -> Engine:
+    """Give an engine's class the parts of :class:`EngineExtras` that it lacks, and return the engine.
+
+    Raises:
+        ConfigError: it is no language model that takes weights.
+    """
+    if not (isinstance(engine, TakesWeights) and isinstance(engine, LanguageModel | AsyncLanguageModel)):
+        raise ConfigError(
+            f"an engine has a name, update_weights(weights, version) and generate or generate_async, got "
+            f"{type(engine).__name__}; see agents.msgrpo.engines.engine"
+        )
+    completed_class(type(engine), EngineExtras)
+    complete: Any = engine
+    return complete  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -88,7 +136,7 @@ class EngineParts:
     processes: int = 1
 
 
-class InThisProcess:
+class InThisProcess(EngineExtras):
     """What engines share whose model is in this process: a batch of prompts at once, all by the weights of now.
 
     Attributes:
@@ -114,13 +162,3 @@ def made_by(version: int, completions: Iterable[Turn]) -> list[Turn]:
         replace(each, weights=(WeightsSpan(version, 0, len(each.response_ids)),)) if each.response_ids else each
         for each in completions
     ]
-
-
-def answers_of(engine: Engine, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-    """The answers to a prompt of all places where the engine holds weights."""
-    everywhere: Callable[..., list[Turn]] | None = getattr(engine, "answers", None)
-    if everywhere is not None:
-        return everywhere(prompt, decoding, seed)
-    if isinstance(engine, RolloutEngine):
-        return engine.generate([prompt], decoding, [seed])
-    return [asyncio.run(engine.generate_async(prompt, decoding, seed))]

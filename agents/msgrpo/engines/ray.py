@@ -29,7 +29,7 @@ from agents.models.answers import NEVER_CLOSED, LegalAnswers
 from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo.engines import ENGINES
-from agents.msgrpo.engines.engine import Engine, EngineParts, Weights
+from agents.msgrpo.engines.engine import Engine, EngineExtras, EngineParts, Weights
 from agents.msgrpo.engines.live import LiveEngine, random_model
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.msgrpo.plugins import configured
@@ -193,12 +193,14 @@ class SamplerSetup:
             made.engine.forget()
 
 
-class RayEngine:
+class RayEngine(EngineExtras):
     """A :class:`~agents.msgrpo.engines.engine.RolloutEngine` on many machines, which plays whole episodes.
 
     Raises:
         ClusterError: there is no such cluster, or no room on it.
     """
+
+    plays_elsewhere = True
 
     def __init__(self, parts: EngineParts, options: Ray) -> None:
         base: Any = unwrap(parts.model)

@@ -93,8 +93,7 @@ class Learner:
         self.importance_cap = importance_cap
         self.scorer, self.optimizer, self.config, self.processes = scorer, optimizer, config, processes
         self.reference = reference
-        width = getattr(scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
-        self.work = SharedWork(config, processes, packing, width, lean=scorer.lean)
+        self.work = SharedWork(config, processes, packing, scorer.width, lean=scorer.lean)
         self.surrogate = surrogate or SURROGATES.make("ppo", {}, vars(config))
         self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]

@@ -31,7 +31,7 @@ from agents.models.base import Decoding
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, TokenRow, Trajectory
-from agents.msgrpo.engines.engine import Engine, answers_of
+from agents.msgrpo.engines.engine import Engine
 from agents.msgrpo.errors import ConfigError, DeadRunError, RolloutError, UnusableModelError
 from agents.msgrpo.filters import spreads
 from agents.msgrpo.learner.prepare import product_dtype
@@ -318,8 +318,8 @@ class Canary:
             RolloutError: they differ by more than the tolerance, or there was no answer.
         """
         processes = self.learner.processes
-        asks = processes.rank == 0 or not getattr(self.engine, "shared", False)
-        mine = answers_of(self.engine, PROMPT, self._decoding, SEED) if asks else []
+        asks = processes.rank == 0 or not self.engine.shared
+        mine = self.engine.answers(PROMPT, self._decoding, SEED) if asks else []
         answers = [answer for part in processes.gather(mine) for answer in part]
         for number, answer in enumerate(answers, 1):
             if answer.error is not None:

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from agents.msgrpo.plugins import Shared, configured
+from agents.msgrpo.plugins import Method, Shared, configured
 
 if TYPE_CHECKING:
     from agents.msgrpo.credit.batch import Batch, TokenRow
@@ -76,7 +76,7 @@ class Tokens(NamedTuple):
         return torch.arange(len(self.lengths), device=self.lengths.device).repeat_interleave(self.lengths)
 
 
-class Surrogate(Protocol):
+class Surrogate(Method, Protocol):
     """A surrogate loss. Those that need little derive from :class:`PlainSurrogate`."""
 
     @property

@@ -147,8 +147,7 @@ class _Work:
         packing = choose_ways(
             self.scorer, config.packing, longest=config.max_prompt_tokens + config.max_response_tokens
         )
-        width = getattr(self.scorer.causal_lm.config.get_text_config(), "hidden_size", 256)
-        self.pack = SharedWork(config, Processes(), packing, width, lean=self.scorer.lean).pack
+        self.pack = SharedWork(config, Processes(), packing, self.scorer.width, lean=self.scorer.lean).pack
 
     def rows(self, decisions: Sequence[TaughtDecision]) -> list[TokenRow]:
         """Prompts and responses as the model meets them in play; a response ends with the end-of-sequence token."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from agents.msgrpo import configured, learner_of
+from agents.msgrpo import Method, configured, learner_of
 from agents.msgrpo.credit import METHODS, CreditMethod
 
 
@@ -34,13 +34,12 @@ class Composed:
     @property
     def heads(self) -> Mapping[str, Any]:
         """The critic's values that the base method asks for."""
-        heads: Mapping[str, Any] = getattr(self._method, "heads", {"state": "step"})
-        return heads
+        return self._method.heads
 
     @property
     def rate(self) -> float:
         """The learning rate of the base method's reward model, as a multiple of the policy's."""
-        return float(getattr(self._method, "rate", 1.0))
+        return self._method.rate
 
     @property
     def learnt_by(self) -> str:
@@ -49,9 +48,10 @@ class Composed:
 
     def state_dict(self) -> dict[str, Any]:
         """What the base method has learnt."""
-        tell = getattr(self._method, "state_dict", None)
-        return {} if tell is None else tell()
+        return self._method.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if state and type(self._method).load_state_dict is Method.load_state_dict:
+            raise ValueError(f"the base method {self.base!r} learns nothing")
         if state:
-            self._method.load_state_dict(state)  # type: ignore[attr-defined]  # what told it takes it up
+            self._method.load_state_dict(state)

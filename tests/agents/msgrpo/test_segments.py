@@ -196,6 +196,8 @@ def test_a_part_may_begin_in_the_prefix_of_the_response() -> None:
 
 
 def test_parts_are_looked_for_behind_the_prefix_of_the_prompts() -> None:
-    find = needed_segmenter(SimpleNamespace(needs={"segments"}), PromptMap.from_file("prefixed", "direct"), words())
+    find = needed_segmenter(
+        SimpleNamespace(needs={"segments"}, parts=()), PromptMap.from_file("prefixed", "direct"), words()
+    )
     assert find is not None
     assert find(ids(words(), "up</action>")) == (Segment("action", 0, 2, "up"),)

@@ -36,7 +36,7 @@ from agents.models.local.transformers import TransformersModel
 from agents.models.reasoning import Begun, behind_reasoning
 from agents.models.served.loops import PerLoop
 from agents.models.vllm import cut_off, going_on, held_to, joined, sampling_fields, tokens_left
-from agents.msgrpo.engines.engine import EngineParts, Weights
+from agents.msgrpo.engines.engine import EngineExtras, EngineParts, Weights
 from agents.msgrpo.errors import ConfigError, RolloutError
 from agents.turn import Prompt, Turn, Usage, WeightsSpan, prefix_of
 
@@ -420,7 +420,7 @@ ATTEMPTS = 3
 """Times that a request is sent to one server before it is given up for down."""
 
 
-class ServersEngine:
+class ServersEngine(EngineExtras):
     """An :class:`~agents.msgrpo.engines.engine.AsyncRolloutEngine` over one or more vLLM servers.
 
     Args:

@@ -62,6 +62,11 @@ class TokenScorer(nn.Module):
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
 
+    @property
+    def width(self) -> int:
+        """The width of the model's hidden states."""
+        return getattr(self.causal_lm.config.get_text_config(), "hidden_size", 256)
+
     def forward(
         self,
         input_ids: Tensor,

@@ -211,7 +211,7 @@ def test_an_engine_that_plays_elsewhere_is_refused(make: Any) -> None:
     from agents.msgrpo.inside import Inside
 
     trainer = make(ADVISED)
-    trainer.engine.rollout = None
+    trainer.engine.plays_elsewhere = True
     with pytest.raises(ConfigError, match="plays whole episodes in other places"):
         Inside(trainer.config, trainer.engine, trainer.games)
 
