@@ -11,7 +11,6 @@ The policy is scored as the reward model is, in the same batches: while the two 
 whatever the sampler's arithmetic is.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -23,7 +22,7 @@ from torch import Tensor, nn
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Floats, Preferences, TokenRow, Trajectory
-from agents.msgrpo.errors import ConfigError, TrainingDivergedError
+from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import copy_of_trained
 from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
@@ -99,35 +98,18 @@ class Beside:
         """
         raise NotImplementedError
 
-    def step(
-        self,
-        rows: Sequence[TokenRow],
-        loss_of: Callable[[MicroBatch, list[int]], Tensor],
-        value: float | None = None,
-    ) -> tuple[float, float]:
-        """Take one optimiser step; returns its loss and gradient norm.
-
-        ``loss_of(micro-batch, numbers of its rows)`` is that micro-batch's part of a sum. ``value`` is the loss where
-        that sum only has its gradient.
-        """
-        self.optimizer.zero_grad(set_to_none=True)
-        mine, work = 0.0, self.work.mine(rows)
-        for done, (batch, numbers, counted) in enumerate(work, 1):
-            with self.processes.synchronise(last=done == len(work)):
-                loss = loss_of(batch, numbers)
-                self.processes.backward(loss * float(counted))
-            mine += loss.item() if counted else 0.0
-        total = sum(self.processes.gather(mine)) if value is None else value
-        limit = self.config.critic_max_grad_norm or math.inf
-        norm = self.processes.clip_grad_norm([p for p in self.model.parameters() if p.requires_grad], limit)
-        if not math.isfinite(total) or not math.isfinite(norm):
+    def step(self, rows: Sequence[TokenRow], loss_of: Callable[[MicroBatch, list[int]], Tensor]) -> tuple[float, float]:
+        """Take one optimiser step; see :meth:`SharedWork.step`."""
+        parameters = [each for each in self.model.parameters() if each.requires_grad]
+        limit = self.config.critic_max_grad_norm
+        try:
+            return self.work.step(rows, lambda *part: loss_of(*part[:2]), self.optimizer, parameters, limit)
+        except DivergenceError as error:
             raise TrainingDivergedError(
-                f"the {self.called}'s loss is {total:g} and its gradient norm {norm:g}; its step was not applied. "
+                f"the {self.called}: {error}; its step was not applied. "
                 f"Lower {self.rate_setting} (now {getattr(self.config, self.rate_setting):g})",
                 self.rate_setting,
-            )
-        self.optimizer.step()
-        return total, norm
+            ) from error
 
     def state_dict(self) -> dict[str, Any]:
         """Heads, weights and optimiser, for checkpoints."""
@@ -234,12 +216,12 @@ class RewardModel(Beside):
                 loss, pulls = preference_loss(values, preferences)
                 right.append(np.mean([values[i] > values[j] for i, j in preferences.pairs]))
                 losses.append(loss)
-                norms.append(self._follow(trajectories, preferences.beta * pulls, loss))
+                norms.append(self._follow(trajectories, preferences.beta * pulls))
         metrics = {"critic_loss": float(np.mean(losses)) if losses else 0.0}
         metrics["critic_grad_norm"] = float(np.mean(norms)) if norms else 0.0
         return metrics | ({"preferences_right": float(right[0])} if right else {})
 
-    def _follow(self, trajectories: Sequence[Trajectory], pulls: Floats, value: float) -> float:
+    def _follow(self, trajectories: Sequence[Trajectory], pulls: Floats) -> float:
         """One step down the loss, whose derivative by each episode's mean log-ratio is given; the gradient's norm."""
         pairs = zip(trajectories, pulls.tolist(), strict=True)
         rows = [(row, pull / len(each)) for each, pull in pairs if pull for row in each.rows]
@@ -249,7 +231,7 @@ class RewardModel(Beside):
             weights = [rows[n][1] for n in numbers for _ in rows[n][0].response]
             return (logprobs * logprobs.new_tensor(weights)).sum()
 
-        return self.step([row for row, _ in rows], loss_of, value)[1]
+        return self.step([row for row, _ in rows], loss_of)[1]
 
     def _logprobs(self, batch: MicroBatch) -> Tensor:
         return score_with(self.model, self.processes.forward, batch)[0]

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import Batch, TokenRow
-from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.loss import importance_weights, loss_of, mismatch
 from agents.msgrpo.learner.reference import Reference
@@ -95,8 +94,8 @@ class Learner:
         self.reference = reference
         self.work = SharedWork(config, processes, packing, scorer.width, lean=scorer.lean)
         self.surrogate = surrogate or SURROGATES.make("ppo", {}, vars(config))
-        self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
         self.parameters = [p for p in scorer.parameters() if p.requires_grad]
+        self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
         """Rows in micro-batches."""
@@ -182,59 +181,45 @@ class Learner:
     def _step(self, rows: Sequence[TokenRow], known: Tokens, part: Sequence[int], stats: UpdateStats) -> None:
         z, row_weights = self.normalizer.weigh(rows, part)
         weight_of = None if row_weights is None else dict(zip(part, row_weights, strict=True))
-        self.optimizer.zero_grad(set_to_none=True)
-        loss_sum, sums = 0.0, dict[str, float]()
+        sums = dict[str, float]()
         first_pass = not stats.grad_norms and not stats.mismatch and all(row.logprobs is not None for row in rows)
         differences: list[float] = []
-        work = self.work.mine([rows[i] for i in part])
-        for done, (batch, places, counts) in enumerate(work, 1):
-            with self.processes.synchronise(last=done == len(work)):
-                numbers = [part[place] for place in places]
-                logprobs, entropies = score_with(self.scorer, self.processes.forward, batch)
-                tokens = known.of_rows(numbers, logprobs, len(part) / len(rows))
-                weights = None if weight_of is None else logprobs.new_tensor([weight_of[i] for i in numbers])
-                result = loss_of(
-                    tokens,
-                    self.surrogate,
-                    z,
-                    kl_coefficient=self.config.kl_coefficient,
-                    kl_estimator=self.config.kl_estimator,
-                    entropy=entropies,
-                    entropy_coefficient=self.config.entropy_coefficient,
-                    weights=None if weights is None else tokens.spread(weights),
-                )
-                self.processes.backward(result.loss * float(counts))
+
+        def part_of_loss(batch: MicroBatch, places: list[int], counts: bool) -> Tensor:
+            numbers = [part[place] for place in places]
+            logprobs, entropies = score_with(self.scorer, self.processes.forward, batch)
+            tokens = known.of_rows(numbers, logprobs, len(part) / len(rows))
+            weights = None if weight_of is None else logprobs.new_tensor([weight_of[i] for i in numbers])
+            result = loss_of(
+                tokens,
+                self.surrogate,
+                z,
+                kl_coefficient=self.config.kl_coefficient,
+                kl_estimator=self.config.kl_estimator,
+                entropy=entropies,
+                entropy_coefficient=self.config.entropy_coefficient,
+                weights=None if weights is None else tokens.spread(weights),
+            )
             if counts:
-                loss_sum += result.loss.item()
                 for key, value in result.sums.items():
                     sums[key] = sums.get(key, 0.0) + value
                 stats.computed_tokens += batch.input_ids.numel()
                 if first_pass:
                     sampled = known.old_logprobs[known.places(numbers)]
-                    differences += (logprobs.detach() - sampled.to(logprobs.device)).tolist()
-        everyone = self.processes.gather((loss_sum, sums, differences))
-        loss = sum(theirs[0] for theirs in everyone)
-        self._apply(loss, stats)
+                    differences.extend((logprobs.detach() - sampled.to(logprobs.device)).tolist())
+            return result.loss
+
+        limits = self.config.max_grad_norm, self.config.abort_grad_norm
+        loss, norm = self.work.step([rows[i] for i in part], part_of_loss, self.optimizer, self.parameters, *limits)
         stats.losses.append(loss)
-        for _, their_sums, _ in everyone:
+        stats.grad_norms.append(norm)
+        everyone = self.processes.gather((sums, differences))
+        for their_sums, _ in everyone:
             for key, value in their_sums.items():
                 stats.sums[key] = stats.sums.get(key, 0.0) + value
         if first_pass:
-            seen = [difference for theirs in everyone for difference in theirs[2]]
+            seen = [difference for _, theirs in everyone for difference in theirs]
             stats.mismatch = mismatch(torch.tensor(seen), torch.zeros(len(seen)))
-
-    def _apply(self, loss: float, stats: UpdateStats) -> None:
-        """Clip the gradient and step, unless something is wrong with it."""
-        limit = self.config.max_grad_norm or math.inf
-        norm = float(self.processes.clip_grad_norm(self.parameters, limit))
-        if not math.isfinite(loss) or not math.isfinite(norm):
-            raise DivergenceError(f"the loss is {loss:g} and the gradient norm {norm:g}")
-        if self.config.abort_grad_norm and norm > self.config.abort_grad_norm:
-            raise DivergenceError(
-                f"the gradient norm {norm:g} is above abort_grad_norm = {self.config.abort_grad_norm:g}"
-            )
-        self.optimizer.step()
-        stats.grad_norms.append(norm)
 
 
 def known_tokens(

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from agents.common.files import replacing
 from agents.common.interrupt import uninterrupted
@@ -29,7 +30,7 @@ from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.errors import ConfigError, DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
-from agents.msgrpo.learner.scoring.packing import SharedWork
+from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways, score_rows
 from agents.msgrpo.learner.update import learning_rate, make_optimizer, minibatches
 from agents.turn import Prompt, prefix_of
@@ -147,7 +148,7 @@ class _Work:
         packing = choose_ways(
             self.scorer, config.packing, longest=config.max_prompt_tokens + config.max_response_tokens
         )
-        self.pack = SharedWork(config, Processes(), packing, self.scorer.width, lean=self.scorer.lean).pack
+        self.shared = SharedWork(config, Processes(), packing, self.scorer.width, lean=self.scorer.lean)
 
     def rows(self, decisions: Sequence[TaughtDecision]) -> list[TokenRow]:
         """Prompts and responses as the model meets them in play; a response ends with the end-of-sequence token."""
@@ -170,7 +171,7 @@ class _Work:
         """Nats per response token, without a gradient; NaN of nothing."""
         if not rows:
             return float("nan")
-        return -float(torch.cat(score_rows(self.scorer, rows, self.pack(rows))).double().mean())
+        return -float(torch.cat(score_rows(self.scorer, rows, self.shared.pack(rows))).double().mean())
 
 
 class _Trained:
@@ -228,23 +229,22 @@ class _Trained:
 
     def _step(self, rows: Sequence[TokenRow], weights: Sequence[float], rate: float) -> None:
         count = sum(len(row.response) for row in rows)
-        total = 0.0
-        self.optimizer.zero_grad(set_to_none=True)
-        for batch in self.work.pack(rows):
+
+        def part_of_loss(batch: MicroBatch, numbers: list[int], counts: bool) -> Tensor:
             logprobs, _ = self.work.scorer.score(batch)
-            each = [weights[row] for row in batch.rows.tolist() for _ in rows[row].response]  # (n,), as these
-            loss = -(logprobs * logprobs.new_tensor(each)).sum() / count
-            torch.autograd.backward(loss)
-            total += loss.item()
+            each = [weights[row] for row in numbers for _ in rows[row].response]  # (n,), as these
             self.tokens += batch.input_ids.numel()
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.config.max_grad_norm or float("inf"))
-        if not np.isfinite(total) or not torch.isfinite(norm):
-            self.sound = False
-            raise DivergenceError(f"the loss is {total:g} and the gradient norm {float(norm):g}: lower learning_rate")
+            return -(logprobs * logprobs.new_tensor(each)).sum() / count
+
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        self.optimizer.step()
-        self.losses.append(total)
+        try:
+            limit = self.config.max_grad_norm
+            loss, _ = self.work.shared.step(rows, part_of_loss, self.optimizer, self.parameters, limit)
+        except DivergenceError as error:
+            self.sound = False
+            raise DivergenceError(f"{error}: lower learning_rate") from error
+        self.losses.append(loss)
 
     def _keep(self) -> None:
         if self.checkpoint is None:

@@ -6,6 +6,7 @@ form a tree; its nodes, in depth-first order, are one sequence in which a token 
 has the position and the context that it has in its own row, so log-probabilities and gradients are the same.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.credit.batch import TokenRow
+from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.distributed import Processes
 from agents.turn import Allowed, TokenSet
 
@@ -147,6 +149,44 @@ class SharedWork:
         work = [(batch, [mine[row] for row in batch.rows.tolist()], True) for batch in batches]
         missing = max(self.processes.gather(len(batches))) - len(batches)
         return work + [(self.pack(rows[:1])[0], [0], False)] * missing
+
+    def step(
+        self,
+        rows: Sequence[TokenRow],
+        loss_of: Callable[[MicroBatch, list[int], bool], Tensor],
+        optimizer: torch.optim.Optimizer,
+        parameters: Sequence[nn.Parameter],
+        limit: float,
+        abort: float = 0.0,
+    ) -> tuple[float, float]:
+        """Take one optimiser step, and return its loss and its gradient norm before it was scaled down.
+
+        Args:
+            rows: what the loss is of.
+            loss_of: ``micro-batch, numbers of its rows, whether it counts ->`` that micro-batch's part of the loss.
+            optimizer: of the weights.
+            parameters: that are trained.
+            limit: the norm that gradients are scaled down to; 0: they are kept.
+            abort: the norm above which the step isn't taken; 0: none.
+
+        Raises:
+            DivergenceError: a loss or gradient that is not finite, or a norm above ``abort``. The step was not taken.
+        """
+        optimizer.zero_grad(set_to_none=True)
+        mine, work = 0.0, self.mine(rows)
+        for done, (batch, numbers, counts) in enumerate(work, 1):
+            with self.processes.synchronise(last=done == len(work)):
+                loss = loss_of(batch, numbers, counts)
+                self.processes.backward(loss * float(counts))
+            mine += loss.item() if counts else 0.0
+        total = sum(self.processes.gather(mine))
+        norm = self.processes.clip_grad_norm(parameters, limit or math.inf)
+        if not math.isfinite(total) or not math.isfinite(norm):
+            raise DivergenceError(f"the loss is {total:g} and the gradient norm {norm:g}")
+        if abort and norm > abort:
+            raise DivergenceError(f"the gradient norm {norm:g} is above abort_grad_norm = {abort:g}")
+        optimizer.step()
+        return total, norm
 
     @torch.no_grad()
     def scores(

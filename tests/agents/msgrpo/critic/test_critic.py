@@ -218,7 +218,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_applies_nothing() -> None:
     before = {name: each.clone() for name, each in own_weights(critic.model).items()}
     given = critic.complete(episodes())
     lesson: Any = (given, {"state": [np.full(len(each), np.inf) for each in given]})
-    with pytest.raises(TrainingDivergedError, match=r"critic's loss is .* Lower critic_learning_rate \(now 0.001\)"):
+    with pytest.raises(TrainingDivergedError, match=r"critic: the loss is .* Lower critic_learning_rate \(now 0.001\)"):
         critic.learn([lesson], np.random.default_rng(0))
     assert all(torch.equal(before[name], each) for name, each in own_weights(critic.model).items())
 

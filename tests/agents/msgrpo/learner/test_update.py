@@ -11,9 +11,10 @@ import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
 from agents.msgrpo.credit.batch import TokenRow
+from agents.msgrpo.errors import DivergenceError
 from agents.msgrpo.learner.prepare import checkpoint_layers
 from agents.msgrpo.learner.scoring import scorer
-from agents.msgrpo.learner.update import DivergenceError, Learner, learning_rate, make_optimizer, minibatches
+from agents.msgrpo.learner.update import Learner, learning_rate, make_optimizer, minibatches
 from tests.agents.msgrpo.learner.learners import V, gradients, in_float64, make_learner, ragged_rows
 
 BASE = MSGRPOConfig(
