@@ -82,6 +82,7 @@ class Method(Configurable, Protocol):
 
     def compose(self, make: Callable[[str], Any]) -> None:
         """Take the methods that this one is made of: ``make(name)`` makes one of the same plug-in point."""
+        return None  # noqa: RET501 - a part with an empty body would count as abstract
 
     def games(self, games: Sequence[Any]) -> Sequence[Any]:
         """Return the games that are played in a run on these games."""
@@ -89,6 +90,7 @@ class Method(Configurable, Protocol):
 
     def check(self, task: Any) -> None:
         """Refuse the game of an :class:`~agents.episode.EpisodeTask`, by a ``ConfigError``, before the run begins."""
+        return None  # noqa: RET501 - a part with an empty body would count as abstract
 
     def value_targets(self, batch: Any) -> Mapping[str, Any]:
         """Return what the critic's heads are to learn; for task samplers that need ``values``."""
@@ -100,6 +102,7 @@ class Method(Configurable, Protocol):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up :meth:`state_dict` of an earlier run."""
+        return None  # noqa: RET501 - a part with an empty body would count as abstract
 
 
 def completed_class(cls: type[T], optional: type) -> type[T]:

@@ -376,11 +376,9 @@ class Rollouts:
         return self
 
     def tasks(self, part: int = 0) -> list[EpisodeTask]:
-        """The tasks of ``groups x group_size`` episodes on training layouts; another ``part`` gives others."""
         return training_tasks(self.config, self._games, self.number, part)
 
     def play(self, tasks: Sequence[EpisodeTask], hint: Hint | None = None) -> list[Trajectory]:
-        """Play tasks with the current policy; ``hint`` adds to prompts what a player wouldn't see otherwise."""
         policy = self.policy
         if hint is not None:
             prompts = policy.prompt_map
@@ -395,7 +393,6 @@ class Rollouts:
         return trajectories
 
     def prompt_values(self, tasks: Sequence[EpisodeTask]) -> Floats:
-        """(n,) the critic's value of the first prompt of each task."""
         if self._prompt_values is None:
             raise RuntimeError('there is no critic: a method that asks for values says so with needs = {"values"}')
         return self._prompt_values(tasks)

@@ -46,9 +46,15 @@ from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedE
 from agents.msgrpo.inside import Inside
 from agents.msgrpo.learner.distributed import Processes, current_processes
 from agents.msgrpo.learner.prepare import autocast_dtype, load_weights, prepare_model, slow_dtype, templated
-from agents.msgrpo.learner.reference import make_reference
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import Learner, UpdateStats, learning_rate, make_optimizer, token_metrics
+from agents.msgrpo.learner.update import (
+    Learner,
+    UpdateStats,
+    learning_rate,
+    make_optimizer,
+    make_reference,
+    token_metrics,
+)
 from agents.msgrpo.plugins import OWN
 from agents.msgrpo.rollouts import (
     EpisodeSource,
@@ -184,7 +190,9 @@ class MSGRPOTrainer:
         )
         canary = Canary(self.engine, self.learner, config) if samples_elsewhere(self.engine) else None
         around = Inside(config, self.engine, self.games).rollout if config.around else None
-        self.source = EpisodeSource(config, self.engine, self.model, self.processes, self._tasks_of, canary, around)
+        self.source = EpisodeSource(
+            config, self.engine, self.model, self.processes, partial(training_tasks, config, self.games), canary, around
+        )
         self.source.settle()
         check_prompts(config, self.methods.games(self.games), prompt_map, TransformersModel(self.model, self.tokenizer))
         self._segmenter = needed_segmenter(self.methods.credit, prompt_map, self.tokenizer)
@@ -204,9 +212,6 @@ class MSGRPOTrainer:
             self.out, config, partial(save_model, self.model, self.tokenizer, prompt_map), self.processes,
             self.last_valid, by_command=(self._own_prompts, self._external, self._evaluate_outside) == (None,) * 3,
         )  # fmt: skip
-
-    def _tasks_of(self, iteration: int) -> list[EpisodeTask]:
-        return training_tasks(self.config, self.games, iteration)
 
     def iterate(self) -> dict[str, Any]:
         """One iteration of MS-GRPO, and its metrics, which are also the last of :attr:`history`.

@@ -14,7 +14,7 @@ from torch import nn
 
 from agents.analysis.action_probabilities import NOT_SUMMED
 from agents.analysis.exploitability import measure
-from agents.analysis.regret import DirectAnswers, ExactRegret, Position, exact_regret, random_positions
+from agents.analysis.regret import DirectAnswers, Position, exact_regret, random_positions
 from agents.baselines.search import find_search_player
 from agents.common.intervals import half_interval, is_rounding
 from agents.episode import Episode, EpisodeTask, invalid_rate
@@ -39,32 +39,20 @@ NAMES = {"optimal": "optimum", "clairvoyant": "clairvoyant bound", "reference": 
 """What the upper end is called, by its kind."""
 
 
-class EvaluationScale(NamedTuple):
-    """Mean returns of two players who are no models; ``None`` where one isn't known, as in games of several players.
+def scale_of(tasks: Sequence[EpisodeTask]) -> dict[str, Any]:
+    """Return the ends of the scale of one game's episodes, as fields of :class:`EvaluationResult`.
 
-    Attributes:
-        blind: of the best fixed distribution over actions.
-        blind_policy: that distribution, for people.
-        reference: of the best play that is known of.
-        reference_kind: a key of :data:`NAMES`.
+    They are mean returns of two players without a model; an end that isn't known, as in games of several players, is
+    left out.
     """
-
-    blind: float | None = None
-    blind_policy: str = ""
-    reference: float | None = None
-    reference_kind: str = ""
-
-
-def scale_of(tasks: Sequence[EpisodeTask]) -> EvaluationScale:
-    """The scale of the episodes of one game."""
     env = parallel_env(tasks[0].env_id, **tasks[0].kwargs)
     if len(env.possible_agents) > 1:
-        return EvaluationScale()
+        return {}
     try:
         blind = blind_play_of(env.game, env.rules.max_steps)
     except (ValueError, NotImplementedError):  # actions that can't be listed
         blind = None
-    ends = EvaluationScale() if blind is None else EvaluationScale(blind.value, blind.text)
+    ends: dict[str, Any] = {} if blind is None else {"blind": blind.value, "blind_policy": blind.text}
     player = find_search_player(env.game)
     if player is None:
         return ends
@@ -73,7 +61,7 @@ def scale_of(tasks: Sequence[EpisodeTask]) -> EvaluationScale:
         value = np.mean([sum(episode.returns.values()) for episode in played])
     else:
         value = np.mean([max(player.values(request).values()) for request in _first_requests(tasks)])
-    return ends._replace(reference=float(value), reference_kind=player.kind)
+    return ends | {"reference": float(value), "reference_kind": player.kind}
 
 
 def _first_requests(tasks: Sequence[EpisodeTask]) -> list[TurnRequest]:
@@ -137,15 +125,6 @@ class EvaluationResult(NamedTuple):
         if self.exploitability is not None:
             return -self.exploitability
         return self.mean_return if self.regret is None else -self.regret
-
-    def with_regret(self, regret: ExactRegret) -> "EvaluationResult":
-        return self._replace(
-            regret=regret.mean,
-            regret_low=regret.low,
-            regret_high=regret.high,
-            random_regret=regret.uniform,
-            positions=regret.positions,
-        )
 
 
 def score_of(results: Sequence[EvaluationResult]) -> float:
@@ -283,7 +262,11 @@ def with_yardsticks(
 ) -> EvaluationResult:
     """The result with what is measured exactly of ``policy``, whose model is in this process."""
     if positions:
-        result = result.with_regret(exact_regret(DirectAnswers(policy), positions))
+        regret = exact_regret(DirectAnswers(policy), positions)
+        result = result._replace(
+            regret=regret.mean, regret_low=regret.low, regret_high=regret.high,
+            random_regret=regret.uniform, positions=regret.positions,
+        )  # fmt: skip
     if config.eval_exploitability:
         result = result._replace(exploitability=_exploitability(DirectAnswers(policy), game))
     return result
@@ -334,7 +317,7 @@ class Evaluator:
         self._opponent = opponent_of(config, self.games)
         check_yardsticks(config, self.games, sharded)
         self._positions = positions_of(config, self.games)
-        self._scales: dict[str, EvaluationScale] = {}
+        self._scales: dict[str, dict[str, Any]] = {}
 
     def evaluate(self, seen_layouts: set[str]) -> list[EvaluationResult]:
         """One result for each scenario; ``seen_layouts`` are those that were trained on."""
@@ -357,7 +340,7 @@ class Evaluator:
             result = evaluate(name, episodes, seen_layouts, seats=seats, opponent=opponent)
         else:
             result = evaluate(name, self.play(self.policy, tasks), seen_layouts)
-        result = result._replace(**self._scales[name]._asdict())
+        result = result._replace(**self._scales[name])
         # the engine may be anywhere; exact probabilities take the weights that are here
         reader = TransformersModel(self._model, self._tokenizer)
         legal_only = self.policy.legal_only

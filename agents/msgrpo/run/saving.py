@@ -257,12 +257,12 @@ class LastValid:
         self._frozen = {_place(each): each.detach() for each in model.parameters() if not each.requires_grad}
         self._learnt_before: dict[str, Any] | None = None  # by the methods, before the iteration that is under way
         self._copy: RunState | None = None
-        self._buffers = _Buffers()
+        self._buffers: dict[Any, Tensor] = {}
         self._updating = False
 
     def begin_iteration(self) -> None:
         """Called before anything of an iteration is played."""
-        self._learnt_before = _Buffers().copy(self._methods(), {})
+        self._learnt_before = _copied(self._methods(), {}, {})
 
     def begin_update(self, *, sound: bool) -> None:
         """Called before the weights change; ``sound``: what they have just played shows nothing wrong with them."""
@@ -270,7 +270,7 @@ class LastValid:
             self._copy = None  # its buffers are written over
             now, known = self._as_before(), dict(self._frozen)
             changed = {name: now.training[name] for name in CHANGED_IN_PLACE} | {"weights": now.weights}
-            copied = self._buffers.copy(changed, known)
+            copied = _copied(changed, known, self._buffers)
             weights = copied.pop("weights")
             self._copy = RunState(now.iteration, now.training | copied, weights)
         self._updating = True
@@ -295,41 +295,25 @@ class LastValid:
         return now._replace(training=now.training | {"methods": self._learnt_before})
 
 
-class _Buffers:
-    """The memory of a copy, which the next copy is written into: two copies at a time would be twice the state.
+def _copied(value: Any, known: dict[Any, Tensor], buffers: dict[Any, Tensor], path: tuple[Any, ...] = ()) -> Any:
+    """Return the same value with its tensors in the computer's memory, but for those that are known by their place.
 
-    For what lies on a GPU it is pinned, so that it is filled at the full speed of the bus.
+    A tensor is written into the buffer of its path, which is made where there is none: two copies at a time would be
+    twice the state. For what lies on a GPU a buffer is pinned, so that it is filled at the full speed of the bus. Tied
+    weights, which have one place, stay tied.
     """
-
-    def __init__(self) -> None:
-        self._by_path: dict[tuple[Any, ...], Tensor] = {}
-
-    def copy(self, value: Any, known: dict[Any, Tensor]) -> Any:
-        """Return the same value with all tensors in the computer's memory, but for those ``known`` by their place.
-
-        Tied weights, which have one place, stay tied.
-        """
-        earlier, self._by_path = self._by_path, {}
-        return self._copied(value, known, earlier, ())
-
-    def _copied(self, value: Any, known: dict[Any, Tensor], earlier: dict[Any, Tensor], path: tuple[Any, ...]) -> Any:
-        if isinstance(value, Tensor):
-            place = _place(value)
-            if place not in known:
-                known[place] = self._by_path[path] = _into(earlier.pop(path, None), value.detach())
-            return known[place]
-        if isinstance(value, Mapping):
-            return {name: self._copied(item, known, earlier, (*path, name)) for name, item in value.items()}
-        if isinstance(value, list | tuple):
-            return type(value)(self._copied(item, known, earlier, (*path, i)) for i, item in enumerate(value))
+    if isinstance(value, Mapping):
+        return {name: _copied(item, known, buffers, (*path, name)) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_copied(item, known, buffers, (*path, i)) for i, item in enumerate(value))
+    if not isinstance(value, Tensor):
         return value
-
-
-def _into(buffer: Tensor | None, value: Tensor) -> Tensor:
-    """Return the buffer with a tensor's values, or a new one if it has another shape or type."""
-    if buffer is None or (buffer.shape, buffer.dtype) != (value.shape, value.dtype):
-        buffer = torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda)
-    return buffer.copy_(value)
+    if (place := _place(value)) not in known:
+        buffer = buffers.get(path)
+        if buffer is None or (buffer.shape, buffer.dtype) != (value.shape, value.dtype):
+            buffer = buffers[path] = torch.empty(value.shape, dtype=value.dtype, pin_memory=value.is_cuda)
+        known[place] = buffer.copy_(value.detach())
+    return known[place]
 
 
 def _place(tensor: Tensor) -> tuple[torch.device, int, torch.Size]:

@@ -110,7 +110,7 @@ class Surrogate(Method, Protocol):
         """(n,) and (n,) for the log: at which tokens a clip below, or above, takes something off the gradient."""
 
 
-class PlainSurrogate:
+class PlainSurrogate(Method):
     """What most surrogates have in common: they need nothing but the tokens, add nothing and clip nothing."""
 
     @property

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory
+from agents.msgrpo.plugins import Method
 from agents.turn import Policy
 from benchmark.credit.exact.answers import DEFAULT_SAMPLES, INVALID, Answers, Progress, ask, behaviour_of
 from benchmark.credit.exact.game_graph import MAX_STATES, GameGraph, expand
@@ -160,7 +161,7 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Oracle:
+class Oracle(Method):
     """The true advantage of every step: the best that credit can be."""
 
     truth: Truth
@@ -170,7 +171,7 @@ class Oracle:
         return Credit.of([self.truth.advantages(trajectory) for trajectory in batch.trajectories])
 
 
-class Noise:
+class Noise(Method):
     """A random number for every step: what knows nothing."""
 
     needs: ClassVar[frozenset[str]] = frozenset()

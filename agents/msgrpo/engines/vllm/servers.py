@@ -160,10 +160,10 @@ class Server:
             }
             answer = await self._post(GENERATE, body)
             if answer.status not in (403, 404, 405):
-                return self._read(GENERATE, answer, prompt_ids, logprobs_of_generate)
+                return self._read(GENERATE, answer, prompt_ids)
             self.reports_versions = False
         body = {"prompt": list(prompt_ids), "model": self.model, "return_token_ids": True, **fields}
-        return self._read(COMPLETIONS, await self._post(COMPLETIONS, body), prompt_ids, logprobs_of_completions)
+        return self._read(COMPLETIONS, await self._post(COMPLETIONS, body), prompt_ids)
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> Answer:
         self.in_flight += 1
@@ -176,18 +176,20 @@ class Server:
         finally:
             self.in_flight -= 1
 
-    def _read(self, path: str, answer: Answer, prompt_ids: tuple[int, ...], logprobs_of: Any) -> Turn:
+    def _read(self, path: str, answer: Answer, prompt_ids: tuple[int, ...]) -> Turn:
         if not answer.ok:
             raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
         (choice,) = json.loads(answer.body)["choices"]
         if (message := cut_off(choice["finish_reason"])) is not None:
             raise UnreachableError(f"{self.url}: {message}")
-        token_ids = tuple(choice["token_ids"] or ())
+        token_ids, told = tuple(choice["token_ids"] or ()), choice.get("logprobs")
+        if told is not None:
+            told = tuple(told["token_logprobs"] if path == COMPLETIONS else (one["logprob"] for one in told["content"]))
         return Turn(
             response=choice["text"],
             prompt_ids=prompt_ids,
             response_ids=token_ids,
-            logprobs=logprobs_of(choice),
+            logprobs=told,
             finish_reason=choice["finish_reason"],
             usage=Usage(len(prompt_ids), len(token_ids)),
             served_by=self.url,
@@ -217,18 +219,6 @@ class Server:
         session = self._sessions.pop()
         if session is not None:
             await session.close()
-
-
-def logprobs_of_generate(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """The sampled tokens' log-probabilities in a choice of ``/inference/v1/generate``."""
-    told = choice.get("logprobs")
-    return None if told is None else tuple(one["logprob"] for one in told["content"])
-
-
-def logprobs_of_completions(choice: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """The sampled tokens' log-probabilities in a choice of ``/v1/completions``."""
-    told = choice.get("logprobs")
-    return None if told is None else tuple(told["token_logprobs"])
 
 
 def shortened(text: str) -> str:
@@ -265,86 +255,74 @@ def make_updater(options: "VLLM", name: str, parts: EngineParts) -> Updater:
     return AdapterUpdater(parts, folder) if name == "lora" else DiskUpdater(folder)
 
 
-class _Files:
-    """A folder with one subfolder for each version; those before the latest go when it is everywhere."""
+class _FileUpdater:
+    """Brings weights by a folder for each version; that of an older version goes when the next one is written."""
 
     def __init__(self, folder: Path | None) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="textbench-weights-")) if folder is None else folder
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="textbench-weights-")) if folder is None else folder
+        self._folder.mkdir(parents=True, exist_ok=True)
         if folder is None:  # goes with this object, at the latest when Python ends
-            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._written: Path | None = None
 
-    def place(self, version: int) -> Path:
-        """A new, empty folder for a version. The one before it isn't read any more."""
-        if self._written is not None:
-            shutil.rmtree(self._written, ignore_errors=True)
-        self._written = self.folder / f"version-{version}"
-        shutil.rmtree(self._written, ignore_errors=True)
+    def _place(self, version: int) -> Path:
+        """Return a new, empty folder for a version. The one before it isn't read any more."""
+        self.close()
+        self._written = self._folder / f"version-{version}"
+        self.close()
         self._written.mkdir()
         return self._written
-
-    def close(self) -> None:
-        if self._written is not None:
-            shutil.rmtree(self._written, ignore_errors=True)
-
-
-class DiskUpdater:
-    """The weights as a safetensors file that every server reads.
-
-    On a CPU a tied output layer is packed again by :mod:`agents.models.vllm_worker`, where the server was started with
-    it; the canary finds out where it was needed and wasn't there.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        self._files = _Files(folder)
-        self._path: Path | None = None
-        self._without_extension: set[str] = set()
-
-    def prepare(self, weights: Weights, version: int) -> None:
-        from safetensors.torch import save_file
-
-        self._path = self._files.place(version)
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights}
-        save_file(tensors, self._path / "model.safetensors", metadata={"format": "pt"})
-
-    def send(self, server: Server, version: int) -> None:
-        if self._path is None:
-            raise RuntimeError("no weights were prepared")
-        body = {"method": "reload_weights", "kwargs": {"weights_path": str(self._path)}}
-        server.tell("/collective_rpc", body, needs=DEV_MODE)
-        renew = {"method": "renew_output_layer"}
-        if server.url not in self._without_extension and not server.ask("/collective_rpc", renew).ok:
-            self._without_extension.add(server.url)  # asked again, it would write a traceback to its log each time
 
     def assume(self, server: Server) -> None:
         pass
 
     def close(self) -> None:
-        self._files.close()
+        if self._written is not None:
+            shutil.rmtree(self._written, ignore_errors=True)
 
 
-class AdapterUpdater:
+class DiskUpdater(_FileUpdater):
+    """The weights as a safetensors file that every server reads.
+
+    On a CPU a tied output layer is packed again by :mod:`agents.models.vllm_worker`, if the server was started with it;
+    the canary finds out if it was needed and wasn't there.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        super().__init__(folder)
+        self._without_extension: set[str] = set()
+
+    def prepare(self, weights: Weights, version: int) -> None:
+        from safetensors.torch import save_file
+
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights}
+        save_file(tensors, self._place(version) / "model.safetensors", metadata={"format": "pt"})
+
+    def send(self, server: Server, version: int) -> None:
+        body = {"method": "reload_weights", "kwargs": {"weights_path": str(self._written)}}
+        server.tell("/collective_rpc", body, needs=DEV_MODE)
+        renew = {"method": "renew_output_layer"}
+        if server.url not in self._without_extension and not server.ask("/collective_rpc", renew).ok:
+            self._without_extension.add(server.url)  # asked again, it would write a traceback to its log each time
+
+
+class AdapterUpdater(_FileUpdater):
     """The LoRA adapter alone, in peft's format; servers have the base model, which never changes."""
 
     def __init__(self, parts: EngineParts, folder: Path | None) -> None:
-        self._model, self._files = parts.model, _Files(folder)
-        self._path: Path | None = None
+        super().__init__(folder)
+        self._model = parts.model
 
     def prepare(self, weights: Weights, version: int) -> None:
-        self._path = self._files.place(version)
-        save_pretrained(self._model, self._path)
+        save_pretrained(self._model, self._place(version))
 
     def send(self, server: Server, version: int) -> None:
-        body = {"lora_name": ADAPTER, "lora_path": str(self._path), "load_inplace": True}
+        body = {"lora_name": ADAPTER, "lora_path": str(self._written), "load_inplace": True}
         server.tell("/v1/load_lora_adapter", body, needs="--enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1")
         self.assume(server)
 
     def assume(self, server: Server) -> None:
         server.model = ADAPTER
-
-    def close(self) -> None:
-        self._files.close()
 
 
 class NCCLUpdater:

@@ -10,9 +10,8 @@ from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit import Batch
 from agents.msgrpo.credit.batch import TokenRow
 from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.reference import make_reference
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import Learner, make_optimizer
+from agents.msgrpo.learner.update import Learner, make_optimizer, make_reference
 
 V = 23
 """Tokens that the small model knows."""
