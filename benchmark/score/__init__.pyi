@@ -10,7 +10,6 @@ from .overall import game_weights, span_of
 from .references import References
 from .results import Cell, ResultColumns, read_columns
 from .scores import to_view
-from .statistics import column, mean_estimate, means_of_estimates
 
 __all__ = [
     "ALL",
@@ -24,13 +23,10 @@ __all__ = [
     "References",
     "ResultColumns",
     "Seen",
-    "column",
     "corrected_returns",
     "game_weights",
     "holm",
     "luck_free",
-    "mean_estimate",
-    "means_of_estimates",
     "paired",
     "paired_p_value",
     "read_cache",

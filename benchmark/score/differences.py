@@ -8,9 +8,18 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.common.intervals import ROUNDING, Array, Estimate, is_above, is_rounding, student
+from agents.common.intervals import (
+    LEAST_RESAMPLES,
+    ROUNDING,
+    Array,
+    Estimate,
+    is_above,
+    is_rounding,
+    order_statistic,
+    resampled,
+    student,
+)
 from benchmark.score.document import EstimateView
-from benchmark.score.statistics import LEAST_RESAMPLES, order_statistic, resampled
 
 Key = TypeVar("Key")
 

@@ -14,7 +14,7 @@ SCHEMA_VERSION = 2
 
 
 class EstimateView(TypedDict):
-    """A :class:`benchmark.score.statistics.Estimate` as JSON: a figure with its interval, of 95% but for ``--until``.
+    """A :class:`agents.common.intervals.Estimate` as JSON: a figure with its interval, of 95% but for ``--until``.
 
     ``low <= value <= high``. Both ends are ``None`` where there are fewer than two episodes, where all of them are
     equal and nobody knows what else was possible (say, the tokens of a player without a model), and where the figure is

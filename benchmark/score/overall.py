@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from agents.common import intervals as stats
 from agents.common.intervals import CONFIDENCE, Array, is_above
 from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
-from benchmark.score import statistics as stats
 from benchmark.score.comparing.comparison import board_family, solo_scenarios
 from benchmark.score.comparing.floored import Part, floored_difference
 from benchmark.score.differences import LEVEL, any_disjoint, verdict

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.common import intervals as stats
 from agents.common.intervals import Array, Estimate, is_above
 from benchmark.runs.plan import num_players
-from benchmark.score import statistics as stats
 from benchmark.score.comparing.comparison import board_family, paired_differences, return_range
 from benchmark.score.comparing.ratings import bradley_terry
 from benchmark.score.differences import LEVEL, any_disjoint, paired_p_value
@@ -132,7 +132,7 @@ def score_row(
     wanted = [
         stats.column(SCORE, possible_returns(scenario, table)),
         normalised(scenario, table, scale),
-        stats.ratio(INVALID, RESPONSES),
+        stats.share(INVALID, RESPONSES),
         stats.column(LENGTH, (1, scenario.horizon)),
         stats.column(TOKENS),
         stats.column(SUCCESS, (0, 1)),

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from agents.common import intervals as stats
 from agents.common.intervals import CONFIDENCE
 from agents.models.served.answers import NO_ANSWER
-from benchmark.score import statistics as stats
 from benchmark.score.document import EstimateView, ReliabilityView
 from benchmark.score.results import Cell, ResultColumns
 from benchmark.score.scores import to_view
@@ -41,8 +41,8 @@ def _row(agent: str, protocol: str, moves: str, cells: Sequence[Cell]) -> Reliab
         # observation, in which every response and episode counts once, though one scenario has more of them a seed
         _, place, games = np.unique(columns["seed"], return_inverse=True, return_counts=True)
         table = np.stack([*(np.bincount(place, columns[name]) for name in names), games], axis=1)
-        wanted = [stats.ratio(names.index(name), names.index("responses")) for name in OF_RESPONSES]
-        wanted.append(stats.ratio(names.index("forfeited"), len(names)))
+        wanted = [stats.share(names.index(name), names.index("responses")) for name in OF_RESPONSES]
+        wanted.append(stats.share(names.index("forfeited"), len(names)))
         confidence = max((cell.confidence for cell in cells), default=CONFIDENCE)
         estimates = stats.bootstrap(table, wanted, confidence)
         shares |= {name: to_view(one) for name, one in zip(shares, estimates, strict=True)}

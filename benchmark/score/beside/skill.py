@@ -10,8 +10,8 @@ from itertools import groupby, islice
 
 import numpy as np
 
+from agents.common import intervals as stats
 from benchmark.runs.folder import RunFolder
-from benchmark.score import statistics as stats
 from benchmark.score.document import SkillShareView, SkillView
 from benchmark.score.move_losses import ALL, KINDS, LIMIT, TIE, FolderLosses, Losses, MoveLosses, folder_losses
 from benchmark.score.results import ResultColumns, columns_per_seed
@@ -74,7 +74,7 @@ def _row(results: ResultColumns, agent: str, name: str, told: Sequence[tuple[int
     table = np.stack(columns_per_seed(columns), axis=1)
     if table[:, 1].sum() < TIE:
         return None
-    wanted = [stats.column(1), *(stats.ratio(2 + place, 1) for place in range(len(kinds) - 1))]
+    wanted = [stats.column(1), *(stats.share(2 + place, 1) for place in range(len(kinds) - 1))]
     lost, *shares = map(to_view, stats.bootstrap(table, wanted, results.cells[agent, name].confidence))
     decisions = {kind: sum(losses[kind][1] for _, losses in told) for kind in kinds}
     assert lost is not None  # losses are numbers

@@ -6,9 +6,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from agents.common import intervals as stats
 from agents.common.intervals import Array, Estimate
 from benchmark.runs.plan import Plan, num_players
-from benchmark.score import statistics as stats
 from benchmark.score.differences import (
     LEVEL,
     TIE,

@@ -1,6 +1,6 @@
 """By how much one agent's floored score over scenarios is above another's, by the resampling of the scores' intervals.
 
-In every resample two agents with equal seeds have equal weights of episodes (:mod:`benchmark.score.statistics`), so a
+In every resample two agents with equal seeds have equal weights of episodes (:mod:`agents.common.intervals`), so a
 difference is one of whole starts that stay paired; scenarios are independent. Each scenario's mean is floored in each
 resample as in the scores' own intervals: at 0 where that is on the safe side, not where noise would come out positive.
 
@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agents.common import intervals as stats
 from agents.common.intervals import CONFIDENCE, Array
-from benchmark.score import statistics as stats
 
 
 class Part(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.intervals import is_above
+from agents.common.intervals import Difference, is_above
 from benchmark.score.comparing.comparison import Pair, compared, solo_scenarios
 from benchmark.score.comparing.ratings import meetings
 from benchmark.score.differences import LEVEL, MOST_NEEDED, POWER, TIE, any_disjoint
@@ -17,7 +17,6 @@ from benchmark.score.overall import Overall, overall_scenarios, pair_view, span_
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import score_rows, shown_figures
-from benchmark.score.statistics import Difference
 
 
 def compare_overall(

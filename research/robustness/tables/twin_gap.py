@@ -5,7 +5,7 @@ are the same in a game and its twins (:mod:`textgames.twins`), so whatever the m
 opening that was read somewhere, a story that helps, a wording that suits. A player that works its moves out has none.
 
 The interval is over seeds, for the twins that were played: other twins might be read better or worse. It is that of
-scores (:func:`benchmark.score.mean_estimate`), which counts one more seed with the largest gap that may be: equal gaps
+scores (:func:`agents.common.mean_estimate`), which counts one more seed with the largest gap that may be: equal gaps
 on three seeds don't say that there is no other.
 """
 
@@ -15,19 +15,16 @@ from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from agents.common import Array, is_above
+from agents.common import Array, column, is_above, mean_estimate, means_of_estimates
 from benchmark.runs import num_players
 from benchmark.score import (
     Cell,
     EstimateView,
     References,
     ResultColumns,
-    column,
     corrected_returns,
     game_weights,
     luck_free,
-    mean_estimate,
-    means_of_estimates,
     return_range,
     span_of,
     to_view,

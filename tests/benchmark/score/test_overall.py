@@ -6,8 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from agents.common import intervals as stats
 from benchmark import evaluate
-from benchmark.score import statistics as stats
 from benchmark.score.comparing.comparison import board_family
 from benchmark.score.comparing.floored import Part, floored_difference
 from benchmark.score.differences import any_disjoint, paired_p_value

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmark.score import statistics as stats
+from agents.common import intervals as stats
 from benchmark.score.luck import cells
 from benchmark.score.luck.check import luck_check, luck_problems
 from benchmark.score.luck.estimate import corrected

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmark.score import statistics as stats
+from agents.common import intervals as stats
 from benchmark.score.luck.estimate import FOLDS, LEAST, corrected, cross_fitted
 from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
 
