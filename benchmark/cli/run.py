@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from benchmark.play.cost.estimate import Estimate, Total
     from benchmark.play.options import RunOptions
     from benchmark.runs.plan import Plan
-    from benchmark.show.tables.terminal import Sheet
+    from benchmark.show.table import Table
     from textgames.scenarios import Scenario
 
 
@@ -80,7 +80,8 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
     from benchmark.play.cost.forecast import forecast
     from benchmark.play.cost.letters import LETTERS_PER_TOKEN
     from benchmark.score.stopping import looks
-    from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
+    from benchmark.show.draw import print_tables
+    from benchmark.show.table import text_table
 
     numbers = looks(options.episodes)
     specs = {name: spec.spec for name, spec in players.specs.items()}
@@ -122,7 +123,7 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
         *([_total_note(total, options)] if prices else []),
     )
     columns = ("<scenario", "<agent", "episodes", "decisions", "prompt tokens", "completion tokens at most")
-    print_sheets([Sheet("would be played", columns, lines, notes)], stdout_console())
+    print_tables([text_table("would be played", columns, lines, notes)])
     return 0
 
 
@@ -151,7 +152,8 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
             told = {"estimates": [one._asdict() for one in estimates], "total": total}
         print(json.dumps({**totals, "agents": agents, **told, "matchups": rows}))
         return 0
-    from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
+    from benchmark.show.draw import print_tables
+    from benchmark.show.table import text_table
 
     lines = _by_matchup(rows) if len(rows) <= MOST_ROWS else _by_scenario(rows)
     spread = "spread evenly here, a run puts them where they tell most; " if options.levels is not None else ""
@@ -162,11 +164,11 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
         (row["agent"], str(row["scenarios"]), f"{row['episodes']:,}", f"{row['requests_at_most']:,}") for row in agents
     )
     sheets = [
-        Sheet("each agent", ("<agent", "scenarios", "episodes", "decisions at most"), each),
-        Sheet("would be played", columns, lines, tuple(filter(None, (planned, few)))),
+        text_table("each agent", ("<agent", "scenarios", "episodes", "decisions at most"), each),
+        text_table("would be played", columns, lines, tuple(filter(None, (planned, few)))),
     ]
-    money = [_money_sheet(estimates, _total_note(total_estimate(estimates, options), options))] if estimates else []
-    print_sheets([*(sheets if len(agents) > 1 else sheets[1:]), *money], stdout_console())
+    money = [_money_table(estimates, _total_note(total_estimate(estimates, options), options))] if estimates else []
+    print_tables([*(sheets if len(agents) > 1 else sheets[1:]), *money])
     return 0
 
 
@@ -184,10 +186,10 @@ def _total_note(total: "Total", options: "RunOptions") -> str:
     )
 
 
-def _money_sheet(estimates: "Sequence[Estimate]", total: str) -> "Sheet":
-    """Return what the agents would take whose tokens cost money."""
+def _money_table(estimates: "Sequence[Estimate]", total: str) -> "Table":
+    """What the agents would take whose tokens cost money."""
     from benchmark.play.cost.letters import LETTERS_PER_TOKEN
-    from benchmark.show.tables.terminal import Sheet
+    from benchmark.show.table import text_table
 
     def dollars(amount: float | None) -> str:
         return "?" if amount is None else f"{amount:.4f}"
@@ -217,18 +219,18 @@ def _money_sheet(estimates: "Sequence[Estimate]", total: str) -> "Sheet":
         f"prices: {', '.join(filter(None, sources)) or 'not known; --prices FILE tells them'}",
         total,
     )
-    return Sheet("tokens and money", columns, lines, notes)
+    return text_table("tokens and money", columns, lines, notes)
 
 
 def _requests_at_most(scenario: "Scenario") -> int:
-    """Return the most requests that the player of one seat makes in one episode."""
+    """The most requests that the player of one seat makes in one episode."""
     from agents.protocol import answers_at_most
 
     return scenario.horizon * answers_at_most(scenario.protocol)
 
 
 def _per_agent(plan: "Plan") -> list[dict[str, Any]]:
-    """Return what every agent has to play: the episodes that it sits in, and its own decisions."""
+    """What every agent has to play: the episodes that it sits in, and its own decisions."""
     rows = []
     for agent in plan.agents:
         seats = [(matchup, seeds) for matchup, seeds in plan.seeds.items() if agent in matchup.agents]
@@ -255,7 +257,7 @@ def _by_matchup(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _by_scenario(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
-    """Return a line for each scenario: at many tables nobody reads who sits at which."""
+    """A line for each scenario: at many tables nobody reads who sits at which."""
     lines = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]

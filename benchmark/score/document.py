@@ -422,7 +422,7 @@ class EpisodeView(TypedDict):
 class ViewDocument(TypedDict):
     """The whole document. Lists are in the order in which a page shows them by default.
 
-    Tables of installed packages (:mod:`benchmark.show.tables.beside`) have their rows in it, each under its own key.
+    Tables of installed packages (:mod:`benchmark.show.board`) have their rows in it, each under its own key.
     """
 
     schema_version: int

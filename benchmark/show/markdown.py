@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from benchmark.show.tables.terminal import leaderboard_sheets, to_markdown
+from benchmark.show.board import leaderboard_tables
+from benchmark.show.draw import to_markdown
 
 _INTRODUCTION = """\
 Built from the entries in this folder by `textbench leaderboard leaderboards --markdown`; don't edit it by hand.
@@ -33,7 +34,7 @@ def leaderboard_markdown(document: Mapping[str, Any]) -> str:
     parts += [
         "".join(map(_source_line, document["sources"])),
         _LEGEND,
-        to_markdown(leaderboard_sheets(document, overall_first=True)),
+        to_markdown(leaderboard_tables(document, overall_first=True)),
     ]
     return "\n".join(parts)
 

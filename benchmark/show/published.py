@@ -23,10 +23,9 @@ from benchmark.errors import UsageError
 from benchmark.runs.folder import folder_name, write_atomically
 from benchmark.score.comparing.protocols import label, plain_name
 from benchmark.score.document import AgentView, ScoreView
-from benchmark.show.page.overview import LOCAL, SCRIPTED, kind_of
-from benchmark.show.tables.figures import estimate_figure
-from benchmark.show.tables.notes import protocol_note
-from benchmark.show.tables.scale import ENDS
+from benchmark.show.notes import ENDS, protocol_note
+from benchmark.show.page.tables import LOCAL, SCRIPTED, kind_of
+from benchmark.show.table import estimate_figure
 
 EEE_VERSION = "0.3.0"
 

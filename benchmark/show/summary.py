@@ -8,11 +8,16 @@ from rich.cells import cell_len, set_cell_size
 
 from agents.common.terminal import printable
 from benchmark.score.document import EstimateView
-from benchmark.show.tables.beside import found_tables
-from benchmark.show.tables.columns import OVER
-from benchmark.show.tables.figures import Figure, estimate_figure, number
-from benchmark.show.tables.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, source_notes
-from benchmark.show.tables.scale import scale_sentence
+from benchmark.show.board import OVER, found_tables
+from benchmark.show.notes import (
+    SHORT_FIRST,
+    agent_note,
+    agent_warning,
+    further_protocols,
+    scale_sentence,
+    source_notes,
+)
+from benchmark.show.table import Figure, estimate_figure, number
 
 MOST_LINES = 10
 """With the two lines that say how to go on, a run ends in a dozen."""

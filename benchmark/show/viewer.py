@@ -18,7 +18,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import Record, answers_of
 from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_what_was_seen
-from benchmark.show.tables.terminal import stdout_console
+from benchmark.show.draw import stdout_console
 from textgames.scenarios import Scenario
 
 MIN_WIDTH, MIN_HEIGHT = 40, 12  # the smallest terminal, in characters, that an episode can be stepped through in

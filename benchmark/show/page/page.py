@@ -18,11 +18,21 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from agents.common.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
+from benchmark.show.board import found_tables, suite_table
 from benchmark.show.frames import flat_view
-from benchmark.show.page.overview import agent_columns, game_name, kind_of, scenario_index, size_of, suite_grid
+from benchmark.show.notes import source_notes
 from benchmark.show.page.pack import inert_json, pack_episodes, packed
-from benchmark.show.page.tables import Group, grouped_sections, overall_table, suite_table, tables_of_text
-from benchmark.show.tables.notes import source_notes
+from benchmark.show.page.tables import (
+    Group,
+    Sortable,
+    game_name,
+    grouped_sections,
+    kind_of,
+    overall_table,
+    scenario_index,
+    size_of,
+    suite_grid,
+)
 
 SCRIPTS = (
     *("base/dom.js", "base/data.js", "base/address.js"),
@@ -80,7 +90,8 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         "index": pack.listing,
     }
     groups = grouped_sections(document)
-    overall = overall_table(document, agent_columns(document)) if len(document["overall_scenarios"]) > 1 else None
+    overall = overall_table(document) if len(document["overall_scenarios"]) > 1 else None
+    suites = suite_table(document)
     # everything is escaped, whatever a template's name ends with, and an unknown name is an error
     jinja = Environment(
         autoescape=True, loader=FunctionLoader(_asset), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -88,8 +99,8 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
     text = jinja.get_template("page.html.j2").render(
         document=document,
         overall=overall,
-        suites=suite_table(document),
-        texts=tables_of_text(document),
+        suites=suites and Sortable(suites),
+        beside=map(Sortable, found_tables(document)),
         ladders=list(dict.fromkeys(row["scenario"] for row in document.get("ladders", []))),
         source_notes=source_notes(document),
         groups=groups,

@@ -29,7 +29,7 @@ from benchmark.score import (
     span_of,
     to_view,
 )
-from benchmark.show import BoardTable, Column, Figure, estimate_figure
+from benchmark.show import AGENT, Column, Figure, Table, estimate, estimate_figure, value
 from research.robustness.tables.misled import Changed, changed_moves
 from textgames import Scenario
 
@@ -194,12 +194,11 @@ def _by_changed_moves(row: TwinGapView) -> Figure:
 
 
 _COLUMNS: tuple[Column[TwinGapView], ...] = (
-    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
+    AGENT,
     Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
-    Column(
+    estimate(
         "gap",
         "twin gap",
-        lambda row: estimate_figure(row["gap"]),
         explain="the score in the game less the mean of those in its twins, paired by seed",
         bar=True,
     ),
@@ -210,9 +209,9 @@ _COLUMNS: tuple[Column[TwinGapView], ...] = (
         explain="lost where the story changed the move, in states of the game's own episode of the seed",
         needed=lambda rows: any(row["by_changed_moves"] is not None for row in rows),
     ),
-    Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
-    Column("twins", "twins", lambda row: Figure(str(row["twins"]))),
-    Column("pairs", "seeds", lambda row: Figure(str(row["pairs"]))),
+    value("unit", "of", first="ascending", wide_only=True),
+    value("twins"),
+    value("pairs", "seeds"),
 )
 
 
@@ -222,7 +221,7 @@ def _brief(rows: Sequence[TwinGapView]) -> dict[str, Figure]:
     return {"twin gap": estimate_figure(over_all[0]["gap"], "+.2f")} if len(over_all) == 1 else {}
 
 
-TWIN_GAPS = BoardTable(
+TWIN_GAPS = Table(
     "twin_gaps",
     "twin gap",
     _COLUMNS,

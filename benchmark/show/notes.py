@@ -1,13 +1,96 @@
-"""What a reader must know of the rows of a table, as sentences below it."""
+"""Sentences for readers: what 0 and 1 mean, what must be known of a table's rows, and the order of scenarios."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.protocol import LEGAL_ONLY, RETRIES
-from benchmark.score.comparing.protocols import label
-from benchmark.score.document import OverallView, RatingView, ScoreView, SuiteView
-from benchmark.show.tables.figures import listed
-from benchmark.show.tables.scale import above_one, blind_note, scale_sentence
+from benchmark.score.comparing.protocols import label, plain_name
+from benchmark.score.document import EstimateView, OverallView, RatingView, ScoreView
+from textgames.scenarios import SUITES
+
+MOST_NAMES = 12  # of scenarios that a note lists
+ZERO = "0 is the best play that doesn't read"
+"""In every table; what that play is stands with each scenario."""
+
+ENDS = f"{ZERO}, 1 the scenario's reference: optimal play where that is known, else a strong player's"
+
+MOST_NAMED = 4
+"""The most scenarios of one kind that a sentence names."""
+
+
+def scale_ends(rows: Sequence[ScoreView]) -> list[tuple[str, float, str]]:
+    """The known ends of a scenario's normalised scores as (name, return, source), 0 first.
+
+    The 1 is called "optimal" where it is that, else "reference". They are those of the agent with the most episodes:
+    others may have played fewer.
+    """
+    if not rows:
+        return []
+    known = max(rows, key=lambda row: row["episodes"])
+    blind, reference = known["blind"], known["reference"]
+    ends = (
+        ("blind", blind["value"], blind["policy"]),
+        (reference["kind"] or "reference", reference["value"], reference["source"]),
+    )
+    return [(name, value, source) for name, value, source in ends if value is not None]
+
+
+def scale_sentence(rows: Sequence[ScoreView], scenarios: Iterable[str] | None = None) -> str:
+    """What 0 and 1 are in these scenarios, by the kind of each one's reference; empty where no score has a scale."""
+    scaled = {row["scenario"]: row["reference"] for row in rows if row["normalized"]}
+    wanted = [name for name in (scaled if scenarios is None else scenarios) if name in scaled]
+    played = [name for name in wanted if scaled[name]["kind"] != "optimal"]
+    players = " or ".join(dict.fromkeys(scaled[name]["source"].partition(" (")[0] for name in played))
+    if not wanted:
+        return ""
+    if not played:
+        return f"{ZERO}, 1 is optimal play."
+    if len(played) == len(wanted):
+        return f"{ZERO}, 1 is what the {players} gets, which can be beaten."
+    where = ", ".join(played) if len(played) <= MOST_NAMED else f"{len(played)} of {len(wanted)} scenarios"
+    return f"{ZERO}, 1 is optimal play; in {where} it is what the {players} gets, which can be beaten."
+
+
+def above_one(estimates: Sequence[EstimateView | None], kind: str | None = None) -> str:
+    """Why a normalised score may exceed 1, where one of these does; for all scenarios together without a kind."""
+    if not any(one and max(one["value"], one["high"] or 0.0) > 1.005 for one in estimates):
+        return ""
+    luck = "optimal is what perfect play gets on average, and luck may bring more"
+    player = "the reference is a strong player, not the optimum"
+    if kind is None:
+        return f"A score may exceed 1: {luck}; elsewhere {player}."
+    return f"A score may exceed 1: {luck if kind == 'optimal' else player}."
+
+
+def blind_note(rows: Sequence[ScoreView] | Sequence[OverallView]) -> str:
+    """Who can't be told from a player that doesn't read, or is worse than one."""
+    names = [row["agent"] for row in rows if row["above_blind"] is False]
+    return f"no better than blind play, within chance: {', '.join(names)}" if names else ""
+
+
+OTHERS = "others"
+"""The group of the scenarios that no suite has, such as a user's own games."""
+
+
+def home_suite(scenario: str) -> str:
+    """The suite under which a scenario is shown: the first that has it, and it stands in no table twice."""
+    name = plain_name(scenario)
+    return next((suite for suite, names in SUITES.items() if name in names and suite != "all"), OTHERS)
+
+
+def by_suite(scenarios: Iterable[str]) -> dict[str, list[str]]:
+    """``{suite: scenarios}`` of these scenarios, in the order of the suites and within each of them as given."""
+    groups: dict[str, list[str]] = {suite: [] for suite in (*SUITES, OTHERS)}
+    for scenario in scenarios:
+        groups[home_suite(scenario)].append(scenario)
+    return {suite: names for suite, names in groups.items() if names}
+
+
+def listed(names: Sequence[str]) -> str:
+    """The names, or the first ones and how many more there are."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names if more <= 0 else [*names[:MOST_NAMES], f"{more} more"])
+
 
 SHORT_FIRST = "which favours short episodes, as they end first"
 """What partial figures lean to."""
@@ -83,11 +166,6 @@ PROTOCOL_NOTES = {
 
 
 SUITE_NOTE = "overall scores of each suite alone; empty where an agent lacks one of the suite's scenarios"
-
-
-def suite_notes(suites: Sequence[SuiteView]) -> list[str]:
-    """What each suite's score is over."""
-    return [SUITE_NOTE, *(f"{suite['name']}: over {listed(suite['scenarios'])}" for suite in suites)]
 
 
 def luck_note(rows: Sequence[ScoreView]) -> str:
