@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from agents.common.terminal import printable
 from benchmark.errors import UsageError, unknown_name
 from benchmark.play.progress import teller
-from benchmark.score.comparing.pairs import compare_overall
 from benchmark.score.document import (
     ComparisonView,
     OverallComparisonView,
@@ -23,6 +22,7 @@ from benchmark.score.document import (
     ScoreView,
     ViewDocument,
 )
+from benchmark.score.pairs import compare_overall
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns, read_columns
 from benchmark.score.scores import rating_rows

@@ -53,7 +53,7 @@ def run(args: Namespace) -> int:
     """Play the run, or with --dry-run only say what would be played."""
     from benchmark.cli.output import Output, ask_at_terminal, report
     from benchmark.play.session import by_protocol, check_unplayed, play_all
-    from benchmark.score.comparing.protocols import side_by_side
+    from benchmark.score.protocols import side_by_side
     from benchmark.seasons import plan_played
 
     output = Output(args.json, args.quiet, args.stats)
@@ -132,7 +132,7 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
 
     from benchmark.play.cost.estimate import estimate, total_estimate
     from benchmark.play.levels import levels_in
-    from benchmark.score.comparing.comparison import too_few_starts
+    from benchmark.score.comparison import too_few_starts
 
     if options.levels is not None:
         plan = plan.with_episodes(ceil(options.episodes / len(levels_in(options.levels))), options.seed_offset)

@@ -1,10 +1,10 @@
-from .beside.skill import solo_losses
+from .beside import solo_losses
 from .cache import FolderCache, read_cache, write_cache
-from .comparing.comparison import return_range, solo_scenarios
+from .comparison import return_range, solo_scenarios
 from .differences import holm, paired, paired_p_value, student_tests
 from .document import EstimateView
-from .ladders.fit import Fit, Found, Seen
-from .luck.cells import corrected_returns, luck_free
+from .levels import Fit, Found, Seen
+from .luck import corrected_returns, luck_free
 from .move_losses import ALL, Decision, MoveLosses
 from .overall import game_weights, span_of
 from .references import References

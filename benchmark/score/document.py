@@ -352,7 +352,7 @@ class LadderView(TypedDict):
     agent: str
     scenario: str  # what the levels are levels of
     level: EstimateView
-    """The posterior mean and the central 95%, see ``benchmark.score.ladders.fit``. Beyond the levels that were played
+    """The posterior mean and the central 95%, see ``benchmark.score.levels``. Beyond the levels that were played
     the figure means little, and only one end of the interval is there, which leaves out 5%."""
     beyond: Literal["below", "above"] | None  # whether the level is outside of those that were played
     first: int  # the easiest and

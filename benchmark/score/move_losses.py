@@ -6,7 +6,7 @@ whatever the opponent then made of it. So the value lost per move, a metric of e
 whose games all end in draws.
 
 In these games and in those for one player that have exact values the losses are also told apart by the kind of decision
-that they were made at (:data:`KINDS`), for :mod:`benchmark.score.beside.skill`. Where something is hidden, values are
+that they were made at (:data:`KINDS`), for :mod:`benchmark.score.beside`. Where something is hidden, values are
 those of what a player knows of it, by the search player of the game.
 """
 

@@ -24,10 +24,10 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan, protocol_of
 from benchmark.runs.record import MEASURED, Key, Record, answers_of, error_reason, key_of, paid_tokens, tokens_of
-from benchmark.score.comparing.protocols import with_labels
-from benchmark.score.comparing.ratings import Game
-from benchmark.score.luck.folder import FolderLuck, SeedLuck, ToldLuck
+from benchmark.score.luck import FolderLuck, SeedLuck, ToldLuck
 from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
+from benchmark.score.protocols import with_labels
+from benchmark.score.ratings import Game
 from benchmark.score.stopping import confidence_of
 from textgames.scenarios import Scenario
 
@@ -105,7 +105,7 @@ class Cell:
     def luck(self) -> NDArray[np.float64] | None:
         """The luck of the scored episodes in the order of their seeds, shape (episodes, 4).
 
-        Columns are those of :class:`benchmark.score.luck.terms.EpisodeLuck`; ``None`` where the game offers none.
+        Columns are those of :class:`benchmark.score.luck.EpisodeLuck`; ``None`` where the game offers none.
         """
         if self.ask_luck is None or self.episodes > LUCK_LIMIT:
             return None
@@ -228,7 +228,7 @@ def read_columns(
 
     ``paths`` are as :func:`expand_sources` takes them, ``agents`` the names to keep; all when empty. An agent's name
     that a source before has taken gets the folder's name in front. Where the sources were played by several protocols,
-    the scenarios of each have names of their own (:mod:`benchmark.score.comparing.protocols`). ``told`` is what was
+    the scenarios of each have names of their own (:mod:`benchmark.score.protocols`). ``told`` is what was
     found of luck in a folder that is read again and again; it is added to.
 
     Raises:

@@ -12,8 +12,7 @@ import numpy as np
 from agents.common import intervals as stats
 from agents.common.intervals import Array, Estimate, is_above
 from benchmark.runs.plan import num_players
-from benchmark.score.comparing.comparison import board_family, paired_differences, return_range
-from benchmark.score.comparing.ratings import bradley_terry
+from benchmark.score.comparison import board_family, paired_differences, return_range
 from benchmark.score.differences import LEVEL, any_disjoint, paired_p_value
 from benchmark.score.document import (
     BlindView,
@@ -24,10 +23,9 @@ from benchmark.score.document import (
     ReferenceView,
     ScoreView,
 )
-from benchmark.score.luck.cells import LUCK, VARIANCE, controlled, luck_free
-from benchmark.score.luck.check import luck_check
-from benchmark.score.luck.estimate import Corrected
-from benchmark.score.luck.terms import LuckValues
+from benchmark.score.luck import LUCK, VARIANCE, Corrected, LuckValues, controlled, luck_free
+from benchmark.score.luck_check import luck_check
+from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
 from benchmark.score.results import Cell, ResultColumns, columns_per_seed
 from textgames.scenarios import Scenario

@@ -9,10 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from benchmark.errors import UsageError
-from benchmark.score.beside.reliability import reliability_rows
-from benchmark.score.beside.skill import skill_rows
-from benchmark.score.comparing.by_protocol import protocol_rows
-from benchmark.score.comparing.protocols import label
+from benchmark.score.beside import ladder_rows, protocol_rows, reliability_rows, skill_rows
 from benchmark.score.differences import TIE
 from benchmark.score.document import (
     ComparisonView,
@@ -26,8 +23,8 @@ from benchmark.score.document import (
     SkillView,
     SuiteView,
 )
-from benchmark.score.ladders.rows import ladder_rows
 from benchmark.score.move_losses import KINDS
+from benchmark.score.protocols import label
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.show.notes import (

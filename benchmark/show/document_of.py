@@ -8,10 +8,10 @@ from typing import cast
 from benchmark.runs.authorship import tier_of
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
-from benchmark.score.comparing.comparison import board_family, compare_best
-from benchmark.score.comparing.pairs import meeting_rows
+from benchmark.score.comparison import board_family, compare_best
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, SourceView, ViewDocument
 from benchmark.score.overall import Overall, suite_rows
+from benchmark.score.pairs import meeting_rows
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows, shown_figures

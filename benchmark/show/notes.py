@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.protocol import LEGAL_ONLY, RETRIES
-from benchmark.score.comparing.protocols import label, plain_name
 from benchmark.score.document import EstimateView, OverallView, RatingView, ScoreView
+from benchmark.score.protocols import label, plain_name
 from textgames.scenarios import SUITES
 
 MOST_NAMES = 12  # of scenarios that a note lists

@@ -21,8 +21,8 @@ from typing import Any
 from agents.protocol import STANDARD
 from benchmark.errors import UsageError
 from benchmark.runs.folder import folder_name, write_atomically
-from benchmark.score.comparing.protocols import label, plain_name
 from benchmark.score.document import AgentView, ScoreView
+from benchmark.score.protocols import label, plain_name
 from benchmark.show.notes import ENDS, protocol_note
 from benchmark.show.page.tables import LOCAL, SCRIPTED, kind_of
 from benchmark.show.table import estimate_figure

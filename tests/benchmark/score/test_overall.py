@@ -8,10 +8,17 @@ import pytest
 
 from agents.common import intervals as stats
 from benchmark import evaluate
-from benchmark.score.comparing.comparison import board_family
-from benchmark.score.comparing.floored import Part, floored_difference
+from benchmark.score.comparison import board_family
 from benchmark.score.differences import any_disjoint, paired_p_value
-from benchmark.score.overall import Overall, game_weights, is_below_blind, overall_rows, suite_rows
+from benchmark.score.overall import (
+    Overall,
+    Part,
+    floored_difference,
+    game_weights,
+    is_below_blind,
+    overall_rows,
+    suite_rows,
+)
 from benchmark.score.references import References
 from benchmark.score.results import read_columns
 from benchmark.score.scores import ranked_by, score_rows

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.score.beside.reliability import reliability_rows
+from benchmark.score.beside import reliability_rows
 from benchmark.score.results import Cell, ResultColumns, add_to_cell
 from benchmark.show.board import leaderboard_tables
 from benchmark.show.document_of import results_document

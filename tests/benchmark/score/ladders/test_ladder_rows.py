@@ -21,7 +21,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan, find_scenarios, scenario_from_json, scenario_to_json
 from benchmark.runs.replay import replay
-from benchmark.score.ladders.rows import Rung, headroom_of, rungs_of, weights_of
+from benchmark.score.beside import Rung, headroom_of, rungs_of, weights_of
 from benchmark.score.references import References
 from benchmark.show.page.page import render_page
 from tests.benchmark.helpers import counted

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from agents.common.intervals import Difference, is_above
-from benchmark.score.comparing.comparison import Pair, compared, solo_scenarios
-from benchmark.score.comparing.ratings import meetings
+from benchmark.score.comparison import Pair, compared, solo_scenarios
 from benchmark.score.differences import LEVEL, MOST_NEEDED, POWER, TIE, any_disjoint
 from benchmark.score.document import ComparisonView, MeetingView, NeededView, OverallComparisonView
 from benchmark.score.overall import Overall, overall_scenarios, pair_view, span_of
+from benchmark.score.ratings import meetings
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import score_rows, shown_figures

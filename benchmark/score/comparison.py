@@ -20,8 +20,7 @@ from benchmark.score.differences import (
     verdict,
 )
 from benchmark.score.document import ComparisonView, EstimateView
-from benchmark.score.luck.cells import corrected_returns, luck_free
-from benchmark.score.luck.estimate import Corrected
+from benchmark.score.luck import Corrected, corrected_returns, luck_free
 from benchmark.score.results import Cell, ResultColumns
 from textgames.scenarios import Scenario
 
