@@ -167,12 +167,12 @@ class Results:
         Raises:
             UsageError: no such table, or pandas isn't installed.
         """
-        from benchmark.show import export, frames
+        from benchmark.show import export
 
         if table == "episodes":
-            return frames.frame_of_rows(export.episode_rows(self.columns), export.EPISODE_FIELDS)
+            return export.frame_of_rows(export.episode_rows(self.columns), export.EPISODE_FIELDS)
         if table == "steps":
-            return frames.frame_of_rows(export.step_rows(self.columns), export.STEP_FIELDS)
+            return export.frame_of_rows(export.step_rows(self.columns), export.STEP_FIELDS)
         if table == "scores":
             return self.leaderboard().to_pandas()
         raise unknown_name("table of results", table, ("episodes", "steps", "scores"))
@@ -252,9 +252,9 @@ class Leaderboard(_Tables):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A row for every agent and scenario; see :meth:`Results.to_pandas`."""
-        from benchmark.show import frames
+        from benchmark.show import export
 
-        return frames.frame_of_views(self.scores)
+        return export.frame_of_views(self.scores)
 
     def _tables(self) -> list[Table]:
         return leaderboard_tables(self._whole)
@@ -292,9 +292,9 @@ class Comparison(_Tables):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A row for every two agents and scenario; the difference's interval in columns of their own."""
-        from benchmark.show import frames
+        from benchmark.show import export
 
-        return frames.frame_of_views(self.rows)
+        return export.frame_of_views(self.rows)
 
     def _tables(self) -> list[Table]:
         return comparison_tables(self.rows, self.overall, self.ratings)

@@ -202,7 +202,8 @@ def _lacking(row: OverallView) -> Figure:
     return agent_figure(row)._replace(note=note)
 
 
-def _invalid_share(row: OverallView) -> Figure:
+def invalid_share(row: OverallView) -> Figure:
+    """Return the share of the responses that named no legal action, of all that an agent gave."""
     share = row["invalid_rate"]
     return Figure() if share is None else Figure(f"{share:.0%}", share)
 
@@ -226,7 +227,7 @@ OVERALL: tuple[Column[OverallView], ...] = (
     Column(
         "invalid",
         "invalid",
-        _invalid_share,
+        invalid_share,
         "ascending",
         "responses that named no legal action, of all on this board",
         needed=lambda rows: any(row["invalid_rate"] is not None for row in rows),

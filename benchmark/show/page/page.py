@@ -19,7 +19,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from agents.common.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
 from benchmark.show.board import found_tables, suite_table
-from benchmark.show.frames import flat_view
+from benchmark.show.export import flat_view
 from benchmark.show.notes import source_notes
 from benchmark.show.page.pack import inert_json, pack_episodes, packed
 from benchmark.show.page.tables import (
