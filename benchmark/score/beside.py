@@ -1,31 +1,20 @@
-"""The rows of the tables beside the scores: reliability, skill, protocols and levels.
+"""The rows of the tables beside the scores: reliability, skills, protocols and levels.
 
-How often a player answers as it should, apart from how well it plays.
+**Reliability**, how often a player answers as it should: ``cells of an agent -> one row a seed -> shares``. A response
+can be unreadable, out of tokens, or a refusal; an episode can be forfeited by one, and it fails if a provider does. The
+cost of that depends on the protocol (:mod:`agents.protocol`), and is in the score already.
 
-``cells of an agent -> one row a seed -> shares of responses and of episodes``. A response can be unreadable, out of
-tokens, or a refusal; an episode can be forfeited by one, and it fails where a provider does. What any of that costs
-depends on the protocol (:mod:`agents.protocol`), and is in the score already.
+**Skills**, at which kinds of decisions a player loses value, if values are exact: ``records -> losses by kind
+(benchmark.score.move_losses) -> one row a seed -> shares``. A share of the value lost says little alone: if a player
+errs anywhere alike, decisions of a kind lose as much as they are many. So the share of the decisions stands beside it.
 
-Which skill a player lacks: at which kinds of decisions it loses value, where values are exact.
+**Protocols**: an agent that several sources hold under one name, with equal settings, is one agent; every scenario in
+which it was played by two protocols or more has a row for each, and the paired difference to the first, which is the
+standard one if that was played. Nothing is ranked across protocols: these are differences of one agent to itself.
 
-``records -> losses by kind (benchmark.score.move_losses) -> one row a seed -> shares``. A share of the value lost says
-little alone: of a player that errs anywhere alike, decisions of a kind lose as much as they are many. So the share of
-the decisions stands beside it.
-
-The same agents by several protocols, side by side on the same seeds.
-
-An agent that several sources hold under one name, with equal settings, is one agent; every scenario in which it was
-played by two protocols or more has a row for each, and the paired difference to the first, which is the standard one
-where that was played. Nothing is ranked across protocols: these are differences of one agent to itself.
-
-The levels of agents: from the results of a ladder's scenarios to the rows of its table.
-
-``cells of the levels of one ladder -> y of every episode -> Fit -> LadderView``. An episode is told by what it lost to
-the optimum of its own start, in units of the level's headroom::
-
-    y = 1 - (optimum of the start - return) / (optimum - blind play)
-
-whose mean over starts is the normalised score, and which is 1 for best play whatever the start is worth.
+**Levels**: ``cells of the levels of one ladder -> y of every episode -> Fit -> LadderView``. An episode's ``y`` is 1
+less what it lost to the optimum of its own start, in units of the level's headroom (optimum less blind play). Its mean
+over starts is the normalised score, and it is 1 for best play whatever the start is worth.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common import intervals as stats
-from agents.common.intervals import CONFIDENCE, Array, student
+from agents.common.intervals import Array, student
 from agents.models.served.answers import NO_ANSWER
 from benchmark.runs.folder import RunFolder
 from benchmark.score.comparison import cell_differences, mean_difference, solo_scenarios
@@ -51,7 +40,7 @@ from benchmark.score.document import (
 )
 from benchmark.score.levels import Fit, Seen
 from benchmark.score.luck import corrected_returns
-from benchmark.score.move_losses import ALL, KINDS, LIMIT, TIE, FolderLosses, Losses, MoveLosses, folder_losses
+from benchmark.score.move_losses import ALL, KINDS, LIMIT, TIE, Losses, MoveLosses, folder_losses
 from benchmark.score.protocols import label, plain_name, told
 from benchmark.score.references import References
 from benchmark.score.results import Cell, ResultColumns, columns_per_seed
@@ -63,51 +52,44 @@ OF_RESPONSES = ("invalid", "cut_off", "refused")
 
 
 def reliability_rows(results: ResultColumns, agents: Sequence[str]) -> list[ReliabilityView]:
-    """A row for each of ``agents``, over all scenarios that it played; they are of one protocol."""
-    rows = []
-    for agent in agents:
-        cells = {name: cell for (player, name), cell in results.cells.items() if player == agent}
-        if not cells:  # of a manifest that has a card of an agent and no matchup
-            continue
-        scenario = results.scenarios[next(iter(cells))]
-        rows.append(_reliability(agent, scenario.protocol, scenario.moves, list(cells.values())))
-    return rows
+    """Make a row for each of ``agents``, over all scenarios that it played; they are of one protocol."""
+    of_each = ((agent, [key for key in results.cells if key[0] == agent]) for agent in agents)
+    return [  # a manifest may have a card of an agent and no matchup
+        _reliability(agent, results.scenarios[keys[0][1]], [results.cells[key] for key in keys])
+        for agent, keys in of_each
+        if keys
+    ]
 
 
-def _reliability(agent: str, protocol: str, moves: str, cells: Sequence[Cell]) -> ReliabilityView:
-    shares: dict[str, EstimateView | None] = dict.fromkeys((*OF_RESPONSES, "forfeited"))
-    scored = sum(cell.episodes for cell in cells)
-    names = ("responses", *OF_RESPONSES, "forfeited")
+def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> ReliabilityView:
+    scored, names = sum(cell.episodes for cell in cells), ("responses", *OF_RESPONSES, "forfeited")
+    shares: dict[str, EstimateView | None] = dict.fromkeys(names[1:])
     columns = {name: np.concatenate([cell.columns[name] for cell in cells]) for name in ("seed", *names)}
     if scored:
         # a seed's games in several scenarios may be of one start, as those of a game and its twins are: they are one
         # observation, in which every response and episode counts once, though one scenario has more of them a seed
         _, place, games = np.unique(columns["seed"], return_inverse=True, return_counts=True)
         table = np.stack([*(np.bincount(place, columns[name]) for name in names), games], axis=1)
-        wanted = [stats.share(names.index(name), names.index("responses")) for name in OF_RESPONSES]
-        wanted.append(stats.share(names.index("forfeited"), len(names)))
-        confidence = max((cell.confidence for cell in cells), default=CONFIDENCE)
-        estimates = stats.bootstrap(table, wanted, confidence)
-        shares |= {name: to_view(one) for name, one in zip(shares, estimates, strict=True)}
+        wanted = [stats.share(names.index(name), 0) for name in OF_RESPONSES] + [stats.share(4, 5)]
+        estimates = stats.bootstrap(table, wanted, max(cell.confidence for cell in cells))
+        shares = dict(zip(shares, map(to_view, estimates), strict=True))
     late = sum(count for cell in cells for reason, count in cell.errors.items() if reason.startswith(NO_ANSWER))
     failed = sum(cell.unscored for cell in cells) - late
+    episodes = scored + late + failed
     return ReliabilityView(
         agent=agent,
-        protocol=protocol,
-        moves=moves,
-        episodes=scored + late + failed,
+        protocol=scenario.protocol,
+        moves=scenario.moves,
+        episodes=episodes,
         responses=int(columns["responses"].sum()),
-        invalid=shares["invalid"],
-        cut_off=shares["cut_off"],
-        refused=shares["refused"],
-        forfeited=shares["forfeited"],
-        timed_out=_share(late, scored + failed + late),
-        failed=_share(failed, scored + failed + late),
+        **shares,  # type: ignore[typeddict-item]
+        timed_out=_part(late, episodes),
+        failed=_part(failed, episodes),
     )
 
 
-def _share(count: int, of: int) -> EstimateView | None:
-    """The share that so many episodes are of so many, with its interval."""
+def _part(count: int, of: int) -> EstimateView | None:
+    """Return the share that so many episodes are of so many, with its interval."""
     return to_view(stats.mean_estimate((np.arange(of) < count).astype(float), (0.0, 1.0))) if of else None
 
 
@@ -116,22 +98,18 @@ Found = dict[tuple[str, str], list[tuple[int, Losses]]]
 
 
 def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]:
-    """A row for each of ``agents`` in every scenario with exact values in which it lost any."""
+    """Make a row for each of ``agents`` in every scenario with exact values in which it lost any."""
     found: Found = {}
     for source in range(len(results.places)):
         _add_source(results, source, found)
-    rows = (
-        _skill(results, agent, name, found[agent, name])
-        for name in results.scenarios
-        for agent in agents
-        if (agent, name) in found
-    )
-    return [row for row in rows if row is not None]
+    keys = [(agent, name) for name in results.scenarios for agent in agents if (agent, name) in found]
+    return [row for agent, name in keys if (row := _skill(results, agent, name, found[agent, name]))]
 
 
 def _add_source(results: ResultColumns, source: int, found: Found) -> None:
     folder = RunFolder(*results.sources[source])
-    told = results.source_losses[source] | _solo(results, folder)
+    solo = {name: one for name in folder.manifest["scenarios"] if (one := solo_losses(results, name)) is not None}
+    told = results.source_losses[source] | folder_losses(solo, folder)
     offsets = [
         offset
         for name, places in groupby(sorted(results.places[source]), key=lambda place: place[0])
@@ -149,16 +127,11 @@ def _add_source(results: ResultColumns, source: int, found: Found) -> None:
 
 
 def solo_losses(results: ResultColumns, name: str) -> MoveLosses | None:
-    """What tells the losses in a scenario for one player; made when it is asked for, since it solves the game."""
+    """Return what finds the losses in a scenario for one player; made on demand, since it solves the game."""
     if results.losses.get(name) is None:
         results.losses[name] = MoveLosses.of(results.scenarios[name], players=1)
     found = results.losses[name]
     return found if found is not None and found.players == 1 else None
-
-
-def _solo(results: ResultColumns, folder: RunFolder) -> dict[str, FolderLosses]:
-    names = folder.manifest["scenarios"]
-    return folder_losses({name: one for name in names if (one := solo_losses(results, name)) is not None}, folder)
 
 
 def _skill(results: ResultColumns, agent: str, name: str, told: Sequence[tuple[int, Losses]]) -> SkillView | None:
@@ -186,16 +159,14 @@ def _skill(results: ResultColumns, agent: str, name: str, told: Sequence[tuple[i
 
 
 def protocol_rows(results: ResultColumns, scores: Sequence[ScoreView]) -> list[ProtocolView]:
-    """A row for every agent, scenario for one player and protocol, where it played by several."""
+    """Make a row for every agent, scenario for one player and protocol, if it played by several."""
     by_name = {(row["agent"], row["scenario"]): row for row in scores}
     solo = {scenario.name for scenario in solo_scenarios(results)}
     rows: list[ProtocolView] = []
     for names in _same_agents(results):
         played: dict[str, list[tuple[str, str]]] = {}
-        for name in names:
-            for agent, scenario in results.cells:
-                if agent == name and scenario in solo:
-                    played.setdefault(plain_name(scenario), []).append((agent, scenario))
+        for key in (key for name in names for key in results.cells if key[0] == name and key[1] in solo):
+            played.setdefault(plain_name(key[1]), []).append(key)
         for plain, keys in played.items():
             first, *others = sorted(keys, key=lambda key: bool(label(*results.scenarios[key[1]].rules)))
             others = [key for key in others if _same_game(results, first[1], key[1])]
@@ -205,7 +176,7 @@ def protocol_rows(results: ResultColumns, scores: Sequence[ScoreView]) -> list[P
 
 
 def _same_agents(results: ResultColumns) -> list[list[str]]:
-    """The names here of every agent that several sources hold."""
+    """Return the names here of every agent that several sources hold."""
     found: list[tuple[dict[str, Any], list[str]]] = []
     for name, card in results.agents.items():
         same = next((names for known, names in found if known == card), None)
@@ -217,7 +188,7 @@ def _same_agents(results: ResultColumns) -> list[list[str]]:
 
 
 def _same_game(results: ResultColumns, a: str, b: str) -> bool:
-    """Whether two scenarios differ in their protocols, and in nothing else that decides an episode."""
+    """Return whether two scenarios differ in their protocols, and in nothing else that decides an episode."""
     first, second = results.scenarios[a], results.scenarios[b]
     if first.rules == second.rules:
         return False
@@ -245,7 +216,7 @@ def _by_protocol(
 
 
 UNMEASURED = 100
-"""So many episodes tell the headroom of a level that nobody has measured."""
+"""So many episodes tell the headroom of a level that has not been measured."""
 
 
 class Rung(NamedTuple):
@@ -257,15 +228,13 @@ class Rung(NamedTuple):
 
 
 def ladder_rows(results: ResultColumns, references: References) -> list[LadderView]:
-    """The level of every agent in every ladder of which it played two levels or more."""
-    ladders = dict.fromkeys(one.ladder_name for one in results.scenarios.values() if one.level_number)
+    """Find the level of every agent in every ladder of which it played two levels or more."""
     rows = []
-    for ladder in ladders:
-        for agent in results.agents:
-            rungs = rungs_of(results, references, agent, ladder)
-            if len(rungs) > 1:
-                rows.append(_level(agent, ladder, rungs))
-    return sorted(rows, key=lambda row: (list(ladders).index(row["scenario"]), -row["level"]["value"]))
+    for ladder in dict.fromkeys(one.ladder_name for one in results.scenarios.values() if one.level_number):
+        found = {agent: rungs_of(results, references, agent, ladder) for agent in results.agents}
+        own = [_level(agent, ladder, rungs) for agent, rungs in found.items() if len(rungs) > 1]
+        rows += sorted(own, key=lambda row: -row["level"]["value"])
+    return rows
 
 
 def rungs_of(results: ResultColumns, references: References, agent: str, ladder: str) -> dict[int, Rung]:
@@ -286,9 +255,9 @@ def rungs_of(results: ResultColumns, references: References, agent: str, ladder:
 
 
 def headroom_of(scenario: Scenario, references: References) -> float:
-    """What best play gets above blind play: as it was measured of the level, else over its first episodes.
+    """Return what best play gets above blind play: as measured of the level, else over its first episodes.
 
-    0 where that isn't known.
+    It is 0 if that isn't known.
     """
     rung, play = scenario.rung, blind_play(scenario)
     if rung is not None and rung.optimum is not None and play is not None:
@@ -300,13 +269,13 @@ def headroom_of(scenario: Scenario, references: References) -> float:
 
 
 def fit_of(rungs: Mapping[int, Rung]) -> Fit:
-    """What is known of the level of who played these."""
+    """Return what is known of the level of an agent that played these."""
     weights = weights_of(rungs)
     return Fit({level: Seen(rung.values, weights[level]) for level, rung in rungs.items()}, min(rungs), max(rungs))
 
 
 def weights_of(rungs: Mapping[int, Rung]) -> dict[int, float]:
-    """The weight of an episode at each level: returns vary alike at all, so ``y`` does where the headroom is small."""
+    """Weigh an episode at each level: returns vary alike at all, so ``y`` varies more if the headroom is small."""
     most = max(rung.headroom for rung in rungs.values())
     return {level: (rung.headroom / most) ** 2 for level, rung in rungs.items()}
 
@@ -324,13 +293,8 @@ def _level(agent: str, ladder: str, rungs: Mapping[int, Rung]) -> LadderView:
         spread=spread,
         episodes=sum(len(rung.values) for rung in rungs.values()),
         rungs=[
-            RungView(level=number, scenario=rung.scenario.name, episodes=len(rung.values), kept=_kept(rung.values))
+            RungView(level=number, scenario=rung.scenario.name, episodes=len(rung.values), kept=kept)
             for number, rung in rungs.items()
+            if (kept := to_view(student(rung.values))) is not None
         ],
     )
-
-
-def _kept(values: Array) -> EstimateView:
-    view = to_view(student(np.asarray(values)))
-    assert view is not None  # returns are numbers
-    return view
