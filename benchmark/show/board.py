@@ -115,11 +115,7 @@ SCORES: tuple[Column[ScoreView], ...] = (
         ),
         needed=lambda rows: same_episodes(rows) is None,
     ),
-    estimate(
-        "mean_return",
-        "mean return",
-        bar=True,
-    ),
+    estimate("mean_return", "mean return", bar=True),
     estimate(
         "luck_free_return",
         "luck-free return",
@@ -134,24 +130,10 @@ SCORES: tuple[Column[ScoreView], ...] = (
         explain=f"{ENDS}; of the luck-free return where there is one",
         needed=_any("normalized"),
     ),
-    _luck_column(
-        "beta",
-        "beta",
-        ".2f",
-        "how much of the luck is taken out: the mean coefficient",
-    ),
+    _luck_column("beta", "beta", ".2f", "how much of the luck is taken out: the mean coefficient"),
     _luck_column("sd_ratio", "SD ratio", ".2f", "standard deviation of luck-free over plain returns"),
-    _luck_column(
-        "z",
-        "luck z",
-        "+.1f",
-        "all luck, in standard deviations of honest play",
-    ),
-    Column(
-        "success",
-        "success",
-        lambda row: estimate_figure(row["success_rate"], ".0%"),
-    ),
+    _luck_column("z", "luck z", "+.1f", "all luck, in standard deviations of honest play"),
+    Column("success", "success", lambda row: estimate_figure(row["success_rate"], ".0%")),
     Column(
         "invalid",
         "invalid",
@@ -159,14 +141,7 @@ SCORES: tuple[Column[ScoreView], ...] = (
         "ascending",
         "responses that named no legal action",
     ),
-    estimate(
-        "length",
-        "length",
-        ".1f",
-        "ascending",
-        explain="rounds",
-        optional=True,
-    ),
+    estimate("length", "length", ".1f", "ascending", explain="rounds", optional=True),
     estimate(
         "tokens",
         "tokens",

@@ -10,14 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from agents.common.terminal import printable
 from benchmark.score.document import OverallView, ScoreView
 from benchmark.show.board import OVER, found_tables, invalid_share
-from benchmark.show.notes import (
-    SHORT_FIRST,
-    agent_note,
-    agent_warning,
-    further_protocols,
-    scale_sentence,
-    source_notes,
-)
+from benchmark.show.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, scale_sentence, source_notes
 from benchmark.show.table import Column, Figure, Table, estimate_figure
 
 MOST_LINES = 10
