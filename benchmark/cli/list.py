@@ -34,8 +34,8 @@ def run(args: Namespace) -> int:
     if args.json:
         print(json.dumps(found, indent=1))
         return 0
-    tables = {"suites": _suites, "scenarios": _scenarios, "agents": _agents}
-    print_tables([table for name, one in found.items() for table in tables[name](one)])
+    makers: dict[str, Any] = {"suites": _suites, "scenarios": _scenarios, "agents": _agents}
+    print_tables([table for name, one in found.items() for table in makers[name](one)])
     return 0
 
 

@@ -157,7 +157,7 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
     planned = f"{plan.total} episodes, at most {requests:,} decisions; {spread}nothing was played"
     few = "" if options.levels is not None else too_few_starts(plan)
     episodes, most_of = value("episodes", form=","), value("requests_at_most", "decisions at most", ",")
-    columns = (
+    columns: tuple[Column[Any], ...] = (
         replace(SCENARIO, left=True),
         Column("agents", "agents", lambda row: Figure(row.get("players") or line_up(row["agents"])), left=True),
         episodes,

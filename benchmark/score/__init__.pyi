@@ -4,11 +4,10 @@ from .comparison import return_range, solo_scenarios
 from .differences import holm, paired, paired_p_value, student_tests
 from .document import EstimateView
 from .levels import Fit, Found, Seen
-from .luck import corrected_returns, luck_free
 from .move_losses import ALL, Decision, MoveLosses
 from .overall import game_weights, span_of
 from .references import References
-from .results import Cell, ResultColumns, read_columns
+from .results import Cell, ResultColumns, corrected_returns, luck_free, read_columns
 from .scores import to_view
 
 __all__ = [

@@ -39,11 +39,10 @@ from benchmark.score.document import (
     SkillView,
 )
 from benchmark.score.levels import Fit, Seen
-from benchmark.score.luck import corrected_returns
 from benchmark.score.move_losses import ALL, KINDS, LIMIT, TIE, Losses, MoveLosses, folder_losses
 from benchmark.score.protocols import label, plain_name, told
 from benchmark.score.references import References
-from benchmark.score.results import Cell, ResultColumns, columns_per_seed
+from benchmark.score.results import Cell, ResultColumns, columns_per_seed, corrected_returns
 from benchmark.score.scores import ranked_by, to_view
 from textgames.scenarios import Scenario
 from textgames.solving.blind import blind_play
@@ -82,7 +81,10 @@ def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> Relia
         moves=scenario.moves,
         episodes=episodes,
         responses=int(columns["responses"].sum()),
-        **shares,  # type: ignore[typeddict-item]
+        invalid=shares["invalid"],
+        cut_off=shares["cut_off"],
+        refused=shares["refused"],
+        forfeited=shares["forfeited"],
         timed_out=_part(late, episodes),
         failed=_part(failed, episodes),
     )
@@ -122,8 +124,8 @@ def _add_source(results: ResultColumns, source: int, found: Found) -> None:
             if player in losses and agent in results.names[source]:
                 key = results.names[source][agent], record["scenario"]
                 found.setdefault(key, []).append((record["seed"], losses[player]))
-    for one in told.values():
-        one.keep()
+    for kept in told.values():
+        kept.keep()
 
 
 def solo_losses(results: ResultColumns, name: str) -> MoveLosses | None:

@@ -20,8 +20,8 @@ from benchmark.score.differences import (
     verdict,
 )
 from benchmark.score.document import ComparisonView, EstimateView
-from benchmark.score.luck import Corrected, corrected_returns, luck_free
-from benchmark.score.results import Cell, ResultColumns
+from benchmark.score.luck import Corrected
+from benchmark.score.results import Cell, ResultColumns, corrected_returns, luck_free
 from textgames.scenarios import Scenario
 
 BEST = 8  # how many agents of a large board are compared with everyone below them

@@ -30,9 +30,8 @@ from benchmark.runs.plan import PAPER_SCENARIOS
 from benchmark.score.comparison import board_family, solo_scenarios
 from benchmark.score.differences import LEVEL, any_disjoint, verdict
 from benchmark.score.document import EstimateView, OverallPairView, OverallView, SuiteView
-from benchmark.score.luck import luck_free
 from benchmark.score.references import References
-from benchmark.score.results import ResultColumns
+from benchmark.score.results import ResultColumns, luck_free
 from benchmark.score.scores import (
     BLIND,
     REFERENCE,

@@ -15,16 +15,15 @@ from sys import intern
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agents.common.intervals import CONFIDENCE
+from agents.common.intervals import CONFIDENCE, Array
 from agents.turn import eaten_up
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan, protocol_of
 from benchmark.runs.record import MEASURED, Key, Record, answers_of, error_reason, key_of, paid_tokens, tokens_of
-from benchmark.score.luck import FolderLuck, SeedLuck, ToldLuck
+from benchmark.score.luck import Corrected, FolderLuck, LuckValues, SeedLuck, ToldLuck, corrected
 from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
 from benchmark.score.protocols import with_labels
 from benchmark.score.ratings import Game
@@ -42,7 +41,13 @@ REFUSED = ("refusal", "content_filter")
 
 UNKNOWN = float("nan")
 
-Values = Sequence[float] | NDArray[np.float64]
+START, SKILL, LUCK, VARIANCE = range(4)
+"""The columns of :attr:`benchmark.score.results.Cell.luck`."""
+
+CONTROLLED_LIMIT = 500
+"""The most episodes whose luck is told by a heuristic, which takes about a millisecond a step."""
+
+Values = Sequence[float] | Array
 
 LUCK_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played again for their luck: more have narrow intervals."""
@@ -94,15 +99,15 @@ class Cell:
         columns = {name: array("d", np.array(values)[rows]) for name, values in self.columns.items()}
         return Cell(len(rows), columns, ask_luck=self.ask_luck, confidence=self.confidence)
 
-    def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def returns(self) -> tuple[Array, Array]:
         """The seeds of the scored episodes in their order, and the mean return on each (over games and seats)."""
         if "returns" not in self.memo:  # asked for in every comparison
             self.memo["returns"] = per_seed(self.columns["seed"], self.columns["score"])
-        found: tuple[NDArray[np.float64], NDArray[np.float64]] = self.memo["returns"]
+        found: tuple[Array, Array] = self.memo["returns"]
         return found
 
     @cached_property
-    def luck(self) -> NDArray[np.float64] | None:
+    def luck(self) -> Array | None:
         """The luck of the scored episodes in the order of their seeds, shape (episodes, 4).
 
         Columns are those of :class:`benchmark.score.luck.EpisodeLuck`; ``None`` where the game offers none.
@@ -115,11 +120,11 @@ class Cell:
             return None
         return np.array([known[seed] for seed in seeds])
 
-    def table(self) -> dict[str, NDArray[np.float64]]:
+    def table(self) -> dict[str, Array]:
         """The columns as arrays with a row for every seed, in order; see :func:`per_seed`."""
         if "table" not in self.memo:  # the scores of a scenario, of a suite and over all need the same one
             self.memo["table"] = dict(zip(self.columns, columns_per_seed(self.columns), strict=True))
-        found: dict[str, NDArray[np.float64]] = self.memo["table"]
+        found: dict[str, Array] = self.memo["table"]
         return found
 
     def add_metrics(self, metrics: Mapping[str, float]) -> None:
@@ -130,7 +135,7 @@ class Cell:
             values.append(metrics.get(name, UNKNOWN))
 
 
-def columns_per_seed(columns: Mapping[str, Values]) -> list[NDArray[np.float64]]:
+def columns_per_seed(columns: Mapping[str, Values]) -> list[Array]:
     """The means of :func:`per_seed` for all columns; the seeds are sorted once, where all values are known."""
     seeds = columns["seed"]
     _, place, count = np.unique(np.array(seeds), return_inverse=True, return_counts=True)
@@ -142,7 +147,7 @@ def columns_per_seed(columns: Mapping[str, Values]) -> list[NDArray[np.float64]]
     return means
 
 
-def per_seed(seeds: Values, values: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def per_seed(seeds: Values, values: Values) -> tuple[Array, Array]:
     """Every seed that has a known value, in order, and the mean of its values.
 
     Games and seats of one seed have the same start and depend on each other: together they are one observation.
@@ -150,6 +155,53 @@ def per_seed(seeds: Values, values: Values) -> tuple[NDArray[np.float64], NDArra
     known = ~np.isnan(values)
     found, place, count = np.unique(np.array(seeds)[known], return_inverse=True, return_counts=True)
     return found, np.bincount(place, np.array(values)[known], minlength=len(found)) / count
+
+
+def luck_free(cell: Cell, scenario: Scenario) -> Corrected | None:
+    """The corrected returns in the order of seeds; ``None`` where scores are plain, as without exact values.
+
+    They are worked out once: a board asks for them in every comparison. In a game without chance they are the returns
+    themselves.
+    """
+    if "luck_free" not in cell.memo:
+        values = LuckValues.of(scenario.game())
+        told = values is None or values.exact
+        cell.memo["luck_free"] = _luck_free(cell, scenario.game().return_range or ()) if told else None
+    found: Corrected | None = cell.memo["luck_free"]
+    return found
+
+
+def controlled(cell: Cell, scenario: Scenario) -> Corrected | None:
+    """The returns with luck taken out as far as a heuristic tells it, in the order of seeds.
+
+    A control variate: the mean is that of the plain returns. ``None`` where there is no such heuristic, the values of
+    the game are exact (:func:`luck_free`), or there are too many episodes or too few. What the heuristic promised of a
+    start is taken out of nothing: its mean over starts isn't known.
+    """
+    if "controlled" not in cell.memo:
+        values = LuckValues.of(scenario.game())
+        offered = values is not None and not values.exact and cell.episodes <= CONTROLLED_LIMIT
+        cell.memo["controlled"] = _luck_free(cell, ()) if offered else None
+    found: Corrected | None = cell.memo["controlled"]
+    return found
+
+
+def _luck_free(cell: Cell, possible: Sequence[float]) -> Corrected | None:
+    luck = cell.luck
+    if luck is None:
+        return None
+    returns = cell.returns()[1]
+    if not luck[:, VARIANCE].any():
+        ends = [*returns.tolist(), *possible]
+        return Corrected(returns, (min(ends), max(ends)) if possible else None, beta=None, sd_ratio=None)
+    return corrected(returns, luck[:, START], luck[:, LUCK], possible)
+
+
+def corrected_returns(cell: Cell, scenario: Scenario) -> tuple[Array, Array]:
+    """The seeds in their order, and the luck-free return on each where there are any, else the plain one."""
+    seeds, returns = cell.returns()
+    free = luck_free(cell, scenario)
+    return seeds, returns if free is None else free.values
 
 
 @dataclass

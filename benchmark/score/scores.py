@@ -23,11 +23,11 @@ from benchmark.score.document import (
     ReferenceView,
     ScoreView,
 )
-from benchmark.score.luck import LUCK, VARIANCE, Corrected, LuckValues, controlled, luck_free
+from benchmark.score.luck import Corrected, LuckValues
 from benchmark.score.luck_check import luck_check
 from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
-from benchmark.score.results import Cell, ResultColumns, columns_per_seed
+from benchmark.score.results import LUCK, VARIANCE, Cell, ResultColumns, columns_per_seed, controlled, luck_free
 from textgames.scenarios import Scenario
 
 SCORE, BLIND, REFERENCE, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS, LUCK_FREE = range(9)

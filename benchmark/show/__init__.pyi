@@ -1,5 +1,5 @@
-from .board import AGENT, SCENARIO, Scored
-from .table import Column, Figure, Table, agent_figure, estimate, estimate_figure, number, value
+from .board import AGENT, SCENARIO
+from .table import Column, Figure, Scored, Table, agent_figure, estimate, estimate_figure, number, value
 from .training_data import EVALUATED, RecordedDecision, Source, preferences
 
 __all__ = [

@@ -1,12 +1,12 @@
 """The tables of a board and of a comparison, each declared once: terminal, Markdown and page show the same figures.
 
 An installed package adds a table beside the scores by an entry point of the group ``textbench.tables``: a
-:class:`~benchmark.show.table.Table` that finds its rows in :class:`Scored`.
+:class:`~benchmark.show.table.Table` that finds its rows in :class:`~benchmark.show.table.Scored`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmark.errors import UsageError
 from benchmark.score.beside import ladder_rows, protocol_rows, reliability_rows, skill_rows
@@ -25,8 +25,6 @@ from benchmark.score.document import (
 )
 from benchmark.score.move_losses import KINDS
 from benchmark.score.protocols import label
-from benchmark.score.references import References
-from benchmark.score.results import ResultColumns
 from benchmark.show.notes import (
     ENDS,
     SUITE_NOTE,
@@ -421,15 +419,6 @@ def _grouped(
 
 
 # --- the tables beside those of scores
-
-
-class Scored(NamedTuple):
-    """The results that the rows of a table beside the scores can be found in."""
-
-    results: ResultColumns
-    references: References
-    agents: Sequence[str]  # best first
-    scores: Sequence[ScoreView]
 
 
 def level_figure(row: LadderView) -> Figure:

@@ -15,8 +15,9 @@ from benchmark.score.pairs import meeting_rows
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows, shown_figures
-from benchmark.show.board import Scored, board_tables
+from benchmark.show.board import board_tables
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
+from benchmark.show.table import Scored
 from textgames.scenarios import Scenario
 
 MOST_PAIRED = 30  # agents of whom every pair is tested over all scenarios: those that a matrix shows at once

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 from benchmark.score.document import EstimateView
 
 if TYPE_CHECKING:
-    from benchmark.show.board import Scored
+    from benchmark.score.document import ScoreView
+    from benchmark.score.references import References
+    from benchmark.score.results import ResultColumns
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 Rows = Sequence[Mapping[str, Any]]
@@ -53,6 +55,15 @@ class Column(Generic[Row]):
         return figure.text or self.none if alone else f"{figure.text} {figure.interval}"
 
 
+class Scored(NamedTuple):
+    """The results that the rows of a table beside the scores can be found in."""
+
+    results: "ResultColumns"
+    references: "References"
+    agents: Sequence[str]  # best first
+    scores: "Sequence[ScoreView]"
+
+
 class Elsewhere(str):
     """A note below a table that the page has in another place."""
 
@@ -66,7 +77,7 @@ class Table:
     columns: Sequence[Column[Any]]
     notes: Sequence[str] = ()  # sentences below it
     # of a table beside the scores: returns its rows, in a form that can be JSON
-    find: Callable[["Scored"], Sequence[Any]] = lambda scored: ()
+    find: Callable[[Scored], Sequence[Any]] = lambda scored: ()
     brief: str = ""  # a sentence for the few lines that a run ends in, which have the next columns
     figures: Callable[[Sequence[Any]], Mapping[str, Figure]] = lambda rows: {}  # {title: figure} of one agent's rows
     rows: Sequence[Any] = ()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agents.common import intervals as stats
-from benchmark.score import luck as cells
+from benchmark.score import results as cells
 from benchmark.score.luck import LuckValues, corrected
 from benchmark.score.luck_check import luck_check, luck_problems
 from benchmark.score.results import Cell
