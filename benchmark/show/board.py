@@ -264,7 +264,7 @@ def further_tables(scenario: str, rows: Sequence[ScoreView]) -> list[Table]:
         return Column(
             f"{part}-{name}",
             title,
-            lambda row: estimate_figure(row[part].get(name)),  # type: ignore[literal-required]
+            lambda row: estimate_figure(row[part].get(name)),
             is_name=True,
         )
 
