@@ -240,7 +240,7 @@ def ladder_rows(results: ResultColumns, references: References) -> list[LadderVi
 
 
 def rungs_of(results: ResultColumns, references: References, agent: str, ladder: str) -> dict[int, Rung]:
-    """``{level: what was played there}`` of an agent's levels of a ladder that have scored episodes and a scale."""
+    """Return what an agent played by level, of a ladder's levels that have scored episodes and a scale."""
     found = {}
     for name, scenario in results.scenarios.items():
         cell = results.cells.get((agent, name))

@@ -72,7 +72,7 @@ class LuckValues:
 
     @classmethod
     def of(cls, game: TSMG[Any]) -> "LuckValues | None":
-        """The values of a game; ``None`` where its luck isn't told.
+        """Return the values of a game; ``None`` if its luck isn't told.
 
         A game needs one player, ``outcomes`` and a yardstick that is exact or a :class:`HeuristicYardstick`. With
         several players their moves would have to be told from chance, and a search that draws random numbers isn't one
@@ -85,11 +85,11 @@ class LuckValues:
         return cls(game, yardstick) if yardstick is not None and fixed else None
 
     def value(self, state: Any, steps_left: int | None) -> float:
-        """``V_h(s)`` of a state in which the game goes on; 0 where no round is left."""
+        """Return ``V_h(s)`` of a state in which the game goes on; 0 if no round is left."""
         return 0.0 if steps_left == 0 else self._yardstick.value(state, steps_left, self.player)
 
     def expects(self, state: Any, actions: tuple[Action, ...], steps_left: int | None) -> Moments:
-        """What is to be expected of one of ``actions``, each as likely as the others.
+        """Return what is to be expected of one of ``actions``, each as likely as the others.
 
         With one action, this is ``Q_h(s, a)`` and the variance of luck after it.
         """
@@ -114,7 +114,7 @@ def episode_luck(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
         replay: a finished episode of the game that ``values`` are of.
 
     Returns:
-        ``None`` where a random action stood in for a response and the game doesn't list what it was drawn from, or a
+        ``None`` if a random action stood in for a response and the game doesn't list what it was drawn from, or a
         round has too many outcomes to be listed.
     """
     try:
@@ -158,11 +158,11 @@ class Corrected(NamedTuple):
     ends: tuple[float, float] | None
     """The least and the largest that one more episode may have, besides the values seen.
 
-    ``None`` where nobody knows: the game states no range of returns, and has no chance or all episodes went alike.
+    ``None`` if nobody knows: the game states no range of returns, and has no chance or all episodes went alike.
     """
     beta: float | None  # the mean coefficient of the folds; None in a game without chance
     sd_ratio: float | None
-    """The standard deviation of ``values - V(s_0)`` over that of ``R - V(s_0)``; ``None`` where the latter is 0."""
+    """The standard deviation of ``values - V(s_0)`` over that of ``R - V(s_0)``; ``None`` if the latter is 0."""
 
 
 def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[float] = ()) -> Corrected | None:
@@ -170,7 +170,7 @@ def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[floa
 
     Args:
         returns, start, luck: of the episodes in the order of their seeds, shape (episodes,): R, V(s_0) and L.
-        possible: the lowest and the highest return that the game states; empty where it states none.
+        possible: the lowest and the highest return that the game states; empty if it states none.
 
     Returns:
         ``None`` with fewer than :data:`LEAST` episodes.
@@ -186,7 +186,7 @@ def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[floa
     lowest, highest = begin + float(gaps.min()), begin + max(0.0, float(gaps.max()))
     if possible:
         # One more episode may throw everything away; or be played without a mistake, and have all the luck that the
-        # coefficient leaves in: R - beta L = V + (1 - beta) (R - V) where no action cost anything.
+        # coefficient leaves in: R - beta L = V + (1 - beta) (R - V) if no action cost anything.
         lowest = min(lowest, possible[0])
         highest = max(highest, begin + (1 - beta) * (possible[1] - begin))
     known = possible or float(np.ptp(gaps)) > 1e-9
@@ -195,7 +195,7 @@ def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[floa
 
 
 def cross_fitted(outcome: Array, luck: Array) -> Array:
-    """Every episode's coefficient, (episodes,), fitted on the folds that it isn't in."""
+    """Return every episode's coefficient, (episodes,), fitted on the folds that it isn't in."""
     fold = np.arange(len(luck)) % FOLDS
     betas = np.empty(FOLDS)
     for number in range(FOLDS):
@@ -213,7 +213,7 @@ SeedLuck = Mapping[int, EpisodeLuck]
 
 
 ToldLuck = dict[Key, EpisodeLuck | None]
-"""The luck of single episodes; ``None`` where it can't be told."""
+"""The luck of single episodes; ``None`` if it can't be told."""
 
 
 class FolderLuck:
@@ -232,9 +232,9 @@ class FolderLuck:
         self._known: dict[bool, dict[str, dict[str, SeedLuck | None]]] = {}
 
     def lookup(self, agent: str, scenario: Scenario) -> Callable[[], SeedLuck | None]:
-        """The luck of an agent (by its name in the folder) in a scenario, to be asked for when it is needed.
+        """Return the luck of an agent (by its name in the folder) in a scenario, to be asked for when it is needed.
 
-        The answer is ``None`` where the game offers none, an episode doesn't replay to the return on record, or a
+        The answer is ``None`` if the game offers none, an episode doesn't replay to the return on record, or a
         heuristic would have to tell it while the run is being played.
         """
         self._scenarios[scenario.name] = scenario
@@ -289,12 +289,12 @@ class FolderLuck:
 
 
 def _values_of(scenario: Scenario) -> LuckValues | None:
-    """Return the values that luck is measured by; ``None`` where there are none, or computing them takes too long."""
+    """Return the values that luck is measured by; ``None`` if there are none, or computing them takes too long."""
     return LuckValues.of(scenario.game()) if scenario.horizon <= MOST_SOLVED else None
 
 
 def record_luck(record: Record, scenario: Scenario, values: LuckValues) -> EpisodeLuck | None:
-    """The luck of one recorded episode; ``None`` where it doesn't replay to what is on record."""
+    """Return the luck of one recorded episode; ``None`` if it doesn't replay to what is on record."""
     try:
         played = replay(record, scenario, boards=False)
     except ReplayError:
@@ -305,7 +305,7 @@ def record_luck(record: Record, scenario: Scenario, values: LuckValues) -> Episo
 
 
 def _of_json(kept: Mapping[str, Any]) -> dict[str, SeedLuck | None]:
-    """The luck of one scenario as :class:`FolderLuck` keeps it."""
+    """Return the luck of one scenario as :class:`FolderLuck` keeps it."""
     return {
         agent: seeds and {int(seed): EpisodeLuck(*row) for seed, row in seeds.items()} for agent, seeds in kept.items()
     }

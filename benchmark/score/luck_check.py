@@ -42,7 +42,7 @@ from textgames.tsmg import TSMG
 from textgames.yardsticks import Moments
 
 DRAWS = 2_000
-"""Starts that are drawn where a game doesn't list them."""
+"""Starts that are drawn if a game doesn't list them."""
 MOST = 20_000
 """The most starts that are looked at."""
 SHARES = (0.01, 0.05, 0.2, 0.5, 0.9)
@@ -167,7 +167,7 @@ class LuckPower(TypedDict):
 
 
 def luck_check(luck: Array, variance: Array) -> LuckCheck | None:
-    """The check of episodes' luck and variances, both (episodes,); ``None`` where there was no chance at all."""
+    """Return the check of episodes' luck and variances, both (episodes,); ``None`` if there was no chance at all."""
     total = float(np.sum(variance))
     if total <= 0.0:
         return None
@@ -178,9 +178,9 @@ def luck_check(luck: Array, variance: Array) -> LuckCheck | None:
 
 
 def power_of(variance: Array, scenarios: int) -> LuckPower | None:
-    """What the check finds in an entry of so many scenarios with chance; ``None`` where there was no chance at all.
+    """Return what the check finds in an entry of so many scenarios with chance; ``None`` if it has no chance.
 
-    With luck of ``d`` an episode beyond what is due, z is ``d sqrt(n) / sigma`` higher in the mean, where ``sigma`` is
+    With luck of ``d`` an episode beyond what is due, z is ``d sqrt(n) / sigma`` higher in the mean, if ``sigma`` is
     the root of the mean ``variance`` (episodes,) of an episode's luck. It is found where z is above the quantile of
     :data:`SUSPICIOUS`, which Holm's correction divides by the number of scenarios.
     """
@@ -212,7 +212,7 @@ class LuckTally:
             self._gains.setdefault(scenario, []).extend(starts.gains(played))
 
     def checks(self) -> dict[str, LuckCheck]:
-        """``{scenario: check}`` of the scenarios with chance."""
+        """Return ``{scenario: check}`` of the scenarios with chance."""
         found = {}
         for scenario, episodes in self._luck.items():
             check = luck_check(np.array([e.luck for e in episodes]), np.array([e.variance for e in episodes]))
@@ -227,7 +227,7 @@ class LuckTally:
         return found
 
     def powers(self) -> dict[str, LuckPower]:
-        """``{scenario: what its check can find}`` of those in which chance plays a part after the start."""
+        """Return ``{scenario: what its check can find}`` of those in which chance plays a part after the start."""
         variances = {name: np.array([e.variance for e in episodes]) for name, episodes in self._luck.items()}
         chancy = {name: variance for name, variance in variances.items() if variance.sum() > 0.0}
         found = {name: power_of(variance, len(chancy)) for name, variance in chancy.items()}
@@ -241,7 +241,7 @@ def _less_likely(one: LuckCheck, other: LuckCheck) -> LuckCheck:
 
 
 def luck_problems(checks: Mapping[str, LuckCheck]) -> Iterator[str]:
-    """What is wrong with an entry that has more luck than an honest player; Holm's correction is over its scenarios."""
+    """Report an entry that has more luck than an honest player, by Holm's correction over its scenarios."""
     adjusted = holm({scenario: check["p"] for scenario, check in checks.items()})
     for scenario, check in checks.items():
         if (p := adjusted[scenario]) < SUSPICIOUS:

@@ -1,6 +1,6 @@
 """One score over many scenarios: the mean over games of the normalised scores, floored at 0.
 
-An agent's score in a scenario is its estimated normalised score there; below 0, where it is worse than play that
+An agent's score in a scenario is its estimated normalised score there; below 0, if it is worse than play that
 doesn't read, it counts as 0, so that no scenario can take away what was won in another one. The scenarios of one game
 share its weight. ``ResultColumns -> scenarios, weights -> OverallView``, and the test by which the ranks go.
 
@@ -8,7 +8,7 @@ By how much one agent's floored score over scenarios is above another's, by the 
 
 In every resample two agents with equal seeds have equal weights of episodes (:mod:`agents.common.intervals`), so a
 difference is one of whole starts that stay paired; scenarios are independent. Each scenario's mean is floored in each
-resample as in the scores' own intervals: at 0 where that is on the safe side, not where noise would come out positive.
+resample as in the scores' own intervals: at 0 if that is on the safe side, not where noise would come out positive.
 
 The further start, which was not played, may bring as large a difference as any start did, either way: as in the
 sign-flip test, whose verdict on a few differences of one sign the interval then shares. It may take away a scenario's
@@ -71,7 +71,7 @@ class Part(NamedTuple):
         return cls(seeds, table[:, returns], score, is_below, own, plain, plain - below)
 
     def replicates(self, off: float | None) -> tuple[Array, Array]:
-        """The score in every resample: its lower replicates, and the higher ones, which are floored at 0.
+        """Return the score in every resample: its lower replicates, and the higher ones, which are floored at 0.
 
         The further episode of the lower ones is worse than the mean by ``off``, but takes no more than the score that
         there is, and that of the higher ones is like the mean. Without ``off`` both are as the statistic has them. The
@@ -100,7 +100,7 @@ def floored_difference(
 
 
 def _both(a: Part, b: Part) -> list[tuple[Array, Array]]:
-    """The replicates of two agents, whose further start is one of as large a difference as any was, either way."""
+    """Return the replicates of two agents, whose further start has the largest difference seen, either way."""
     if a.is_below or b.is_below or not np.array_equal(a.seeds, b.seeds):
         return [part.replicates(None) for part in (a, b)]
     differences = a.returns - b.returns
@@ -117,10 +117,10 @@ them."""
 
 
 def overall_scenarios(results: ResultColumns) -> list[str]:
-    """What the overall score is over: the same scenarios for all agents, and none that only a few of them played.
+    """Return the scenarios of the overall score: the same for all agents, each played by most of them.
 
     They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
-    one player that more than half of the agents were to play. Where there are several protocols, they are of one.
+    one player that more than half of the agents were to play. If there are several protocols, they are of one.
     """
     protocol = main_protocol(results)
     # a twin is the same game again: beside the game itself it would count twice; so would the levels of one ladder
@@ -136,20 +136,20 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
 
 
 def is_shared(results: ResultColumns, scenario: str) -> bool:
-    """Whether more than half of the agents were to play a scenario, of those who play by its protocol."""
+    """Return whether more than half of the agents were to play a scenario, of those who play by its protocol."""
     players = _agents_by_protocol(results)[results.scenarios[scenario].rules]
     return 2 * sum((agent, scenario) in results.cells for agent in players) > len(players)
 
 
 def main_protocol(results: ResultColumns) -> tuple[str, str]:
-    """The protocol and the moves of most agents; a plain run's where other ones have as many."""
+    """Return the protocol and the moves of most agents; a plain run's where other ones have as many."""
     standard = STANDARD["protocol"], STANDARD["moves"]
     found = _agents_by_protocol(results)
     return max(found, key=lambda one: (len(found[one]), one == standard), default=standard)
 
 
 def _agents_by_protocol(results: ResultColumns) -> dict[tuple[str, str], set[str]]:
-    """``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
+    """Return ``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
     found: dict[tuple[str, str], set[str]] = {}
     for scenario in results.scenarios.values():
         found.setdefault(scenario.rules, set())
@@ -159,7 +159,7 @@ def _agents_by_protocol(results: ResultColumns) -> dict[tuple[str, str], set[str
 
 
 def game_weights(results: ResultColumns, names: Sequence[str]) -> dict[str, float]:
-    """``{scenario: its weight}``: every game weighs the same, and so do the scenarios of one game. They sum to 1."""
+    """Return ``{scenario: its weight}``, which sum to 1: games weigh the same, and so do one game's scenarios."""
     games = Counter(results.scenarios[name].env_id for name in names)
     return {name: 1 / (len(games) * games[results.scenarios[name].env_id]) for name in names}
 
@@ -167,7 +167,7 @@ def game_weights(results: ResultColumns, names: Sequence[str]) -> dict[str, floa
 def overall_rows(
     results: ResultColumns, references: References, names: Sequence[str] | None = None, *, ranked: bool = True
 ) -> tuple[list[str], list[OverallView]]:
-    """Every agent's overall score, best first, unranked ones last, and the scenarios that it is over.
+    """Return every agent's overall score, best first, unranked ones last, and the scenarios that it is over.
 
     These are ``names``, or :func:`overall_scenarios`, without those whose scale nobody knows. Without ``ranked`` nobody
     has a rank.
@@ -187,13 +187,13 @@ def _table(results: ResultColumns, references: References, agent: str, name: str
 
 
 def _score(results: ResultColumns, references: References, agent: str, name: str) -> stats.Statistic:
-    """The normalised score of an agent in a scenario, as a figure of its episode table."""
+    """Return the normalised score of an agent in a scenario, as a figure of its episode table."""
     cell, scenario = results.cells[agent, name], results.scenarios[name]
     return normalised(scenario, *episode_table(cell, scenario, references), luck_free(cell, scenario))
 
 
 def _above_somewhere(results: ResultColumns, references: References, agent: str, names: Sequence[str]) -> bool:
-    """Whether an agent is better than the best blind play of one of the scenarios, by Bonferroni's correction for all.
+    """Return whether an agent beats the best blind play of one of the scenarios, by Bonferroni's correction.
 
     The interval of the overall score takes the noise of all scenarios together, and may reach 0 for an agent that is
     clearly above it in a single one.
@@ -208,7 +208,7 @@ def _above_somewhere(results: ResultColumns, references: References, agent: str,
 
 
 def is_below_blind(results: ResultColumns, references: References, agent: str, name: str) -> bool:
-    """Whether an agent is worse than the best blind play of a scenario beyond chance."""
+    """Return whether an agent is worse than the best blind play of a scenario beyond chance."""
     cell = results.cells[agent, name]
     known = cell.memo.get("below_blind")  # asked for in every comparison
     if known is None or known[0] is not references:
@@ -219,14 +219,14 @@ def is_below_blind(results: ResultColumns, references: References, agent: str, n
 
 
 def span_of(results: ResultColumns, references: References, agent: str, name: str) -> float:
-    """How far the reference is above blind play on an agent's episodes; 0 where that isn't known."""
+    """Return how far the reference is above blind play on an agent's episodes; 0 if that isn't known."""
     table = _table(results, references, agent, name)
     span = float((table[:, REFERENCE] - table[:, BLIND]).mean())
     return span if is_above(span) else 0.0
 
 
 def suite_rows(results: ResultColumns, references: References) -> list[SuiteView]:
-    """The overall scores over every suite whose scenarios are all there and that has some that count.
+    """Return the overall scores over every suite whose scenarios are all there and that has some that count.
 
     Those are the ones for one player with a known scale that more than half of the agents were to play. There are no
     ranks: they would make the board's family of comparisons larger, and with it every test weaker.
@@ -309,7 +309,7 @@ class Overall:
         return max(self._results.cells[agent, name].confidence for agent in agents for name in self.names)
 
     def score(self, agent: str) -> EstimateView | None:
-        """The overall score of an agent with its interval; ``None`` for one that lacks a scenario."""
+        """Return the overall score of an agent with its interval; ``None`` for one that lacks a scenario."""
         if agent not in self._replicates:
             return None
         return to_view(stats.interval_of(self._replicates[agent], self._level(agent)))
@@ -319,7 +319,7 @@ class Overall:
         return floored_difference(self._parts_of(a), self._parts_of(b), self._weights, self._level(a, b))
 
     def rows(self, *, ranked: bool = True) -> list[OverallView]:
-        """A row for every agent, best first; those that lack a scenario are last and have no rank."""
+        """Return a row for every agent, best first; those that lack a scenario are last and have no rank."""
         results, references = self._results, self._references
         scores = {agent: self.score(agent) for agent in results.agents}
         places = self._ranks(scores) if ranked else {}
@@ -358,7 +358,7 @@ class Overall:
         )
 
     def _successes(self) -> dict[str, EstimateView | None]:
-        """The success rates over those of the scenarios whose game knows success, weighted in the same way."""
+        """Return the success rates over those of the scenarios whose game knows success, weighted in the same way."""
         knowing = [name for name in self.names if self._results.scenarios[name].game().success_means]
         if not knowing:
             return {}
@@ -371,7 +371,7 @@ class Overall:
         return dict(zip(self.whole, map(to_view, estimates), strict=True))
 
     def pairs(self, agents: Sequence[str]) -> list[OverallPairView]:
-        """The differences of every two of ``agents``, who have all scenarios, after Bonferroni's correction."""
+        """Return the differences of every two of ``agents``, who have all scenarios, after Bonferroni's correction."""
         return [
             pair_view(a, b, found, min(1.0, self._family * found.p), any_disjoint([self.score(a)], [self.score(b)]))
             for a, b in combinations(agents, 2)
@@ -380,7 +380,7 @@ class Overall:
 
 
 def pair_view(a: str, b: str, found: stats.Difference, corrected: float, apart: bool) -> OverallPairView:
-    """What a difference says of two agents; ``apart`` is whether their own intervals have no point in common."""
+    """Return what a difference says of two agents; ``apart`` is whether their own intervals have no point in common."""
     value, low, high = found.estimate
     return OverallPairView(
         a=a,

@@ -75,7 +75,7 @@ def _over_all(
 
 
 def _of_row(row: ComparisonView, comparisons: int) -> OverallComparisonView:
-    """The comparison in the only scenario as the one over all."""
+    """Return the comparison in the only scenario as the one over all."""
     view = OverallComparisonView(
         a=row["a"],
         b=row["b"],
@@ -99,7 +99,7 @@ def _of_row(row: ComparisonView, comparisons: int) -> OverallComparisonView:
 
 
 def _starts_needed(found: Difference, starts: int, level: float) -> NeededView | None:
-    """How many starts would tell two agents apart whose difference is as it was found, from so many, at this level.
+    """Return how many starts would tell two agents apart at this level, by a difference found from ``starts``.
 
     The error of a difference falls with the root of the starts. The interval is that of the difference, seen so.
     """

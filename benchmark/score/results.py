@@ -55,12 +55,12 @@ LUCK_LIMIT = 2000
 
 @dataclass
 class Cell:
-    """What one agent did in one scenario: a row of numbers per scored episode (and seat, where it has several)."""
+    """What one agent did in one scenario: a row of numbers per scored episode (and seat, if it has several)."""
 
     planned: int = 0  # episodes that were to be played
     # ``{name: values}`` for the names in :data:`COLUMNS`
     columns: dict[str, "array[float]"] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
-    # ``{name: values}`` of the games' metrics, as long as the columns; NaN where a row has none of that name
+    # ``{name: values}`` of the games' metrics, as long as the columns; NaN if a row has none of that name
     metrics: dict[str, "array[float]"] = field(default_factory=dict)
     errors: Counter[str] = field(default_factory=Counter)  # reasons of the unscored episodes
     reasons: Counter[str] = field(default_factory=Counter)  # reasons of the invalid responses
@@ -71,7 +71,7 @@ class Cell:
     served_by: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)  # episodes in which a server refused this parameter
     eaten_up: int = 0  # responses that are empty, since reasoning took all tokens
-    # asks for the luck of the episodes, which is computed only where it is wanted; None where there is nobody to ask
+    # asks for the luck of the episodes, which is computed only if it is wanted; None if there is nobody to ask
     ask_luck: Callable[[], SeedLuck | None] | None = field(default=None, compare=False)
     confidence: float = CONFIDENCE  # the level of its intervals; higher where the run looked several times
     # what is derived from the columns, once they are all read
@@ -92,7 +92,7 @@ class Cell:
         return self.episodes == self.planned > 0 and not self.errors
 
     def on_seeds(self, seeds: Values) -> "Cell":
-        """The scored episodes of some seeds alone; this cell where these are all of its own."""
+        """Return the scored episodes of some seeds alone; this cell where these are all of its own."""
         rows = np.flatnonzero(np.isin(self.columns["seed"], seeds))
         if len(rows) == self.episodes:
             return self
@@ -100,7 +100,7 @@ class Cell:
         return Cell(len(rows), columns, ask_luck=self.ask_luck, confidence=self.confidence)
 
     def returns(self) -> tuple[Array, Array]:
-        """The seeds of the scored episodes in their order, and the mean return on each (over games and seats)."""
+        """Return the seeds of the scored episodes in order, and the mean return on each over games and seats."""
         if "returns" not in self.memo:  # asked for in every comparison
             self.memo["returns"] = per_seed(self.columns["seed"], self.columns["score"])
         found: tuple[Array, Array] = self.memo["returns"]
@@ -110,7 +110,7 @@ class Cell:
     def luck(self) -> Array | None:
         """The luck of the scored episodes in the order of their seeds, shape (episodes, 4).
 
-        Columns are those of :class:`benchmark.score.luck.EpisodeLuck`; ``None`` where the game offers none.
+        Columns are those of :class:`benchmark.score.luck.EpisodeLuck`; ``None`` if the game offers none.
         """
         if self.ask_luck is None or self.episodes > LUCK_LIMIT:
             return None
@@ -121,7 +121,7 @@ class Cell:
         return np.array([known[seed] for seed in seeds])
 
     def table(self) -> dict[str, Array]:
-        """The columns as arrays with a row for every seed, in order; see :func:`per_seed`."""
+        """Return the columns as arrays with a row for every seed, in order; see :func:`per_seed`."""
         if "table" not in self.memo:  # the scores of a scenario, of a suite and over all need the same one
             self.memo["table"] = dict(zip(self.columns, columns_per_seed(self.columns), strict=True))
         found: dict[str, Array] = self.memo["table"]
@@ -136,7 +136,7 @@ class Cell:
 
 
 def columns_per_seed(columns: Mapping[str, Values]) -> list[Array]:
-    """The means of :func:`per_seed` for all columns; the seeds are sorted once, where all values are known."""
+    """Return the means of :func:`per_seed` for all columns; the seeds are sorted once, if all values are known."""
     seeds = columns["seed"]
     _, place, count = np.unique(np.array(seeds), return_inverse=True, return_counts=True)
     means = []
@@ -148,7 +148,7 @@ def columns_per_seed(columns: Mapping[str, Values]) -> list[Array]:
 
 
 def per_seed(seeds: Values, values: Values) -> tuple[Array, Array]:
-    """Every seed that has a known value, in order, and the mean of its values.
+    """Return every seed that has a known value, in order, and the mean of its values.
 
     Games and seats of one seed have the same start and depend on each other: together they are one observation.
     """
@@ -158,7 +158,7 @@ def per_seed(seeds: Values, values: Values) -> tuple[Array, Array]:
 
 
 def luck_free(cell: Cell, scenario: Scenario) -> Corrected | None:
-    """The corrected returns in the order of seeds; ``None`` where scores are plain, as without exact values.
+    """Return the corrected returns in the order of seeds; ``None`` if scores are plain, as without exact values.
 
     They are worked out once: a board asks for them in every comparison. In a game without chance they are the returns
     themselves.
@@ -172,9 +172,9 @@ def luck_free(cell: Cell, scenario: Scenario) -> Corrected | None:
 
 
 def controlled(cell: Cell, scenario: Scenario) -> Corrected | None:
-    """The returns with luck taken out as far as a heuristic tells it, in the order of seeds.
+    """Return the returns with luck taken out as far as a heuristic tells it, in the order of seeds.
 
-    A control variate: the mean is that of the plain returns. ``None`` where there is no such heuristic, the values of
+    A control variate: the mean is that of the plain returns. ``None`` if there is no such heuristic, the values of
     the game are exact (:func:`luck_free`), or there are too many episodes or too few. What the heuristic promised of a
     start is taken out of nothing: its mean over starts isn't known.
     """
@@ -198,7 +198,7 @@ def _luck_free(cell: Cell, possible: Sequence[float]) -> Corrected | None:
 
 
 def corrected_returns(cell: Cell, scenario: Scenario) -> tuple[Array, Array]:
-    """The seeds in their order, and the luck-free return on each where there are any, else the plain one."""
+    """Return the seeds in their order, and the luck-free return on each if there are any, else the plain one."""
     seeds, returns = cell.returns()
     free = luck_free(cell, scenario)
     return seeds, returns if free is None else free.values
@@ -235,7 +235,7 @@ class ResultColumns:
         return all(cell.complete for cell in self.cells.values())
 
     def cell(self, agent: str, scenario: str) -> Cell:
-        """The cell of an agent in a scenario, a new one where there is none yet."""
+        """Return the cell of an agent in a scenario, a new one if there is none yet."""
         key = agent, scenario
         if key not in self.cells:
             self.cells[key] = Cell()
@@ -303,7 +303,7 @@ def read_columns(
 
 
 def _rename_clashes(results: ResultColumns, path: Path, manifest: Manifest) -> dict[str, str]:
-    """``{name in the source: name in the results}``, with the folder's name in front of names that are taken."""
+    """Return ``{name in the source: name in the results}``, with the folder's name in front of names that are taken."""
     renamed = {}
     for card in manifest["agents"]:
         name = card["name"] if card["name"] not in results.agents else f"{path.resolve().name}/{card['name']}"
@@ -359,7 +359,7 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
 
 
 def _losses_of(results: ResultColumns, plan: Plan, folder: RunFolder) -> dict[str, FolderLosses]:
-    """What tells the value lost per move in the scenarios of a folder that have exact values."""
+    """Return what tells the value lost per move in the scenarios of a folder that have exact values."""
     for name, scenario in plan.scenarios.items():
         if name not in results.losses:  # one for all sources, since it solves the game
             results.losses[name] = MoveLosses.of(scenario)

@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 def score_rows(results: ResultColumns, references: References | None = None) -> list[ScoreView]:
-    """One row per agent and scenario with planned episodes; scenarios in order, best agents first.
+    """Return one row per agent and scenario with planned episodes; scenarios in order, best agents first.
 
     Without ``references`` there are no normalised scores.
     """
@@ -73,19 +73,19 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
 
 
 def ranked_by(row: ScoreView) -> EstimateView | None:
-    """The mean return that an agent's rank goes by: the luck-free one where there is one."""
+    """Return the mean return that an agent's rank goes by: the luck-free one if there is one."""
     return row["luck_free_return"] or row["mean_return"]
 
 
 def shown_figures(row: ScoreView) -> tuple[EstimateView | None, ...]:
-    """The figures beside an agent's rank whose intervals mustn't contradict it."""
+    """Return the figures beside an agent's rank whose intervals mustn't contradict it."""
     return ranked_by(row), row["normalized"]
 
 
 def score_row(
     agent: str, scenario: Scenario, cell: Cell, references: References | None, price: Mapping[str, Any] | None
 ) -> ScoreView:
-    """One agent in one scenario, not yet ranked."""
+    """Return one agent in one scenario, not yet ranked."""
     row = ScoreView(
         agent=agent,
         scenario=scenario.name,
@@ -178,7 +178,7 @@ def possible_returns(scenario: Scenario, table: Array, returns: int = SCORE) -> 
 
 
 def luck_view(cell: Cell, scenario: Scenario, free: Corrected) -> LuckView | None:
-    """How luck was taken out; ``None`` in a game without chance."""
+    """Return how luck was taken out; ``None`` in a game without chance."""
     values = LuckValues.of(scenario.game())
     check = None if cell.luck is None else luck_check(cell.luck[:, LUCK], cell.luck[:, VARIANCE])
     if values is None or check is None or free.beta is None:
@@ -187,7 +187,7 @@ def luck_view(cell: Cell, scenario: Scenario, free: Corrected) -> LuckView | Non
 
 
 def normalised(scenario: Scenario, table: Array, scale: Scale, free: Corrected | None = None) -> stats.Statistic:
-    """The normalised score of an episode table: of the luck-free returns where they are given, else of the plain."""
+    """Return the normalised score of an episode table, of the luck-free returns if they are given."""
     about: dict[str, Any] = {
         "played": scale.reference is not None and scale.reference.kind != "optimal",
         "blind_error": scale.blind.error if scale.blind is not None else 0.0,
@@ -198,17 +198,17 @@ def normalised(scenario: Scenario, table: Array, scale: Scale, free: Corrected |
 
 
 def above_blind(score: EstimateView | None) -> bool | None:
-    """Whether a normalised score is above 0, and its interval too; ``None`` where there is no score."""
+    """Return whether a normalised score is above 0, and its interval too; ``None`` if there is no score."""
     if score is None:
         return None
     return is_above(score["value"] if score["low"] is None else min(score["value"], score["low"]))
 
 
 def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[Array, Scale]:
-    """The columns ``SCORE .. LUCK_FREE`` of a cell, a row for every scored seed in order, and the references in them.
+    """Return the columns ``SCORE .. LUCK_FREE`` of a cell, a row for every scored seed, and their references.
 
     The last one is freed from luck by exact values, else by a heuristic, else it is the plain return.
-    Where there is no reference, its column is NaN, and so is every normalised score.
+    If there is no reference, its column is NaN, and so is every normalised score.
     """
     known = cell.memo.get("episodes")  # the scores of a scenario, of its suites and over all need the same one
     if known is None or known[0] is not references:
@@ -265,7 +265,7 @@ def rank(
 
 
 def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bool]:
-    """Whether the first of two agents is the better one on their common seeds of a scenario.
+    """Return whether the first of two agents is the better one on their common seeds of a scenario.
 
     The test is the paired one, corrected by Bonferroni for everything that the board could compare: which tests are
     made depends on what the ones before showed. Who is above by other seeds than the common ones is told apart by none.
@@ -280,7 +280,7 @@ def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bo
 
 
 def rating_rows(results: ResultColumns) -> list[RatingView]:
-    """The head-to-head ratings of every scenario for several players."""
+    """Return the head-to-head ratings of every scenario for several players."""
     return [
         RatingView(
             scenario=scenario,
@@ -315,14 +315,14 @@ def cost(tokens: Sequence[int], price: Mapping[str, Any] | None) -> float | None
 
 
 def to_view(estimate: Estimate) -> EstimateView | None:
-    """The estimate as plain JSON; ``None`` when it isn't a number."""
+    """Return the estimate as plain JSON; ``None`` when it isn't a number."""
     if not isfinite(estimate.value):
         return None
     return EstimateView(value=estimate.value, low=estimate.low, high=estimate.high)
 
 
 def views(estimates: Mapping[str, Estimate]) -> dict[str, EstimateView]:
-    """Those estimates that are numbers, as plain JSON."""
+    """Return those estimates that are numbers, as plain JSON."""
     return {name: view for name, one in estimates.items() if (view := to_view(one)) is not None}
 
 
@@ -332,7 +332,7 @@ def best_first(row: ScoreView | OverallView, estimate: EstimateView | None) -> t
 
 
 def seat_means(cell: Cell, scenario: Scenario) -> dict[str, Estimate]:
-    """``{player: the agent's mean return in this seat}`` in a game for several, of the seats that it had."""
+    """Return ``{player: the agent's mean return in this seat}`` in a game for several, of the seats that it had."""
     game = scenario.game()
     if len(game.players) == 1:
         return {}
@@ -342,7 +342,7 @@ def seat_means(cell: Cell, scenario: Scenario) -> dict[str, Estimate]:
 
 
 def metric_means(cell: Cell) -> dict[str, Estimate]:
-    """``{name: its mean over the seeds that have it}`` of every metric."""
+    """Return ``{name: its mean over the seeds that have it}`` of every metric."""
     return _over_seeds(cell, {name: np.array(values) for name, values in cell.metrics.items()})
 
 

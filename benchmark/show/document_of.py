@@ -30,7 +30,7 @@ def results_document(
     max_episodes: int = 5000,
     references: References | None = None,
 ) -> ViewDocument:
-    """What a page shows of results.
+    """Return what a page shows of results.
 
     Args:
         results: of :func:`benchmark.score.results.read_columns`.

@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 
 def episode_rows(results: ResultColumns) -> Iterator[Row]:
-    """One row per episode and player, in the order of the sources; read one at a time."""
+    """Yield one row per episode and player, in the order of the sources; read one at a time."""
     for source, record, names in _records(results):
         for player in record["agents"]:
             steps = [step for step in record["steps"] if step["player"] == player]
@@ -65,9 +65,9 @@ def episode_rows(results: ResultColumns) -> Iterator[Row]:
 
 
 def step_rows(results: ResultColumns) -> Iterator[Row]:
-    """One row per step of every episode, responses included.
+    """Yield one row per step of every episode, responses included.
 
-    ``happened`` is what the round did to the player; it comes from a replay, and is empty where the game has changed.
+    ``happened`` is what the round did to the player; it comes from a replay, and is empty if the game has changed.
     """
     for source, record, names in _records(results):
         replayed = replay_if_unchanged(record, results.scenarios[record["scenario"]])
@@ -226,7 +226,7 @@ _COUNTS = ("errors", "served_by", "invalid_reasons", "lacks")  # of a score: sta
 
 
 def frame_of_rows(rows: Iterable[Mapping[str, Any]], fields: Mapping[str, type]) -> "pandas.DataFrame":
-    """The frame of rows that have these fields, in this order.
+    """Return the frame of rows that have these fields, in this order.
 
     Raises:
         UsageError: pandas isn't installed; says how to install it.
@@ -241,7 +241,7 @@ def frame_of_rows(rows: Iterable[Mapping[str, Any]], fields: Mapping[str, type])
 
 
 def frame_of_views(views: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
-    """The frame of rows of :mod:`benchmark.score.document`: an estimate is three columns, such as ``length_low``.
+    """Return the frame of a document's rows: an estimate is three columns, such as ``length_low``.
 
     Raises:
         UsageError: pandas isn't installed.
@@ -250,7 +250,7 @@ def frame_of_views(views: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
 
 
 def flat_view(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """(name, value) of everything in a row: an estimate is three of them, such as ``length_low``."""
+    """Yield (name, value) of everything in a row: an estimate is three of them, such as ``length_low``."""
     for key, value in view.items():
         name = f"{prefix}{key}"
         if not isinstance(value, Mapping) or key in _COUNTS:

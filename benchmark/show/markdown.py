@@ -27,7 +27,7 @@ it.
 
 
 def leaderboard_markdown(document: Mapping[str, Any]) -> str:
-    """The tables of a document as one Markdown page; the same sources give the same bytes."""
+    """Return the tables of a document as one Markdown page; the same sources give the same bytes."""
     parts = [f"# {document['title']}\n"]
     if all(source["kind"] == "entry" for source in document["sources"]):
         parts.append(_INTRODUCTION)

@@ -16,7 +16,7 @@ from benchmark.show.table import Column, Figure, Table, estimate_figure
 MOST_LINES = 10
 """With the two lines that say how to go on, a run ends in a dozen."""
 
-MOST_SCENARIOS = 4  # that have a column of their own, where the terminal is wide enough
+MOST_SCENARIOS = 4  # that have a column of their own, if the terminal is wide enough
 MOST_LETTERS = 28  # of an agent's name
 
 MARK = "*"
@@ -32,7 +32,7 @@ def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """
     scores, beside = document["scores"], found_tables(document)
     rungs = {rung["scenario"] for ladder in document.get("ladders", ()) for rung in ladder["rungs"]}
-    # the episodes of levels are put where they tell most of the agent's level
+    # the episodes of levels are put if they tell most of the agent's level
     off_ladders = [row for row in scores if row["scenario"] not in rungs]
     table = Table("", "", _columns(document, off_ladders, beside), rows=_best_first(document))
     is_marked = any(text.endswith(MARK) for row in table.texts for text in row)
@@ -97,14 +97,14 @@ def _columns(
 
 
 def _unscaled(scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The scenarios without a 0 and a 1, as those of several players mostly are; unknown until they are played."""
+    """Return the played scenarios without a 0 and a 1, as those of several players mostly are."""
     scaled = {row["scenario"] for row in scores if row["normalized"]}
     played = [row["scenario"] for row in scores if row["episodes"]]
     return [scenario for scenario in dict.fromkeys(played) if scenario not in scaled]
 
 
 def _without_scale(scores: Sequence[Mapping[str, Any]]) -> str:
-    """What is in no score, where other scenarios are or a column says nothing of it."""
+    """Return what is in no score, if other scenarios are or a column says nothing of it."""
     names = _unscaled(scores)
     if not names or len({row["scenario"] for row in scores}) == 1:
         return ""
@@ -113,7 +113,7 @@ def _without_scale(scores: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The agents' overall rows; with a single scenario, in the order of its ranks."""
+    """Return the agents' overall rows; with a single scenario, in the order of its ranks."""
     overall: list[Mapping[str, Any]] = document["overall"]
     if len({row["scenario"] for row in document["scores"]}) != 1:
         return overall
@@ -149,13 +149,13 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _noted(scores: Sequence[Mapping[str, Any]]) -> str:
-    """A line on those of whom there is more to know: why one isn't ranked, or that several models answered."""
+    """Return a line on those of whom there is more to know: why one isn't ranked, or that several models answered."""
     names = dict.fromkeys(_short(row["agent"]) for row in scores if agent_note(row))
     return f"Notes on {', '.join(names)}: add --stats." if names else ""
 
 
 def _warned(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Why the figures of an agent aren't what they seem; of the first such agent, the notes name the others too."""
+    """Return why the figures of an agent aren't what they seem, for the first such agent."""
     warned = [row for row in scores if agent_warning(row)]
     if not warned:
         return ""

@@ -140,7 +140,7 @@ def write_page(document: ViewDocument, path: str | Path) -> int:
 
 
 def _shared_prompts(document: ViewDocument) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Every different prompt once, and the agents with ``{scenario: place in that list}``: most agents share theirs."""
+    """Return every different prompt once, and the agents with ``{scenario: place in that list}``."""
     prompts: list[Any] = []
     agents = []
     for agent in document["agents"]:
@@ -155,12 +155,12 @@ def _shared_prompts(document: ViewDocument) -> tuple[list[Any], list[dict[str, A
 
 
 def played_on(document: ViewDocument) -> str:
-    """The day on which the last of the sources was played, ``2026-11-22``, or an empty text."""
+    """Return the day on which the last of the sources was played, ``2026-11-22``, or an empty text."""
     return max((source["finished"] or source["started"] or "" for source in document["sources"]), default="")[:10]
 
 
 def _day(date: str) -> str:
-    """``22 November 2026`` of ``2026-11-22``, whatever the language of the machine."""
+    """Return ``22 November 2026`` of ``2026-11-22``, whatever the language of the machine."""
     try:
         year, month, day = map(int, date.split("-"))
         return f"{day} {MONTHS[month - 1]} {year}"
@@ -169,13 +169,13 @@ def _day(date: str) -> str:
 
 
 def _shared_games(groups: Sequence[Group]) -> list[tuple[str, str]]:
-    """(id, name) of the games that several scenarios are of."""
+    """Return (id, name) of the games that several scenarios are of."""
     counts = Counter(section.game for group in groups for section in group.sections)
     return [(game, game_name(game)) for game, count in counts.items() if count > 1]
 
 
 def _columns(views: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns of equal length, named as in data frames; unpacked when somebody asks for them."""
+    """Return rows as columns of equal length, named as in data frames; unpacked when somebody asks for them."""
     rows = [dict(flat_view(row)) for row in views]
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [_short(row.get(name)) for row in rows] for name in names}
@@ -193,7 +193,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str, *, follows: bool) -> str:
-    """The content security policy: this style, this script, nothing else; no HTML from strings, no network.
+    """Return the content security policy: this style, this script, nothing else; no HTML from strings, no network.
 
     A page that follows a run may ask the server that it came from.
     """

@@ -101,7 +101,7 @@ def serve_page(
     Args:
         pages: (text, version) of the page and, as they come, of those that take its place; asked in a thread.
         port: where to listen; 0 takes a free port.
-        open_browser: ask the desktop to show it; where there is none, nothing happens.
+        open_browser: ask the desktop to show it; if there is none, nothing happens.
         announce: is told the address.
     """
     page, version = next(pages)
