@@ -183,7 +183,7 @@ class Results:
         return partial(read_results, agents=self.agents, quiet=True), self.folders, {"stopped": self.stopped}
 
     def goes_with(self, folder: Path) -> None:
-        """Remove a folder when nobody has these results any more, at the latest when the program ends."""
+        """Remove a folder when these results aren't used any more, at the latest when the program ends."""
         self._temporary = True
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 

@@ -154,7 +154,7 @@ def compared(
 def mean_difference(differences: Array, cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[Estimate, bool]:
     """Return the mean of paired differences of two cells, with its interval, and whether both returns are luck-free.
 
-    If nobody knows how much one more pair may differ, it may as much as any did, either way: as in the sign-flip
+    If it is unknown how much one more pair may differ, it may as much as any did, either way: as in the sign-flip
     test, whose verdict on a few differences of one sign the interval then shares.
     """
     free = [luck_free(cell, scenario) for cell, scenario in zip(cells, scenarios, strict=True)]

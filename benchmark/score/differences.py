@@ -117,7 +117,7 @@ def holm(p_values: Mapping[Key, float], family: int | None = None) -> dict[Key, 
 
 
 def paired(own: Mapping[Key, float], other: Mapping[Key, float]) -> Array:
-    """Values less those of somebody else, (n,), by what both have them for: seeds, runs or games."""
+    """Subtract values from those of another agent, (n,), by what both have them for: seeds, runs or games."""
     return np.array([value - other[key] for key, value in own.items() if key in other])
 
 

@@ -16,9 +16,9 @@ SCHEMA_VERSION = 2
 class EstimateView(TypedDict):
     """A :class:`agents.common.intervals.Estimate` as JSON: a figure with its interval, of 95% but for ``--until``.
 
-    ``low <= value <= high``. Both ends are ``None`` if there are fewer than two episodes, if all of them are
-    equal and nobody knows what else was possible (say, the tokens of a player without a model), and where the figure is
-    fixed by definition (the normalised score of the agent that is the end of the scale).
+    ``low <= value <= high``. Both ends are ``None`` if there are fewer than two episodes, if all of them are equal and
+    it is unknown what else was possible (say, the tokens of a player without a model), and if the figure is fixed by
+    definition (the normalised score of the agent that is the end of the scale).
     """
 
     value: float
@@ -155,7 +155,7 @@ class ScoreView(TypedDict):
     luck_free_return: EstimateView | None
     """The mean return with luck taken out, if the game has exact values and chances (``benchmark.score.luck``)."""
     controlled_return: EstimateView | None
-    """The mean return with luck taken out as far as a fixed heuristic tells it, in games whose exact values nobody
+    """The mean return with luck taken out as far as a fixed heuristic tells it, in games whose exact values aren't
     knows (Snake). It estimates the same mean as ``mean_return``; nothing else is made of it."""
     luck: LuckView | None  # how either was made; ``None`` if neither was, or there is no chance in the game
     normalized: EstimateView | None
@@ -415,7 +415,7 @@ class EpisodeView(TypedDict):
     """How it ended and why, as what follows "the episode": ``"reached the step limit"`` (index into ``texts``)."""
     final_board: int  # the board after the last action (index into ``texts``, or -1)
     final_observation: int
-    """The last observation, that nobody answered; of the first player (index into ``texts``, or -1)."""
+    """The last observation, which has no answer; of the first player (index into ``texts``, or -1)."""
     steps: StepColumns
 
 

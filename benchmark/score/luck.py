@@ -1,25 +1,20 @@
-"""The luck in one episode: what chance gave it beyond what its actions were worth.
+"""The luck in one episode, and returns with luck taken out.
 
-With a value ``V_h(s)`` for every state and number of rounds left, the expected outcome of an action is
-``Q_h(s, a) = E[r + V_{h-1}(s')]``, and the return of an episode splits without remainder into ::
+**The luck of an episode.** With a value ``V_h(s)`` for every state and number of rounds left, the expected outcome of
+an action is ``Q_h(s, a) = E[r + V_{h-1}(s')]``, and the return of an episode splits without remainder into ::
 
     R = V(s_0) + sum_t A_t + L,    A_t = Q(s_t, a_t) - V(s_t),    L = sum_t [r_t + V(s_{t+1}) - Q(s_t, a_t)].
 
-The draws of ``transition`` know nothing of the player, so every term of ``L`` has mean zero whatever the player does,
-for **any** fixed ``V``; with the optimal values no ``A_t`` is above 0, and its size is what the action cost.
+The draws of ``transition`` don't depend on the player, so every term of ``L`` has mean zero whatever the player does,
+for **any** fixed ``V``; with the optimal values no ``A_t`` is above 0, and its size is what the action cost. The values
+include the horizon: ``V_0 = 0``. The action that the game executes in place of an unreadable response is the player's
+own doing, and so is the format penalty. Only a random one (``invalid_action="random"``) is a part of luck.
 
-The values include the horizon: ``V_0 = 0``. The action that the game executes in place of an unreadable response is
-the player's own doing, and so is the format penalty. Only where the environment draws a random one
-(``invalid_action="random"``) is that draw a part of luck.
+**Variance reduction.** ``R - beta L`` has the mean of ``R`` for every fixed ``beta``. With ``beta = 1`` an optimal
+player's corrected return is its start value exactly; a weak player rarely gets what the values promise it, and for it a
+smaller coefficient leaves less noise. One rule holds for every agent, so that none is chosen by its result:
 
-Returns with luck taken out: ``R_i - beta_i L_i``, with coefficients that no episode chooses for itself.
-
-The luck ``L`` of an episode has mean zero whatever the player does, so ``R - beta L`` has the mean of ``R`` for every
-fixed ``beta``. With ``beta = 1`` an optimal player's corrected return is its start value exactly; a weak player rarely
-gets what the values promise it, and for it a smaller coefficient leaves less noise. There is **one rule for
-everybody**, so that nobody chooses by looking at the result: the coefficient is always fitted, by cross-fitting.
-
-* Episodes are in ten folds by the order of their seeds. An episode's coefficient comes from the other folds, so that
+* Episodes are in ten folds by the order of their seeds. An episode's coefficient is fitted on the other folds, so that
   it is independent of the episode's own luck, and the corrected mean is unbiased.
 * It is that of the regression of ``R - V(s_0)`` on ``L``: what the start promised is no luck and only noise here. For
   an optimal player the two are equal, and the coefficient is 1 exactly.
@@ -27,10 +22,8 @@ everybody**, so that nobody chooses by looking at the result: the coefficient is
 
 With fewer than :data:`LEAST` episodes there is no correction.
 
-The luck in the episodes of a run folder, computed from their replays once and then kept in the cache.
-
 Records hold no states, so every episode is played again (the rules only, some 0.5 ms an episode of Frozen Lake). The
-figures are kept by the digest of the episodes' file and of the source code, as reference values are.
+figures are kept in the cache by the digest of the episodes' file and of the source code, as reference values are.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -158,7 +151,7 @@ class Corrected(NamedTuple):
     ends: tuple[float, float] | None
     """The least and the largest that one more episode may have, besides the values seen.
 
-    ``None`` if nobody knows: the game states no range of returns, and has no chance or all episodes went alike.
+    ``None`` if unknown: the game states no range of returns, and has no chance or all episodes went alike.
     """
     beta: float | None  # the mean coefficient of the folds; None in a game without chance
     sd_ratio: float | None

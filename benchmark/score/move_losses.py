@@ -55,7 +55,7 @@ Losses = dict[str, list[float]]
 """``{kind: [value lost, decisions]}`` of one player in one episode.
 
 Of :data:`KINDS`, of :data:`ALL` decisions, and of :data:`MOVES`, without the one that forfeited. ``greedy`` is missing
-where nobody plays the game one step ahead.
+if no player looks one step ahead in the game.
 """
 
 

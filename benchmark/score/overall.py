@@ -169,7 +169,7 @@ def overall_rows(
 ) -> tuple[list[str], list[OverallView]]:
     """Return every agent's overall score, best first, unranked ones last, and the scenarios that it is over.
 
-    These are ``names``, or :func:`overall_scenarios`, without those whose scale nobody knows. Without ``ranked`` nobody
+    These are ``names``, or :func:`overall_scenarios`, without those whose scale is unknown. Without ``ranked`` no agent
     has a rank.
     """
     overall = Overall(results, references, names)

@@ -8,7 +8,7 @@
   ``"optimal"``, it is the optimum of a player who knows what players are told: the exact value of the episode's first
   state. In every other game for one player it is what the ``planner`` agent got on the same seeds, of the kind
   ``"reference"``, which can be beaten; it is taken from the results where that agent played, else played here. A bound
-  that only somebody who sees hidden things can reach (``"clairvoyant"``) is never 1.
+  that only a player that sees hidden things can reach (``"clairvoyant"``) is never 1.
 
 Both are made once: the values are kept in a cache folder (``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache
 folder), by the source code that they depend on.
@@ -34,7 +34,7 @@ from textgames.scenarios import Scenario, known_scenario
 from textgames.solving.blind import BlindPlay, blind_play, blind_value
 
 STRONGEST = "planner"
-"""The agent whose returns are the reference if nobody knows the optimum."""
+"""The agent whose returns are the reference if the optimum is unknown."""
 
 PLAY_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played for a scale. Larger runs should include the agents."""

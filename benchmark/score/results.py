@@ -71,7 +71,7 @@ class Cell:
     served_by: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)  # episodes in which a server refused this parameter
     eaten_up: int = 0  # responses that are empty, since reasoning took all tokens
-    # asks for the luck of the episodes, which is computed only if it is wanted; None if there is nobody to ask
+    # asks for the luck of the episodes, which is computed only if it is wanted; None if there is none
     ask_luck: Callable[[], SeedLuck | None] | None = field(default=None, compare=False)
     confidence: float = CONFIDENCE  # the level of its intervals; higher where the run looked several times
     # what is derived from the columns, once they are all read

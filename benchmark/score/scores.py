@@ -55,7 +55,7 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
             for (agent, in_scenario), cell in results.cells.items()
             if in_scenario == name
         ]
-        # With unscored or missing episodes nobody knows what an agent lost, so it isn't ranked.
+        # With unscored or missing episodes it is unknown what an agent lost, so it isn't ranked.
         whole = [row for row in group if row["episodes"] == row["planned"] and not row["unscored"]]
         means = {row["agent"]: best["value"] for row in whole if (best := ranked_by(row)) is not None}
         shown = {row["agent"]: shown_figures(row) for row in group}

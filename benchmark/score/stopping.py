@@ -16,7 +16,7 @@ from agents.common.intervals import CONFIDENCE
 from benchmark.score.document import EstimateView, ScoreView
 
 FIRST_LOOK = 50  # episodes; what an entry of the leaderboard has at least
-MOST = 1600  # episodes of each agent and scenario, if nobody says
+MOST = 1600  # episodes of each agent and scenario, if no number is given
 
 
 def looks(most: int, before: Iterable[int] = ()) -> list[int]:
@@ -42,7 +42,7 @@ def confidence_of(settings: Mapping[str, Any], before: Iterable[int] = ()) -> fl
 def half_width(row: ScoreView) -> float:
     """Half the interval that ``--until`` is about: of the normalised score, or of the mean if there is no scale.
 
-    Of a normalised score that is the part above 0: by how much somebody is worse than play that doesn't read counts
+    For a normalised score that is the part above 0: by how much an agent is worse than play that doesn't read counts
     nowhere, and may take very many episodes to know. 0 if there is no interval, which more episodes wouldn't make
     narrower.
     """

@@ -116,7 +116,7 @@ def agent_note(row: Mapping[str, Any]) -> str:
 
 
 def agent_warning(row: Mapping[str, Any]) -> str:
-    """Return why an agent's figures in a scenario aren't what they seem, which nobody should have to ask for."""
+    """Return why an agent's figures in a scenario aren't what they seem, which a reader shouldn't have to ask for."""
     warnings = []
     if row["left_out"]:
         warnings.append(f"the server refuses {', '.join(row['left_out'])}, which it wasn't sent")

@@ -94,7 +94,7 @@ class Source:
         return self._games[scenario]
 
     def solver(self, scenario: str) -> SearchPlayer | None:
-        """Return what tells the values of a scenario's actions; ``None`` if nobody knows them."""
+        """Return what tells the values of a scenario's actions; ``None`` if they are unknown."""
         if scenario not in self._solvers:
             found = find_search_player(self.game(scenario))
             self._solvers[scenario] = found if isinstance(found, SearchPlayer) else None
@@ -108,7 +108,7 @@ class Source:
         """
         if not any(self.solver(scenario) for scenario in self._results.scenarios):
             raise UsageError(
-                f"nobody knows what an action is worth in {', '.join(self._results.scenarios)}: choose by return with "
+                f"the value of an action isn't known in {', '.join(self._results.scenarios)}: choose by return with "
                 "--sft FILE --keep best, or play a game that planner can play (textbench list)"
             )
 
@@ -188,7 +188,7 @@ class Source:
 
 
 def _why_unknown_prompts(card: Mapping[str, Any]) -> str | None:
-    """Return why nobody can say what an agent's answers were given to; ``None`` for most."""
+    """Return why it is unknown what an agent's answers were given to; ``None`` for most."""
     if told_more(card["spec"]):
         return f"{card['spec']} was told more than its records hold"
     if len({json.dumps(own, sort_keys=True) for own in _prompt_maps(card["settings"])}) > 1:

@@ -56,7 +56,7 @@ class EpisodePicker:
     """The episodes of a folder that pass a filter, by number; only their places in the file are in memory.
 
     They are in the order of the run's scenarios, then of its agents, then of the seeds. ``None`` stands for any agent,
-    scenario or seed; ``failed`` asks for episodes in which nobody succeeded.
+    scenario or seed; ``failed`` asks for episodes in which no player succeeded.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ def view(showing: Showing, index: int) -> View:
         how, *results = outcome(record, replayed)
         head.append(Text.assemble("end: ", how))
         scrolling = results
-        title = "the last observation, answered by nobody"
+        title = "the last observation, which has no answer"
         read = next(iter(replayed.end.observations.values()), "") if replayed else ""
         board = replayed.end.board if replayed else ""
     if read:

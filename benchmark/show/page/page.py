@@ -59,7 +59,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
     Args:
         document: of :func:`benchmark.show.document_of.results_document`.
         follow: what :mod:`benchmark.show.page.server` calls this state of a run that is being played: the page then
-            asks its own server, and nobody else, for newer ones.
+            asks its own server alone for newer ones.
 
     Raises:
         ValueError: a document of another schema version, with a number that isn't finite, or with an episode of an
@@ -175,7 +175,7 @@ def _shared_games(groups: Sequence[Group]) -> list[tuple[str, str]]:
 
 
 def _columns(views: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return rows as columns of equal length, named as in data frames; unpacked when somebody asks for them."""
+    """Return rows as columns of equal length, named as in data frames; unpacked on demand."""
     rows = [dict(flat_view(row)) for row in views]
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [_short(row.get(name)) for row in rows] for name in names}

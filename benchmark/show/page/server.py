@@ -1,4 +1,4 @@
-"""Show a page in the browser of this machine, and to nobody else: a web server on 127.0.0.1 with one page.
+"""Show a page in the browser of this machine alone: a web server on 127.0.0.1 with one page.
 
 The address is not configurable. Requests that come under another host name are refused, so that a site which points its
 own name at 127.0.0.1 (DNS rebinding) reads nothing.
