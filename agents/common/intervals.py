@@ -383,7 +383,7 @@ def sums_of_replicates(
         float(np.dot(weights, [max(floor, _value(table.mean(axis=0), one)) for table, one in zip(*row, strict=True)]))
         for row in zip(tables, statistics, strict=True)
     ]
-    ends: list[tuple[Array, Array] | None] = [None] * len(values)
+    ends: list[Array | None] = [None] * len(values)
     # Scenario by scenario, since resamples of equal size have equal weights. Each has a stream of its own: with a
     # common one, equal rows would be drawn in all scenarios at once.
     for stream, (column, ones) in enumerate(zip(zip(*tables, strict=True), zip(*statistics, strict=True), strict=True)):
@@ -391,8 +391,16 @@ def sums_of_replicates(
             if isfinite(values[agent]):
                 low, high = replicates(one, one.further(table), *resampled(table, stream), stream)
                 low = np.zeros_like(low) if below is not None and below[agent][stream] else low
-                ends[agent] = _sum_of(ends[agent], (weights[stream] * low, weights[stream] * np.maximum(floor, high)))
-    found = [Replicates(value, *(sums or (np.empty(0),) * 2)) for value, sums in zip(values, ends, strict=True)]
+                sums = weights[stream] * np.stack([low, np.maximum(floor, high)])
+                before = ends[agent]
+                if before is not None:  # as many as the shorter ones are
+                    shortest = min(before.shape[1], sums.shape[1])
+                    sums = before[:, :shortest] + sums[:, :shortest]
+                ends[agent] = sums
+    found = [
+        Replicates(value, *(np.empty((2, 0)) if sums is None else sums))
+        for value, sums in zip(values, ends, strict=True)
+    ]
     if below is None:
         return found
     return [one._replace(floor=0.0, is_at_floor=all(own)) for one, own in zip(found, below, strict=True)]
@@ -439,14 +447,6 @@ def _reaches_zero(values: Array) -> float:
     end = order_statistic(values, few)
     beyond = values[values < end]
     return few / len(values) * float(np.exp(-end / (end - beyond.mean()))) if len(beyond) else 1.0
-
-
-def _sum_of(first: tuple[Array, Array] | None, second: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Add replicates, as many as the shorter ones are."""
-    if first is None:
-        return second
-    shortest = min(len(first[0]), len(second[0]))
-    return first[0][:shortest] + second[0][:shortest], first[1][:shortest] + second[1][:shortest]
 
 
 def _interval(value: float, lowered: Array, raised: Array, confidence: float) -> Estimate:

@@ -122,7 +122,9 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
     They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
     one player that more than half of the agents were to play. If there are several protocols, they are of one.
     """
-    protocol = main_protocol(results)
+    standard, players = (STANDARD["protocol"], STANDARD["moves"]), _agents_by_protocol(results)
+    # that of most agents; a plain run's if other ones have as many
+    protocol = max(players, key=lambda one: (len(players[one]), one == standard), default=standard)
     # a twin is the same game again: beside the game itself it would count twice; so would the levels of one ladder
     rungs = Counter(one.ladder_name for one in results.scenarios.values() if one.level_number)
     once = [
@@ -141,13 +143,6 @@ def is_shared(results: ResultColumns, scenario: str) -> bool:
     return 2 * sum((agent, scenario) in results.cells for agent in players) > len(players)
 
 
-def main_protocol(results: ResultColumns) -> tuple[str, str]:
-    """Return the protocol and the moves of most agents; a plain run's where other ones have as many."""
-    standard = STANDARD["protocol"], STANDARD["moves"]
-    found = _agents_by_protocol(results)
-    return max(found, key=lambda one: (len(found[one]), one == standard), default=standard)
-
-
 def _agents_by_protocol(results: ResultColumns) -> dict[tuple[str, str], set[str]]:
     """Return ``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
     found: dict[tuple[str, str], set[str]] = {}
@@ -164,32 +159,11 @@ def game_weights(results: ResultColumns, names: Sequence[str]) -> dict[str, floa
     return {name: 1 / (len(games) * games[results.scenarios[name].env_id]) for name in names}
 
 
-def overall_rows(
-    results: ResultColumns, references: References, names: Sequence[str] | None = None, *, ranked: bool = True
-) -> tuple[list[str], list[OverallView]]:
-    """Return every agent's overall score, best first, unranked ones last, and the scenarios that it is over.
-
-    These are ``names``, or :func:`overall_scenarios`, without those whose scale is unknown. Without ``ranked`` no agent
-    has a rank.
-    """
-    overall = Overall(results, references, names)
-    return overall.names, overall.rows(ranked=ranked)
-
-
-def _invalid_rate(results: ResultColumns, agent: str) -> float | None:
-    cells = [cell.columns for (name, _), cell in results.cells.items() if name == agent]
-    responses = sum(sum(columns["responses"]) for columns in cells)
-    return sum(sum(columns["invalid"]) for columns in cells) / responses if responses else None
-
-
-def _table(results: ResultColumns, references: References, agent: str, name: str) -> Array:
-    return episode_table(results.cells[agent, name], results.scenarios[name], references)[0]
-
-
-def _score(results: ResultColumns, references: References, agent: str, name: str) -> stats.Statistic:
-    """Return the normalised score of an agent in a scenario, as a figure of its episode table."""
+def _scored(results: ResultColumns, references: References, agent: str, name: str) -> tuple[Array, stats.Statistic]:
+    """Return an agent's episode table in a scenario, and the normalised score as a figure of it."""
     cell, scenario = results.cells[agent, name], results.scenarios[name]
-    return normalised(scenario, *episode_table(cell, scenario, references), luck_free(cell, scenario))
+    table, scale = episode_table(cell, scenario, references)
+    return table, normalised(scenario, table, scale, luck_free(cell, scenario))
 
 
 def _above_somewhere(results: ResultColumns, references: References, agent: str, names: Sequence[str]) -> bool:
@@ -200,8 +174,8 @@ def _above_somewhere(results: ResultColumns, references: References, agent: str,
     """
     level = 1 - (1 - CONFIDENCE) / len(names)
     for name in names:
-        table = _table(results, references, agent, name)
-        (estimate,) = stats.bootstrap(table, [_score(results, references, agent, name)], level)
+        table, score = _scored(results, references, agent, name)
+        (estimate,) = stats.bootstrap(table, [score], level)
         if above_blind(to_view(estimate)):
             return True
     return False
@@ -212,15 +186,15 @@ def is_below_blind(results: ResultColumns, references: References, agent: str, n
     cell = results.cells[agent, name]
     known = cell.memo.get("below_blind")  # asked for in every comparison
     if known is None or known[0] is not references:
-        table = _table(results, references, agent, name)
-        (estimate,) = stats.bootstrap(table, [_score(results, references, agent, name)], CLEARLY)
+        table, score = _scored(results, references, agent, name)
+        (estimate,) = stats.bootstrap(table, [score], CLEARLY)
         known = cell.memo["below_blind"] = (references, estimate.high is not None and is_above(0.0, estimate.high))
     return bool(known[1])
 
 
 def span_of(results: ResultColumns, references: References, agent: str, name: str) -> float:
     """Return how far the reference is above blind play on an agent's episodes; 0 if that isn't known."""
-    table = _table(results, references, agent, name)
+    table, _ = episode_table(results.cells[agent, name], results.scenarios[name], references)
     span = float((table[:, REFERENCE] - table[:, BLIND]).mean())
     return span if is_above(span) else 0.0
 
@@ -237,18 +211,18 @@ def suite_rows(results: ResultColumns, references: References) -> list[SuiteView
         if not names or not set(names) <= results.scenarios.keys():
             continue
         wanted = [name for name in names if name in alone and is_shared(results, name)]
-        counted, scores = overall_rows(results, references, wanted, ranked=False)
-        if counted:
-            normalized = {row["agent"]: row["normalized"] for row in scores}
-            rows.append(SuiteView(name=suite, about=ABOUT_SUITES[suite], scenarios=counted, normalized=normalized))
+        overall = Overall(results, references, wanted)
+        if overall.names:
+            scores = {row["agent"]: row["normalized"] for row in overall.rows(ranked=False)}
+            rows.append(SuiteView(name=suite, about=ABOUT_SUITES[suite], scenarios=overall.names, normalized=scores))
     return rows
 
 
 class Overall:
     """The agents over several scenarios: scores, their intervals, differences and ranks, all of one resampling.
 
-    A difference is one of the floored scores that are shown (:mod:`benchmark.score.overall`). Two agents that
-    both score above 0 nowhere have the same overall score, 0, and can't be told apart.
+    A difference is one of the floored scores that are shown (:func:`floored_difference`). Two agents that both
+    score above 0 nowhere have the same overall score, 0, and can't be told apart.
 
     Attributes:
         names: the scenarios: those that were asked for, or :func:`overall_scenarios`, whose scale is known.
@@ -275,18 +249,16 @@ class Overall:
             if self.names and all((agent, name) in self._complete for name in self.names)
         ]
         self._weights = list(game_weights(results, self.names).values())
-        self._replicates = dict(zip(self.whole, self._resampled(), strict=True))
-        self._family = board_family(results)
-        self._parts: dict[str, list[Part]] = {}  # of the agents that were compared last
-
-    def _resampled(self) -> list[stats.Replicates]:
-        results, references = self._results, self._references
-        return stats.sums_of_replicates(
-            [[_table(results, references, agent, name) for name in self.names] for agent in self.whole],
-            [[_score(results, references, agent, name) for name in self.names] for agent in self.whole],
+        scored = [[_scored(results, references, agent, name) for name in self.names] for agent in self.whole]
+        resampled = stats.sums_of_replicates(
+            [[table for table, _ in own] for own in scored],
+            [[score for _, score in own] for own in scored],
             self._weights,
             [[is_below_blind(results, references, agent, name) for name in self.names] for agent in self.whole],
         )
+        self._replicates = dict(zip(self.whole, resampled, strict=True))
+        self._family = board_family(results)
+        self._parts: dict[str, list[Part]] = {}  # of the agents that were compared last
 
     def _parts_of(self, agent: str) -> list[Part]:
         if agent not in self._parts:
@@ -296,8 +268,7 @@ class Overall:
             self._parts[agent] = [
                 Part.of(
                     self._results.cells[agent, name].table()["seed"],
-                    _table(*about, name),
-                    _score(*about, name),
+                    *_scored(*about, name),
                     is_below_blind(*about, name),
                     stream,
                 )
@@ -328,6 +299,8 @@ class Overall:
         for agent, normalized in scores.items():
             lacks = [name for name in self.names if (agent, name) not in self._complete]
             place = places.get(agent)
+            cells = [cell for (name, _), cell in results.cells.items() if name == agent]
+            invalid, responses = ([sum(cell.columns[what]) for cell in cells] for what in ("invalid", "responses"))
             rows.append(
                 OverallView(
                     agent=agent,
@@ -338,7 +311,7 @@ class Overall:
                     if normalized is not None
                     else None,
                     success=successes.get(agent),
-                    invalid_rate=_invalid_rate(results, agent),
+                    invalid_rate=sum(invalid) / sum(responses) if sum(responses) else None,
                     scenarios=len(self.names) - len(lacks),
                     lacks=lacks,
                 )
@@ -363,7 +336,7 @@ class Overall:
         if not knowing:
             return {}
         estimates = stats.means_of_estimates(
-            [[_table(self._results, self._references, agent, name) for name in knowing] for agent in self.whole],
+            [[_scored(self._results, self._references, agent, name)[0] for name in knowing] for agent in self.whole],
             [[stats.column(SUCCESS, (0, 1))] * len(knowing) for _ in self.whole],
             [self._level(agent) for agent in self.whole],
             list(game_weights(self._results, knowing).values()),

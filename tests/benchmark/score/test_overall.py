@@ -16,7 +16,6 @@ from benchmark.score.overall import (
     floored_difference,
     game_weights,
     is_below_blind,
-    overall_rows,
     suite_rows,
 )
 from benchmark.score.references import References
@@ -29,7 +28,7 @@ LAKE, ICE, BIG, SNAKE = "frozen-lake", "frozen-lake-slippery", "frozen-lake-big"
 
 
 def overall(results):
-    return {row["agent"]: row for row in overall_rows(results, References(results))[1]}
+    return {row["agent"]: row for row in Overall(results, References(results)).rows()}
 
 
 def scores(results):
@@ -171,7 +170,7 @@ def test_players_that_dont_read_are_rarely_told_apart_overall(monkeypatch):
         references = References(results)
         monkeypatch.setattr(References, "scale", lambda self, scenario, seeds: unit_scale(len(seeds)))
         monkeypatch.setattr("benchmark.score.overall.luck_free", lambda cell, scenario: None)
-        told.append(any(row["rank"] > 1 for row in overall_rows(results, references, names)[1]))
+        told.append(any(row["rank"] > 1 for row in Overall(results, references, names).rows()))
     assert np.mean(told) <= 0.05
 
 
@@ -193,7 +192,7 @@ def first_starts(results, starts):
 def contradictions(results):
     """Pairs of agents whose shown intervals have no point in common, though they share a rank, and how many don't."""
     references = References(results)
-    rows = [row for row in overall_rows(results, references)[1] if row["rank"]]
+    rows = [row for row in Overall(results, references).rows() if row["rank"]]
     found, told = [], 0
     groups = [("overall", [(row["agent"], row["rank"], [row["normalized"]]) for row in rows])]
     scored = [row for row in score_rows(results, references) if row["rank"]]

@@ -19,7 +19,7 @@ from benchmark.score.comparison import (
     paired_differences,
 )
 from benchmark.score.luck import Corrected
-from benchmark.score.overall import overall_rows, overall_scenarios
+from benchmark.score.overall import Overall, overall_scenarios
 from benchmark.score.references import References
 from benchmark.score.results import COLUMNS, Cell, ResultColumns, read_columns
 from benchmark.score.scores import above_blind, board_test, cost, rank, score_rows
@@ -79,7 +79,8 @@ def board(returns):
 
 def overall(results):
     """The overall scenarios, and ``{agent: row}``."""
-    names, rows = overall_rows(results, References(results))
+    overall = Overall(results, References(results))
+    names, rows = overall.names, overall.rows()
     return names, {row["agent"]: row for row in rows}
 
 
