@@ -3,17 +3,21 @@
 import io
 import os
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from agents.common.terminal import printable
 from benchmark.cli import main
 from benchmark.score.results import read_columns
 from benchmark.score.scores import score_rows
 from benchmark.show.board import leaderboard_tables, overall_table, score_table
 from benchmark.show.document_of import results_document
-from benchmark.show.draw import print_tables
+from benchmark.show.draw import print_tables, to_html, to_markdown, to_text
+from benchmark.show.page import render_page
+from benchmark.show.page.tables import DASH, MINUS, Sortable
 from tests.benchmark.score.test_scores import write_run
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -40,6 +44,25 @@ COMMANDS = {
     "compare-markdown": ("compare", "steady", "often", "--in", "lake", "--markdown"),
     "dry-run": ("run", "--agent", "planner", "--agent", "openai:m", "--scenario", "paper", "--dry-run"),
 }
+
+
+def test_all_outputs_show_the_same_figures(hand_made, small_run):
+    """Every table of a board, those beside the scores too: each text is in each output, and on the page."""
+    documents = [
+        results_document(read_columns([one]), max_episodes=0) for one in (hand_made.parent / "lake", small_run)
+    ]
+    tables = [table for document in documents for table in leaderboard_tables(document)]
+    assert {"which skill", "reliability", "overall"} <= {table.title for table in tables}
+    for table in tables:
+        drawn = [to_text([table]), to_markdown([table]).replace("\\", ""), unescape(to_html([table]))]
+        for text in (table.title, *table.titles, *(cell for row in table.texts for cell in row)):
+            assert all(printable(text).replace("\\", "") in one.replace("\\", "") for one in drawn), (table.title, text)
+        for row, on_page in zip(table.cells, Sortable(table).rows, strict=True):
+            for figure, cell in zip(row, on_page, strict=True):
+                texts = (figure.text or DASH, figure.interval, figure.note)
+                assert (cell.text.replace(MINUS, "-"), cell.interval.replace(MINUS, "-"), cell.note) == texts
+    page = render_page(documents[1])
+    assert all(f'data-table="{table.key}"' in page for table in leaderboard_tables(documents[1]))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
