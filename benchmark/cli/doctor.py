@@ -124,12 +124,12 @@ def _print(document: dict[str, Any]) -> None:
         ("smollm2", document["smollm2"], ""),
         ("cache", document["cache"], ""),
     ]
-    sheets = [text_table("installed", ("<what", "<version", "<"), tuple(rows), tuple(document["warnings"]))]
+    tables = [text_table("installed", ("<what", "<version", "<"), rows, document["warnings"])]
     lines = tuple(
         (kind["spec"], "can run" if kind["missing"] is None else "missing", kind["missing"] or kind["text"])
         for kind in document["agents"]
     )
-    sheets.append(text_table("agents", ("<agent", "<", "<what it is, or what it needs"), lines))
+    tables.append(text_table("agents", ("<agent", "<", "<what it is, or what it needs"), lines))
     if "question" in document:
         answer = document["question"]
         if answer["error"] is not None:
@@ -139,5 +139,5 @@ def _print(document: dict[str, Any]) -> None:
             fields = [("action", read), ("response", answer["response"]), ("finish reason", answer["finish_reason"])]
             fields.append(("tokens", f"{answer['tokens'][0]} + {answer['tokens'][1]}"))
         fields.append(("seconds", str(answer["seconds"])))
-        sheets.append(text_table(f"one question to {answer['agent']}", ("<", "<"), tuple(fields)))
-    print_tables(sheets)
+        tables.append(text_table(f"one question to {answer['agent']}", ("<", "<"), fields))
+    print_tables(tables)

@@ -70,14 +70,14 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in ordered if count)
 
 
-def _luck_column(key: str, title: str, form: str, explain: str, **about: str) -> Column[ScoreView]:
+def _luck_column(key: str, title: str, form: str, explain: str) -> Column[ScoreView]:
     """Make a column of a figure on the luck of an agent, which says nothing of its rank: no order of it is best."""
 
     def figure(row: ScoreView) -> Figure:
         shown = row["luck"] and row["luck"][key]  # type: ignore[literal-required]
         return Figure() if shown is None else Figure(number(shown, form), shown)
 
-    return Column(key, title, figure, explain=explain, optional=True, needed=without_luck, **about)  # type: ignore[arg-type]
+    return Column(key, title, figure, explain=explain, optional=True, needed=without_luck)
 
 
 def same_episodes(rows: Rows) -> int | None:
