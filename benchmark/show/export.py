@@ -231,13 +231,8 @@ def frame_of_rows(rows: Iterable[Mapping[str, Any]], fields: Mapping[str, type])
     Raises:
         UsageError: pandas isn't installed; says how to install it.
     """
-    frames = _pandas()
-    columns: dict[str, list[Any]] = {name: [] for name in fields}
-    for row in rows:
-        for name, values in columns.items():
-            values.append(row[name])
-    series = {name: frames.Series(values, dtype=_TYPES[fields[name]]) for name, values in columns.items()}
-    return frames.DataFrame(series, columns=list(fields))
+    kinds = {name: _TYPES[kind] for name, kind in fields.items()}
+    return _pandas().DataFrame(rows, columns=list(fields)).astype(kinds)
 
 
 def frame_of_views(views: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
