@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from agents.common.terminal import printable
 from benchmark.errors import UsageError, unknown_name
 from benchmark.play.progress import teller
-from benchmark.score.comparing.pairs import compare_overall
 from benchmark.score.document import (
     ComparisonView,
     OverallComparisonView,
@@ -22,21 +22,23 @@ from benchmark.score.document import (
     ScoreView,
     ViewDocument,
 )
+from benchmark.score.pairs import compare_overall
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns, read_columns
 from benchmark.score.scores import rating_rows
+from benchmark.show import draw
+from benchmark.show.board import comparison_tables, leaderboard_tables
 from benchmark.show.document_of import results_document
 from benchmark.show.markdown import leaderboard_markdown
 from benchmark.show.summary import summary_lines
-from benchmark.show.tables import terminal as tables
-from benchmark.show.tables.html import to_html
+from benchmark.show.table import Table
 
 if TYPE_CHECKING:
     import pandas
 
 TITLE = "textbench leaderboard"
 
-Table = Literal["episodes", "steps", "scores"]
+Frame = Literal["episodes", "steps", "scores"]
 
 
 def read_results(*folders: str | Path, agents: Sequence[str] = (), quiet: bool = False) -> "Results":
@@ -153,7 +155,7 @@ class Results:
             raise UsageError(f"these agents have no two scored episodes with equal seeds in any scenario{alike}")
         return Comparison(rows, ratings, overall)
 
-    def to_pandas(self, table: Table = "episodes") -> "pandas.DataFrame":
+    def to_pandas(self, table: Frame = "episodes") -> "pandas.DataFrame":
         """The results as a data frame (extra ``pandas``).
 
         Args:
@@ -165,12 +167,12 @@ class Results:
         Raises:
             UsageError: no such table, or pandas isn't installed.
         """
-        from benchmark.show import export, frames
+        from benchmark.show import export
 
         if table == "episodes":
-            return frames.frame_of_rows(export.episode_rows(self.columns), export.EPISODE_FIELDS)
+            return export.frame_of_rows(export.episode_rows(self.columns), export.EPISODE_FIELDS)
         if table == "steps":
-            return frames.frame_of_rows(export.step_rows(self.columns), export.STEP_FIELDS)
+            return export.frame_of_rows(export.step_rows(self.columns), export.STEP_FIELDS)
         if table == "scores":
             return self.leaderboard().to_pandas()
         raise unknown_name("table of results", table, ("episodes", "steps", "scores"))
@@ -181,7 +183,7 @@ class Results:
         return partial(read_results, agents=self.agents, quiet=True), self.folders, {"stopped": self.stopped}
 
     def goes_with(self, folder: Path) -> None:
-        """Remove a folder when nobody has these results any more, at the latest when the program ends."""
+        """Remove a folder when these results aren't used any more, at the latest when the program ends."""
         self._temporary = True
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
@@ -199,18 +201,18 @@ class _Tables:
 
     def print(self) -> None:
         """Print the tables to standard output, as wide as the terminal."""
-        tables.print_sheets(self._sheets(), tables.stdout_console())
+        draw.print_tables(self._tables())
 
-    def _sheets(self) -> list[tables.Sheet]:
+    def _tables(self) -> list[Table]:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return tables.to_text(self._sheets())
+        return draw.to_text(self._tables())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return to_html(self._sheets())
+        return draw.to_html(self._tables())
 
 
 class Leaderboard(_Tables):
@@ -241,7 +243,8 @@ class Leaderboard(_Tables):
         if stats:
             super().print()
         else:
-            tables.print_lines(summary_lines(self._whole, tables.stdout_console().width))
+            # from a program, too, of which standard output may not be plain
+            print(printable("\n".join(summary_lines(self._whole, draw.stdout_console().width))))
 
     def to_markdown(self) -> str:
         """The tables as GitHub Markdown."""
@@ -249,12 +252,12 @@ class Leaderboard(_Tables):
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A row for every agent and scenario; see :meth:`Results.to_pandas`."""
-        from benchmark.show import frames
+        from benchmark.show import export
 
-        return frames.frame_of_views(self.scores)
+        return export.frame_of_views(self.scores)
 
-    def _sheets(self) -> list[tables.Sheet]:
-        return tables.leaderboard_sheets(self._whole)
+    def _tables(self) -> list[Table]:
+        return leaderboard_tables(self._whole)
 
 
 class Comparison(_Tables):
@@ -285,13 +288,13 @@ class Comparison(_Tables):
 
     def to_markdown(self) -> str:
         """The tables as GitHub Markdown, each below its verdict."""
-        return tables.to_markdown(self._sheets())
+        return draw.to_markdown(self._tables())
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A row for every two agents and scenario; the difference's interval in columns of their own."""
-        from benchmark.show import frames
+        from benchmark.show import export
 
-        return frames.frame_of_views(self.rows)
+        return export.frame_of_views(self.rows)
 
-    def _sheets(self) -> list[tables.Sheet]:
-        return tables.comparison_sheets(self.rows, self.overall) + tables.rating_sheets(self.ratings)
+    def _tables(self) -> list[Table]:
+        return comparison_tables(self.rows, self.overall, self.ratings)

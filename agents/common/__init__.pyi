@@ -2,7 +2,18 @@ from .arguments import Parser, real_number
 from .clock import duration
 from .files import check_folder, check_writable, open_for_appending, reason_of, refusal, replacing
 from .interrupt import kills_interrupt
-from .intervals import CONFIDENCE, Array, Estimate, is_above, over_rows, student, student_quantile
+from .intervals import (
+    CONFIDENCE,
+    Array,
+    Estimate,
+    column,
+    is_above,
+    mean_estimate,
+    means_of_estimates,
+    over_rows,
+    student,
+    student_quantile,
+)
 from .locking import LOCK_NAME, FolderLock, strangers
 from .reading import read_bytes, read_json, read_text
 from .redaction import Redactor, url_secrets
@@ -19,9 +30,12 @@ __all__ = [
     "Redactor",
     "check_folder",
     "check_writable",
+    "column",
     "duration",
     "is_above",
     "kills_interrupt",
+    "mean_estimate",
+    "means_of_estimates",
     "open_for_appending",
     "over_rows",
     "problem_of",

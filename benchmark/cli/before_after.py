@@ -45,7 +45,7 @@ def play_both(
 
 
 def _say(before: Rows, after: Rows, output: "Output") -> None:
-    from benchmark.show.tables.figures import estimate_figure
+    from benchmark.show.table import estimate_figure
 
     def shown(score: dict[str, Any], key: str, form: str) -> str:
         figure = estimate_figure(score[key], form)

@@ -75,7 +75,7 @@ def run(args: Namespace) -> int:
         from benchmark.credit.instrument import default_methods, methods_of
         from benchmark.credit.show.checklist import as_text, checklist
         from benchmark.credit.show.tables import print_report
-        from benchmark.show.tables.terminal import stdout_console
+        from benchmark.show.draw import stdout_console
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "transformers"):
             raise

@@ -110,7 +110,8 @@ def _smollm2() -> str:
 
 def _print(document: dict[str, Any]) -> None:
     from benchmark.play.agents.players import missing_models
-    from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
+    from benchmark.show.draw import print_tables
+    from benchmark.show.table import text_table
 
     code = document["textbench"]
     commit = f"commit {code['commit'][:12]}{', uncommitted changes' if code['dirty'] else ''}" if code["commit"] else ""
@@ -123,12 +124,12 @@ def _print(document: dict[str, Any]) -> None:
         ("smollm2", document["smollm2"], ""),
         ("cache", document["cache"], ""),
     ]
-    sheets = [Sheet("installed", ("<what", "<version", "<"), tuple(rows), tuple(document["warnings"]))]
+    tables = [text_table("installed", ("<what", "<version", "<"), rows, document["warnings"])]
     lines = tuple(
         (kind["spec"], "can run" if kind["missing"] is None else "missing", kind["missing"] or kind["text"])
         for kind in document["agents"]
     )
-    sheets.append(Sheet("agents", ("<agent", "<", "<what it is, or what it needs"), lines))
+    tables.append(text_table("agents", ("<agent", "<", "<what it is, or what it needs"), lines))
     if "question" in document:
         answer = document["question"]
         if answer["error"] is not None:
@@ -138,5 +139,5 @@ def _print(document: dict[str, Any]) -> None:
             fields = [("action", read), ("response", answer["response"]), ("finish reason", answer["finish_reason"])]
             fields.append(("tokens", f"{answer['tokens'][0]} + {answer['tokens'][1]}"))
         fields.append(("seconds", str(answer["seconds"])))
-        sheets.append(Sheet(f"one question to {answer['agent']}", ("<", "<"), tuple(fields)))
-    print_sheets(sheets, stdout_console())
+        tables.append(text_table(f"one question to {answer['agent']}", ("<", "<"), fields))
+    print_tables(tables)

@@ -164,7 +164,7 @@ def print_inspection(inspection: "Inspection", agent: str) -> None:
     """The inspection as a table."""
     from rich.table import Table
 
-    from benchmark.show.tables.terminal import stdout_console
+    from benchmark.show.draw import stdout_console
 
     episode, steps = inspection.episode, inspection.steps
     console = stdout_console()

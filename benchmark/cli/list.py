@@ -1,12 +1,13 @@
 """List the suites, the scenarios that can be played and the agents that can play them."""
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from benchmark.cli.arguments import add_output_options
 
 if TYPE_CHECKING:
-    from benchmark.show.tables.terminal import Sheet
+    from benchmark.show.table import Table
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -22,54 +23,50 @@ def run(args: Namespace) -> int:
     import json
 
     from benchmark.play.agents.catalogue import agent_kinds, scenario_facts, suite_facts
-    from benchmark.show.tables.terminal import print_sheets, stdout_console
+    from benchmark.show.draw import print_tables
 
-    parts = {
-        "suites": (suite_facts, _suite_sheets),
-        "scenarios": (scenario_facts, _scenario_sheets),
-        "agents": (lambda: [agent._asdict() for agent in agent_kinds()], _agent_sheets),
+    facts: dict[str, Callable[[], Any]] = {
+        "suites": suite_facts,
+        "scenarios": scenario_facts,
+        "agents": lambda: [agent._asdict() for agent in agent_kinds()],
     }
-    wanted = (args.what,) if args.what else tuple(parts)
+    found = {name: facts[name]() for name in ((args.what,) if args.what else facts)}
     if args.json:
-        print(json.dumps({name: parts[name][0]() for name in wanted}, indent=1))
+        print(json.dumps(found, indent=1))
         return 0
-    print_sheets([sheet for name in wanted for sheet in parts[name][1]()], stdout_console())
+    makers: dict[str, Any] = {"suites": _suites, "scenarios": _scenarios, "agents": _agents}
+    print_tables([table for name, one in found.items() for table in makers[name](one)])
     return 0
 
 
-def _suite_sheets() -> "list[Sheet]":
-    from benchmark.play.agents.catalogue import suite_facts
-    from benchmark.show.tables.terminal import Sheet
+def _suites(facts: dict[str, Any]) -> "Iterator[Table]":
+    from benchmark.show.table import text_table
 
-    rows = [(name, str(len(suite["scenarios"])), suite["about"]) for name, suite in suite_facts().items()]
+    rows = [(name, str(len(suite["scenarios"])), suite["about"]) for name, suite in facts.items()]
     notes = ("textbench run --suite NAME; paper is what a run plays by default",)
-    return [Sheet("suites", ("<suite", "scenarios", "<what it tests"), tuple(rows), notes)]
+    yield text_table("suites", ("<suite", "scenarios", "<what it tests"), rows, notes)
 
 
-def _scenario_sheets() -> "list[Sheet]":
-    """Return one sheet for every suite, with the scenarios that no suite before it has."""
-    from benchmark.play.agents.catalogue import scenario_facts
-    from benchmark.show.tables.suites import by_suite
-    from benchmark.show.tables.terminal import Sheet
+def _scenarios(facts: dict[str, Any]) -> "Iterator[Table]":
+    """Make one table for every suite, with the scenarios that no suite before it has."""
+    from benchmark.show.notes import by_suite
+    from benchmark.show.table import text_table
 
-    facts = scenario_facts()
-    sheets = []
-    for suite, names in by_suite(facts).items():
+    columns = ("<scenario", "<environment", "players", "horizon", "first seed", "<yardstick", "<settings")
+    notes = ("textbench run --scenario NAME", "yardstick: what is known of the best possible play, and how")
+    *_, last = suites = by_suite(facts)
+    for suite in suites:
         rows = []
-        for name in names:
+        for name in suites[suite]:
             one = facts[name]
             numbers = (str(one["players"]), str(one["horizon"]), str(one["first_seed"]))
             settings = ", ".join(f"{key}={value}" for key, value in one["kwargs"].items())
             rows.append((name, one["env_id"], *numbers, one["yardstick"] or "-", settings))
-        columns = ("<scenario", "<environment", "players", "horizon", "first seed", "<yardstick", "<settings")
-        sheets.append(Sheet(f"scenarios: {suite}", columns, tuple(rows)))
-    notes = ("textbench run --scenario NAME", "yardstick: what is known of the best possible play, and how")
-    return [*sheets[:-1], Sheet(sheets[-1].title, columns, sheets[-1].rows, notes)]
+        yield text_table(f"scenarios: {suite}", columns, rows, notes if suite == last else ())
 
 
-def _agent_sheets() -> "list[Sheet]":
-    from benchmark.play.agents.catalogue import agent_kinds
-    from benchmark.show.tables.terminal import Sheet
+def _agents(kinds: list[dict[str, Any]]) -> "Iterator[Table]":
+    from benchmark.show.table import text_table
 
-    lines = tuple((agent.spec, agent.text, agent.missing or "") for agent in agent_kinds())
-    return [Sheet("agents", ("<agent", "<what it is", "<missing"), lines, ("textbench run --agent SPEC",))]
+    rows = [(kind["spec"], kind["text"], kind["missing"] or "") for kind in kinds]
+    yield text_table("agents", ("<agent", "<what it is", "<missing"), rows, ("textbench run --agent SPEC",))

@@ -56,7 +56,7 @@ def report(
     from benchmark.play.claims import modules_of
     from benchmark.results import read_results
     from benchmark.runs.folder import resume_command
-    from benchmark.show.tables.notes import SHORT_FIRST
+    from benchmark.show.notes import SHORT_FIRST
 
     path, stopped, error = beside or ending.path, ending.stopped, ending.error
     again = resume_command(path) if beside is None else f"the same command with --out {quote(str(beside))}"

@@ -13,6 +13,7 @@ examples:
 import os
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from benchmark.play.cost.estimate import Estimate, Total
     from benchmark.play.options import RunOptions
     from benchmark.runs.plan import Plan
-    from benchmark.show.tables.terminal import Sheet
+    from benchmark.show.table import Column, Table
     from textgames.scenarios import Scenario
 
 
@@ -53,7 +54,7 @@ def run(args: Namespace) -> int:
     """Play the run, or with --dry-run only say what would be played."""
     from benchmark.cli.output import Output, ask_at_terminal, report
     from benchmark.play.session import by_protocol, check_unplayed, play_all
-    from benchmark.score.comparing.protocols import side_by_side
+    from benchmark.score.protocols import side_by_side
     from benchmark.seasons import plan_played
 
     output = Output(args.json, args.quiet, args.stats)
@@ -72,6 +73,10 @@ def run(args: Namespace) -> int:
     return _dry_run(plan, planned.players, planned.options, args.json)
 
 
+def _between(ends: Sequence[int]) -> str:
+    return f"{ends[0]:,}" if ends[0] == ends[1] else f"{ends[0]:,} to {ends[1]:,}"
+
+
 def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: bool) -> int:
     """Say what ``--until`` is expected to take, and how that is estimated."""
     import json
@@ -80,7 +85,8 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
     from benchmark.play.cost.forecast import forecast
     from benchmark.play.cost.letters import LETTERS_PER_TOKEN
     from benchmark.score.stopping import looks
-    from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
+    from benchmark.show.draw import print_tables
+    from benchmark.show.table import text_table
 
     numbers = looks(options.episodes)
     specs = {name: spec.spec for name, spec in players.specs.items()}
@@ -98,31 +104,25 @@ def _forecast(plan: "Plan", players: "Players", options: "RunOptions", as_json: 
         told = {"total": total._asdict()} if prices else {}
         print(json.dumps({"dry_run": True, **rule, **told, "matchups": [need._asdict() for need in needs]}))
         return 0
-
-    def between(ends: tuple[int, int]) -> str:
-        return f"{ends[0]:,}" if ends[0] == ends[1] else f"{ends[0]:,} to {ends[1]:,}"
-
-    lines = tuple(
+    lines = [
         (
-            need.scenario,
-            need.agent,
-            between(need.episodes) + ("" if need.enough else ", or more"),
-            *map(between, (need.decisions, need.prompt_tokens, need.completion_tokens)),
+            *(need.scenario, need.agent, _between(need.episodes) + ("" if need.enough else ", or more")),
+            *map(_between, (need.decisions, need.prompt_tokens, need.completion_tokens)),
         )
         for need in needs
-    )
-    least, most = (sum(need.episodes[end] for need in needs) for end in (0, 1))
+    ]
+    episodes = _between([sum(need.episodes[end] for need in needs) for end in (0, 1)])
     enough = all(need.enough for need in needs)
     aim = "for every score to be known" if enough else "the most that are allowed, after which not every score is known"
     notes = (
-        f"{between((least, most))} episodes, {aim} to {options.until:g}; nothing was played",
+        f"{episodes} episodes, {aim} to {options.until:g}; nothing was played",
         f"looks after {', '.join(map(str, numbers))} episodes, and stops where the interval is narrow",
         f"estimated: the least and the most that a scripted player needs, by its first {numbers[0]} episodes",
         f"prompt tokens: {LETTERS_PER_TOKEN} letters each; completion tokens: if every response were as long as it may",
         *([_total_note(total, options)] if prices else []),
     )
     columns = ("<scenario", "<agent", "episodes", "decisions", "prompt tokens", "completion tokens at most")
-    print_sheets([Sheet("would be played", columns, lines, notes)], stdout_console())
+    print_tables([text_table("would be played", columns, lines, notes)])
     return 0
 
 
@@ -131,7 +131,7 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
 
     from benchmark.play.cost.estimate import estimate, total_estimate
     from benchmark.play.levels import levels_in
-    from benchmark.score.comparing.comparison import too_few_starts
+    from benchmark.score.comparison import too_few_starts
 
     if options.levels is not None:
         plan = plan.with_episodes(ceil(options.episodes / len(levels_in(options.levels))), options.seed_offset)
@@ -143,30 +143,32 @@ def _dry_run(plan: "Plan", players: "Players", options: "RunOptions", as_json: b
     requests = sum(row["requests_at_most"] for row in rows)
     agents = _per_agent(plan)
     estimates = estimate(plan, {name: spec.spec for name, spec in players.specs.items()}, options)
+    total = total_estimate(estimates, options) if estimates else None
     if as_json:
         totals = {"dry_run": True, "episodes": plan.total, "requests_at_most": requests}
-        told: dict[str, Any] = {}
-        if estimates:
-            total = total_estimate(estimates, options)._asdict()
-            told = {"estimates": [one._asdict() for one in estimates], "total": total}
+        told = {"estimates": [one._asdict() for one in estimates], "total": total._asdict()} if total else {}
         print(json.dumps({**totals, "agents": agents, **told, "matchups": rows}))
         return 0
-    from benchmark.show.tables.terminal import Sheet, print_sheets, stdout_console
+    from benchmark.runs.tournament import line_up
+    from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, value
+    from benchmark.show.draw import print_tables
 
-    lines = _by_matchup(rows) if len(rows) <= MOST_ROWS else _by_scenario(rows)
     spread = "spread evenly here, a run puts them where they tell most; " if options.levels is not None else ""
     planned = f"{plan.total} episodes, at most {requests:,} decisions; {spread}nothing was played"
     few = "" if options.levels is not None else too_few_starts(plan)
-    columns = ("<scenario", "<agents", "episodes", "seeds", "decisions at most")
-    each = tuple(
-        (row["agent"], str(row["scenarios"]), f"{row['episodes']:,}", f"{row['requests_at_most']:,}") for row in agents
+    episodes, most_of = value("episodes", form=","), value("requests_at_most", "decisions at most", ",")
+    columns: tuple[Column[Any], ...] = (
+        replace(SCENARIO, left=True),
+        Column("agents", "agents", lambda row: Figure(row.get("players") or line_up(row["agents"])), left=True),
+        episodes,
+        Column("seeds", "seeds", lambda row: Figure(f"{row['first_seed']}..{row['last_seed']}")),
+        most_of,
     )
-    sheets = [
-        Sheet("each agent", ("<agent", "scenarios", "episodes", "decisions at most"), each),
-        Sheet("would be played", columns, lines, tuple(filter(None, (planned, few)))),
-    ]
-    money = [_money_sheet(estimates, _total_note(total_estimate(estimates, options), options))] if estimates else []
-    print_sheets([*(sheets if len(agents) > 1 else sheets[1:]), *money], stdout_console())
+    shown = rows if len(rows) <= MOST_ROWS else _by_scenario(rows)
+    tables = [Table("", "would be played", columns, (planned, few), rows=shown)]
+    if len(agents) > 1:
+        tables.insert(0, Table("", "each agent", (AGENT, value("scenarios"), episodes, most_of), rows=agents))
+    print_tables([*tables, *([_money_table(estimates, _total_note(total, options))] if total else [])])
     return 0
 
 
@@ -184,31 +186,21 @@ def _total_note(total: "Total", options: "RunOptions") -> str:
     )
 
 
-def _money_sheet(estimates: "Sequence[Estimate]", total: str) -> "Sheet":
-    """Return what the agents would take whose tokens cost money."""
+def _money_table(estimates: "Sequence[Estimate]", total: str) -> "Table":
+    """Show what the agents would take whose tokens cost money."""
     from benchmark.play.cost.letters import LETTERS_PER_TOKEN
-    from benchmark.show.tables.terminal import Sheet
+    from benchmark.show import AGENT, Column, Figure, Table, value
 
-    def dollars(amount: float | None) -> str:
-        return "?" if amount is None else f"{amount:.4f}"
+    def dollars(key: str, title: str) -> "Column[Any]":
+        return Column(key, title, lambda row: Figure("?" if row[key] is None else f"{row[key]:.4f}"))
 
-    lines = tuple(
-        (
-            one.agent,
-            *(f"{number:,}" for number in (one.decisions, one.prompt_tokens)),
-            *(f"{number:,}" for number in (one.prompt_tokens_at_most, one.completion_tokens_at_most)),
-            *map(dollars, (one.cost_of_prompts, one.cost_at_most)),
-        )
-        for one in estimates
-    )
     columns = (
-        "<agent",
-        "decisions",
-        "prompt tokens",
-        "at most",
-        "completion tokens at most",
-        "prompts USD",
-        "at most USD",
+        AGENT,
+        *(value(key, key.replace("_", " "), ",") for key in ("decisions", "prompt_tokens")),
+        value("prompt_tokens_at_most", "at most", ","),
+        value("completion_tokens_at_most", "completion tokens at most", ","),
+        dollars("cost_of_prompts", "prompts USD"),
+        dollars("cost_at_most", "at most USD"),
     )
     sources = dict.fromkeys((one.price or {}).get("source", "--prices" if one.price else "") for one in estimates)
     notes = (
@@ -217,7 +209,7 @@ def _money_sheet(estimates: "Sequence[Estimate]", total: str) -> "Sheet":
         f"prices: {', '.join(filter(None, sources)) or 'not known; --prices FILE tells them'}",
         total,
     )
-    return Sheet("tokens and money", columns, lines, notes)
+    return Table("", "tokens and money", columns, notes, rows=[one._asdict() for one in estimates])
 
 
 def _requests_at_most(scenario: "Scenario") -> int:
@@ -242,29 +234,21 @@ def _per_agent(plan: "Plan") -> list[dict[str, Any]]:
     return rows
 
 
-def _by_matchup(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
-    from benchmark.runs.tournament import line_up
-
-    return tuple(
-        (
-            *(row["scenario"], line_up(row["agents"]), str(row["episodes"])),
-            *(f"{row['first_seed']}..{row['last_seed']}", f"{row['requests_at_most']:,}"),
-        )
-        for row in rows
-    )
-
-
-def _by_scenario(rows: Sequence[dict[str, Any]]) -> tuple[tuple[str, ...], ...]:
-    """Return a line for each scenario: at many tables nobody reads who sits at which."""
-    lines = []
+def _by_scenario(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sum the rows of each scenario: of many tables, who sits at which is too much to read."""
+    found = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         group = [row for row in rows if row["scenario"] == scenario]
         seats = len(group[0]["agents"])
         agents = len({agent for row in group for agent in row["agents"]})
         tables = f", {len(group)} table{'' if len(group) == 1 else 's'} of {seats}" if seats > 1 else ""
-        episodes, most = (sum(row[name] for row in group) for name in ("episodes", "requests_at_most"))
-        seeds = f"{min(row['first_seed'] for row in group)}..{max(row['last_seed'] for row in group)}"
-        lines.append(
-            (scenario, f"{agents} agent{'' if agents == 1 else 's'}{tables}", f"{episodes:,}", seeds, f"{most:,}")
+        found.append(
+            {
+                "scenario": scenario,
+                "players": f"{agents} agent{'' if agents == 1 else 's'}{tables}",
+                "first_seed": min(row["first_seed"] for row in group),
+                "last_seed": max(row["last_seed"] for row in group),
+                **{name: sum(row[name] for row in group) for name in ("episodes", "requests_at_most")},
+            }
         )
-    return tuple(lines)
+    return found

@@ -44,7 +44,7 @@ from benchmark.runs.record import (
     tokens_of,
 )
 from benchmark.runs.replay import ReplayError, replay
-from benchmark.score.luck.check import LuckCheck, LuckPower, LuckTally, luck_problems
+from benchmark.score.luck_check import LuckCheck, LuckPower, LuckTally, luck_problems
 from benchmark.score.stopping import looks
 from textgames.scenarios import Scenario, known_scenario
 

@@ -23,8 +23,8 @@ from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
 from benchmark.runs.record import Record, paid_tokens
 from benchmark.score.scores import cost
-from benchmark.show.tables.html import to_html
-from benchmark.show.tables.terminal import Sheet
+from benchmark.show.draw import to_html
+from benchmark.show.table import text_table
 
 LINE_SECONDS = 15.0  # how often a progress line is printed where the terminal can't be redrawn
 NOTEBOOK_SECONDS = 0.25  # how often a notebook's table is replaced, at most
@@ -222,7 +222,7 @@ class NotebookTable(Display):
             (matchup.scenario, " v ".join(matchup.agents), tally.counts, tally.mean, str(tally.errors or ""))
             for matchup, tally in shown_rows(self._meter, NOTEBOOK_ROWS)
         )
-        return to_html([Sheet("", columns, rows, (summary_line(self._meter),))])
+        return to_html([text_table("", columns, rows, (summary_line(self._meter),))])
 
 
 def shown_rows(meter: Meter, room: int) -> Sequence[tuple[Matchup, Tally]]:

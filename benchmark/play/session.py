@@ -39,7 +39,7 @@ from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, read_manifest
 from benchmark.runs.plan import Plan, import_registration, told_otherwise
 from benchmark.runs.record import Key, key_of, paid_tokens
-from benchmark.score.comparing.comparison import too_few_starts
+from benchmark.score.comparison import too_few_starts
 from textgames import GameError
 
 

@@ -12,8 +12,8 @@ from benchmark.play.options import RunOptions
 from benchmark.play.progress import Meter
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan, num_players, to_ranges
-from benchmark.score.ladders.rows import fit_of, rungs_of, weights_of
-from benchmark.score.luck.folder import ToldLuck
+from benchmark.score.beside import fit_of, rungs_of, weights_of
+from benchmark.score.luck import ToldLuck
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns, read_columns
 from benchmark.score.scores import score_row

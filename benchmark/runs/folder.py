@@ -245,7 +245,7 @@ class RunFolder:
         record = parse_line(self._redactor.scrub_bytes(opened_line(line)))
         if labels := self.manifest.get(
             "labels"
-        ):  # of a board that tells protocols apart, see benchmark.score.comparing
+        ):  # of a board that tells protocols apart, see benchmark.score.protocols
             record["scenario"] = labels.get(record["scenario"], "")
         if record["scenario"] not in self.manifest["scenarios"]:
             raise ValueError(f"its scenario {shown(record['scenario'])} isn't in the manifest")

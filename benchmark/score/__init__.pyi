@@ -1,16 +1,14 @@
-from .beside.skill import solo_losses
+from .beside import solo_losses
 from .cache import FolderCache, read_cache, write_cache
-from .comparing.comparison import return_range, solo_scenarios
+from .comparison import return_range, solo_scenarios
 from .differences import holm, paired, paired_p_value, student_tests
 from .document import EstimateView
-from .ladders.fit import Fit, Found, Seen
-from .luck.cells import corrected_returns, luck_free
+from .levels import Fit, Found, Seen
 from .move_losses import ALL, Decision, MoveLosses
 from .overall import game_weights, span_of
 from .references import References
-from .results import Cell, ResultColumns, read_columns
+from .results import Cell, ResultColumns, corrected_returns, luck_free, read_columns
 from .scores import to_view
-from .statistics import column, mean_estimate, means_of_estimates
 
 __all__ = [
     "ALL",
@@ -24,13 +22,10 @@ __all__ = [
     "References",
     "ResultColumns",
     "Seen",
-    "column",
     "corrected_returns",
     "game_weights",
     "holm",
     "luck_free",
-    "mean_estimate",
-    "means_of_estimates",
     "paired",
     "paired_p_value",
     "read_cache",

@@ -24,7 +24,7 @@ PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*
 def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
     """Where what was computed for a scenario is kept: changed settings or changed source code are another file.
 
-    ``name`` says what it is (the agent whose returns are kept), ``about`` what else it depends on. ``None`` where the
+    ``name`` says what it is (the agent whose returns are kept), ``about`` what else it depends on. ``None`` if the
     game, its yardstick or its search player was typed into a notebook: then nothing tells whether it has changed.
     """
     game = scenario.game()
@@ -54,7 +54,7 @@ class FolderCache:
         self._folder, self._code, self._more = folder, code, more
 
     def file(self, name: str, scenario: Scenario, about: str = "") -> Path | None:
-        """:func:`cache_file` for these episodes in a scenario; ``None`` where nothing is kept."""
+        """:func:`cache_file` for these episodes in a scenario; ``None`` if nothing is kept."""
         return cache_file(name, scenario, f" {self._digest}{about}") if is_final(self._folder.manifest) else None
 
     @cached_property
@@ -69,7 +69,7 @@ class FolderCache:
 
 @cache
 def _playing_digest() -> str:
-    """The fingerprint of :data:`PLAYING`, as it was when this process first asked."""
+    """Return the fingerprint of :data:`PLAYING`, as it was when this process first asked."""
     return sources_digest(
         file for package, pattern in PLAYING for file in sorted(Path(str(files(package))).glob(pattern))
     )

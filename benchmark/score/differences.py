@@ -8,9 +8,18 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.common.intervals import ROUNDING, Array, Estimate, is_above, is_rounding, student
+from agents.common.intervals import (
+    LEAST_RESAMPLES,
+    ROUNDING,
+    Array,
+    Estimate,
+    is_above,
+    is_rounding,
+    order_statistic,
+    resampled,
+    student,
+)
 from benchmark.score.document import EstimateView
-from benchmark.score.statistics import LEAST_RESAMPLES, order_statistic, resampled
 
 Key = TypeVar("Key")
 
@@ -19,7 +28,7 @@ POWER = 0.8  # with which the number of episodes that is named shows a differenc
 
 ENUMERATION_LIMIT = 14  # up to this many unequal pairs all 2^n signs are tried
 EXACT_LIMIT = 1000  # above this many unequal pairs the sign-flip distribution is normal to all printed digits
-GRID = 400  # at least so many steps between 0 and the largest difference where there is no common unit
+GRID = 400  # at least so many steps between 0 and the largest difference if there is no common unit
 ROUNDED = 0.01  # of the sum of all differences but the largest: what rounding to a grid may change them by
 MOST_NEEDED = 10**9  # pairs; a difference that takes more is none
 MOST_WORK = 30_000_000  # additions: a grid isn't made finer beyond this
@@ -28,7 +37,7 @@ MOST_WORK = 30_000_000  # additions: a grid isn't made finer beyond this
 def paired_p_value(differences: Array) -> float:
     """Two-sided p-value of "no difference" for differences (pairs,): the sign-flip permutation test of their sum.
 
-    The p-value is exact: by enumeration of the signs where there are few pairs, else by the distribution of the sum on
+    The p-value is exact: by enumeration of the signs if there are few pairs, else by the distribution of the sum on
     the grid that the differences lie on. Those on none are rounded to one that changes them by little, of at least 400
     steps. Above :data:`EXACT_LIMIT` pairs it is the normal distribution that the sum then has.
     """
@@ -62,7 +71,7 @@ def paired_p_value(differences: Array) -> float:
 
 
 def student_p_value(values: Array) -> float:
-    """The two-sided p-value of Student's test that the mean is zero; 1 where nothing varies or there is one value."""
+    """Return the two-sided p-value of Student's test that the mean is zero; 1 if nothing varies."""
     if len(values) < 2 or is_rounding(float(values.std()), float(values.mean())):
         return 1.0
     from scipy.special import stdtr
@@ -72,7 +81,7 @@ def student_p_value(values: Array) -> float:
 
 
 def _unrounded(differences: Array) -> Array:
-    """Differences that are 0 where they are nothing but rounding, as those of returns that luck was taken out of."""
+    """Differences that are 0 if they are nothing but rounding, as those of returns that luck was taken out of."""
     return np.where(np.abs(differences) <= ROUNDING, 0.0, differences)
 
 
@@ -108,7 +117,7 @@ def holm(p_values: Mapping[Key, float], family: int | None = None) -> dict[Key, 
 
 
 def paired(own: Mapping[Key, float], other: Mapping[Key, float]) -> Array:
-    """Values less those of somebody else, (n,), by what both have them for: seeds, runs or games."""
+    """Subtract values from those of another agent, (n,), by what both have them for: seeds, runs or games."""
     return np.array([value - other[key] for key, value in own.items() if key in other])
 
 
@@ -128,7 +137,7 @@ def student_tests(samples: Mapping[Key, Array], references: Collection[Key] = ()
 
 
 def fewest_pairs(level: float) -> int:
-    """The fewest pairs with which :func:`paired_p_value` may be below a level: the smallest of n pairs is 2 / 2^n."""
+    """Return the fewest pairs with which :func:`paired_p_value` may be below a level: it is at least ``2 / 2^n``."""
     return 1 + int(1 - log2(level))
 
 
@@ -145,7 +154,7 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
 
     ``n = ((z_(1 - level / 2) * rms + z_0.8 * sd) / mean)^2``: flipped signs have the root mean square of the
     differences as their deviation. And so many that in four of five runs enough pairs are unequal for so small a p.
-    ``None`` where the observed difference is 0, but for rounding.
+    ``None`` if the observed difference is 0, but for rounding.
 
     The interval is that of a Bayesian bootstrap of the pairs, with a further pair that is equal. It is wide, since a
     mean that is known roughly is squared in ``n``.
@@ -167,7 +176,7 @@ def episodes_needed(differences: Array, level: float = LEVEL) -> Needed | None:
 
 
 def _pairs_for(means: Array, squares: Array, count: int, level: float) -> Array:
-    """The number of pairs by the mean of the differences and that of their squares; infinite without a difference."""
+    """Return the number of pairs by the means of the differences and of their squares; infinite if they are 0."""
     from scipy.special import ndtri
 
     spread = np.sqrt(np.maximum(0.0, squares - means**2) * count / (count - 1))

@@ -14,11 +14,11 @@ SCHEMA_VERSION = 2
 
 
 class EstimateView(TypedDict):
-    """A :class:`benchmark.score.statistics.Estimate` as JSON: a figure with its interval, of 95% but for ``--until``.
+    """A :class:`agents.common.intervals.Estimate` as JSON: a figure with its interval, of 95% but for ``--until``.
 
-    ``low <= value <= high``. Both ends are ``None`` where there are fewer than two episodes, where all of them are
-    equal and nobody knows what else was possible (say, the tokens of a player without a model), and where the figure is
-    fixed by definition (the normalised score of the agent that is the end of the scale).
+    ``low <= value <= high``. Both ends are ``None`` if there are fewer than two episodes, if all of them are equal and
+    it is unknown what else was possible (say, the tokens of a player without a model), and if the figure is fixed by
+    definition (the normalised score of the agent that is the end of the scale).
     """
 
     value: float
@@ -138,7 +138,7 @@ class ScoreView(TypedDict):
     level: int  # which level of its game's ladder it is (``textgames.ladders``); 0 for none
     episodes: int  # scored episodes
     planned: int
-    confidence: float  # the level of its intervals; above 0.95 where ``--until`` looked several times
+    confidence: float  # the level of its intervals; above 0.95 if ``--until`` looked several times
     unscored: int
     """Episodes that ended in an error: neither won nor lost. With any, the scenario isn't ranked for the agent."""
     errors: dict[str, int]  # ``{reason: episodes}`` of the unscored ones
@@ -148,24 +148,24 @@ class ScoreView(TypedDict):
     left_out: dict[str, int]  # ``{parameter of the decoding: episodes}`` in which the server refused it: it wasn't sent
     eaten_up: int  # responses that are empty because reasoning took all of their tokens
     rank: int | None
-    """From 1, by the luck-free mean return where there is one, else by the plain one; ``None`` where it isn't ranked
+    """From 1, by the luck-free mean return if there is one, else by the plain one; ``None`` if it isn't ranked
     (unscored or missing episodes). Agents share the rank of the best one that they can't be told apart from."""
     tied: bool  # whether it shares its rank with another agent
     mean_return: EstimateView | None  # plain
     luck_free_return: EstimateView | None
-    """The mean return with luck taken out, where the game has exact values and chances (``benchmark.score.luck``)."""
+    """The mean return with luck taken out, if the game has exact values and chances (``benchmark.score.luck``)."""
     controlled_return: EstimateView | None
-    """The mean return with luck taken out as far as a fixed heuristic tells it, in games whose exact values nobody
+    """The mean return with luck taken out as far as a fixed heuristic tells it, in games whose exact values aren't
     knows (Snake). It estimates the same mean as ``mean_return``; nothing else is made of it."""
-    luck: LuckView | None  # how either was made; ``None`` where neither was, or there is no chance in the game
+    luck: LuckView | None  # how either was made; ``None`` if neither was, or there is no chance in the game
     normalized: EstimateView | None
-    """``(mean - blind) / (reference - blind)``; ``None`` too where an end is missing, or blind play gets as much as the
+    """``(mean - blind) / (reference - blind)``; ``None`` too if an end is missing, or blind play gets as much as the
     reference."""
     normalized_by: Literal["luck_free", "plain"]  # which mean that is; ranks and comparisons are by the same
     normalized_plain: EstimateView | None  # the same of the plain mean
     above_blind: bool | None
     """Whether ``normalized`` and its interval are above 0: an agent for which that is false does no better than a
-    player that doesn't read. ``None`` where there is no such score."""
+    player that doesn't read. ``None`` if there is no such score."""
     success_rate: EstimateView | None  # share of episodes, 0..1; ``None`` in a game that knows no success
     invalid_rate: EstimateView | None  # share of responses that named no legal action, 0..1
     invalid_reasons: dict[str, int]  # ``{reason: responses}``; reasons are values of ``textgames.UnreadableReason``
@@ -191,7 +191,7 @@ class OverallView(TypedDict):
     weight."""
     above_blind: bool | None
     """Whether ``normalized`` and its interval are above 0, or the score and interval of one of the scenarios are, at
-    the level corrected by Bonferroni for their number. ``None`` where there is no such score."""
+    the level corrected by Bonferroni for their number. ``None`` if there is no such score."""
     success: EstimateView | None
     """Mean success rate over those of the scenarios whose game knows success, weighted in the same way."""
     invalid_rate: float | None  # share of the responses that named no legal action, in everything that it played here
@@ -225,7 +225,7 @@ class ComparisonView(TypedDict):
     """Episodes to detect the observed difference with power 0.8 at level 0.05, after the same correction as ``p_holm``;
     ``None`` when the difference is 0."""
     episodes_needed_low: int | None  # the 95% interval of that number
-    episodes_needed_high: int | None  # ``None``, too, where the difference may be 0
+    episodes_needed_high: int | None  # ``None``, too, if the difference may be 0
 
 
 class OverallPairView(TypedDict):
@@ -254,11 +254,11 @@ class OverallComparisonView(OverallPairView):
     starts: int  # common ones in each scenario, on average
     starts_needed: NotRequired["NeededView | None"]
     """If the agents aren't told apart: how many starts of each scenario would tell, with power 0.8 after the same
-    correction, if all are as these; ``None`` where they don't differ at all."""
+    correction, if all are as these; ``None`` if they don't differ at all."""
 
 
 class NeededView(TypedDict):
-    """A number of starts with its 95% interval; ``high`` is ``None`` where perhaps no number is enough."""
+    """A number of starts with its 95% interval; ``high`` is ``None`` if perhaps no number is enough."""
 
     value: int
     low: int
@@ -294,7 +294,7 @@ class ReliabilityView(TypedDict):
     protocol: str  # what an unreadable response led to
     moves: str  # whether prompts listed the legal moves
     episodes: int  # that were played, times seats
-    responses: int  # in the scored ones; all of a decision count, where the protocol asks again
+    responses: int  # in the scored ones; all of a decision count, if the protocol asks again
     invalid: EstimateView | None  # of responses: named no legal action
     cut_off: EstimateView | None  # of responses: out of tokens
     refused: EstimateView | None  # of responses: the server says that the model, or a filter, declined
@@ -328,7 +328,7 @@ class ProtocolView(TypedDict):
     scenario: str  # without the protocol
     protocol: str
     moves: str
-    mean: EstimateView | None  # the mean return, luck-free where there is such
+    mean: EstimateView | None  # the mean return, luck-free if there is such
     invalid_rate: EstimateView | None
     difference: EstimateView | None
     """The mean of its return by this protocol less that by ``against``, over the seeds that it played by both; ``None``
@@ -352,7 +352,7 @@ class LadderView(TypedDict):
     agent: str
     scenario: str  # what the levels are levels of
     level: EstimateView
-    """The posterior mean and the central 95%, see ``benchmark.score.ladders.fit``. Beyond the levels that were played
+    """The posterior mean and the central 95%, see ``benchmark.score.levels``. Beyond the levels that were played
     the figure means little, and only one end of the interval is there, which leaves out 5%."""
     beyond: Literal["below", "above"] | None  # whether the level is outside of those that were played
     first: int  # the easiest and
@@ -388,14 +388,14 @@ class StepColumns(TypedDict):
     prompt: list[int]
     """The whole prompt where the agent's ``prompts`` pieces don't reproduce it (history is on); else -1."""
     reasoning: list[int]
-    """What a model thought, where its server gives that apart from the response; else -1."""
+    """What a model thought, if its server gives that apart from the response; else -1."""
     response: list[int]
     action: list[str]  # the executed action's name
     valid: list[bool]
     unreadable: list[str | None]  # the reason why a response was invalid
     reward: list[float]
     happened: list[int]
-    """What the round did to the player and why (``"fell into a hole"``); -1 where there is nothing to tell."""
+    """What the round did to the player and why (``"fell into a hole"``); -1 if there is nothing to tell."""
     finish_reason: list[str]
 
 
@@ -415,14 +415,14 @@ class EpisodeView(TypedDict):
     """How it ended and why, as what follows "the episode": ``"reached the step limit"`` (index into ``texts``)."""
     final_board: int  # the board after the last action (index into ``texts``, or -1)
     final_observation: int
-    """The last observation, that nobody answered; of the first player (index into ``texts``, or -1)."""
+    """The last observation, which has no answer; of the first player (index into ``texts``, or -1)."""
     steps: StepColumns
 
 
 class ViewDocument(TypedDict):
     """The whole document. Lists are in the order in which a page shows them by default.
 
-    Tables of installed packages (:mod:`benchmark.show.tables.beside`) have their rows in it, each under its own key.
+    Tables of installed packages (:mod:`benchmark.show.board`) have their rows in it, each under its own key.
     """
 
     schema_version: int
@@ -444,7 +444,7 @@ class ViewDocument(TypedDict):
     ratings: list[RatingView]
     meetings: list[MeetingView]
     reliability: list[ReliabilityView]  # agents as in ``agents``
-    skill: NotRequired[list[SkillView]]  # where values are exact
+    skill: NotRequired[list[SkillView]]  # if values are exact
     protocols: NotRequired[list[ProtocolView]]  # where agents played by several
     ladders: NotRequired[list[LadderView]]  # where levels of a game were played
     texts: list[str]  # the string table of the episodes

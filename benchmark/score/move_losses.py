@@ -1,4 +1,4 @@
-"""What moves cost where values are exact: the value lost with each against the best one, from the replayed states.
+"""What moves cost if values are exact: the value lost with each against the best one, from the replayed states.
 
 In a game of two with opposed interests who take turns and see everything, the yardstick of the game knows the value of
 every move against the best replies. What a move is worth less than the best one is what its player gave away with it,
@@ -6,7 +6,7 @@ whatever the opponent then made of it. So the value lost per move, a metric of e
 whose games all end in draws.
 
 In these games and in those for one player that have exact values the losses are also told apart by the kind of decision
-that they were made at (:data:`KINDS`), for :mod:`benchmark.score.beside.skill`. Where something is hidden, values are
+that they were made at (:data:`KINDS`), for :mod:`benchmark.score.beside`. Where something is hidden, values are
 those of what a player knows of it, by the search player of the game.
 """
 
@@ -55,7 +55,7 @@ Losses = dict[str, list[float]]
 """``{kind: [value lost, decisions]}`` of one player in one episode.
 
 Of :data:`KINDS`, of :data:`ALL` decisions, and of :data:`MOVES`, without the one that forfeited. ``greedy`` is missing
-where nobody plays the game one step ahead.
+if no player looks one step ahead in the game.
 """
 
 
@@ -84,7 +84,7 @@ class MoveLosses:
 
     @classmethod
     def of(cls, scenario: Scenario, *, players: int = 2) -> "MoveLosses | None":
-        """``None`` where the scenario isn't such a game for so many players (one or two), or has no exact values."""
+        """Return ``None`` unless the scenario is such a game for so many players (1 or 2) and has exact values."""
         game = scenario.game()
         if len(game.players) != players or (players == 2 and not (game.takes_turns and game.reads_observations)):
             return None
@@ -96,7 +96,7 @@ class MoveLosses:
         return cls(scenario, None) if search is not None and search.exact else None
 
     def of_record(self, record: Record) -> dict[str, Losses] | None:
-        """The losses of every player; empty for a record that isn't any more what the game makes of it.
+        """Return the losses of every player; empty for a record that isn't any more what the game makes of it.
 
         ``None`` after :data:`LIMIT` records.
         """
@@ -112,7 +112,7 @@ class MoveLosses:
         return found
 
     def decisions(self, record: Record) -> "list[Decision]":
-        """Every decision of a record with what it lost; none of one that isn't any more what the game makes of it."""
+        """Return every decision of a record with what it lost; none if the game has changed since the record."""
         try:
             played = replay(record, self.scenario, boards=False)
         except ReplayError:
@@ -168,7 +168,7 @@ class FolderLosses:
         self._changed = False
 
     def of(self, record: Record) -> dict[str, Losses]:
-        """The losses of every player in a record that was scored; empty where they aren't known."""
+        """Return the losses of every player in a record that was scored; empty if they aren't known."""
         episode = json.dumps([record["seed"], record["agents"]])
         if episode not in self._known and record["error"] is None:
             told = self._losses.of_record(record)
@@ -192,13 +192,13 @@ class FolderLosses:
 
 
 def folder_losses(told: Mapping[str, MoveLosses], folder: RunFolder) -> dict[str, FolderLosses]:
-    """What puts the metric into the records of a folder, by scenario."""
+    """Return what puts the metric into the records of a folder, by scenario."""
     cache = FolderCache(folder, "score/move_losses.py")
     return {name: FolderLosses(losses, cache.file("losses", losses.scenario)) for name, losses in told.items()}
 
 
 def _of_json(kept: Mapping[str, Any]) -> dict[str, dict[str, Losses]]:
-    """``{episode: {player: losses}}`` as :class:`FolderLosses` keeps it."""
+    """Return ``{episode: {player: losses}}`` as :class:`FolderLosses` keeps it."""
     return {
         episode: {
             player: {kind: [float(lost), int(count)] for kind, (lost, count) in losses.items()}

@@ -1,25 +1,37 @@
 """One score over many scenarios: the mean over games of the normalised scores, floored at 0.
 
-An agent's score in a scenario is its estimated normalised score there; below 0, where it is worse than play that
+An agent's score in a scenario is its estimated normalised score there; below 0, if it is worse than play that
 doesn't read, it counts as 0, so that no scenario can take away what was won in another one. The scenarios of one game
 share its weight. ``ResultColumns -> scenarios, weights -> OverallView``, and the test by which the ranks go.
+
+By how much one agent's floored score over scenarios is above another's, by the resampling of the scores' intervals.
+
+In every resample two agents with equal seeds have equal weights of episodes (:mod:`agents.common.intervals`), so a
+difference is one of whole starts that stay paired; scenarios are independent. Each scenario's mean is floored in each
+resample as in the scores' own intervals: at 0 if that is on the safe side, not where noise would come out positive.
+
+The further start, which was not played, may bring as large a difference as any start did, either way: as in the
+sign-flip test, whose verdict on a few differences of one sign the interval then shares. It may take away a scenario's
+score, and no more than that. Each agent's own further episode stands in beside an agent whose score is below 0 beyond
+chance, and so counts 0 for certain, and on starts that aren't the same.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
+import numpy as np
+
+from agents.common import intervals as stats
 from agents.common.intervals import CONFIDENCE, Array, is_above
 from agents.protocol import STANDARD
 from benchmark.runs.plan import PAPER_SCENARIOS
-from benchmark.score import statistics as stats
-from benchmark.score.comparing.comparison import board_family, solo_scenarios
-from benchmark.score.comparing.floored import Part, floored_difference
+from benchmark.score.comparison import board_family, solo_scenarios
 from benchmark.score.differences import LEVEL, any_disjoint, verdict
 from benchmark.score.document import EstimateView, OverallPairView, OverallView, SuiteView
-from benchmark.score.luck.cells import luck_free
 from benchmark.score.references import References
-from benchmark.score.results import ResultColumns
+from benchmark.score.results import ResultColumns, luck_free
 from benchmark.score.scores import (
     BLIND,
     REFERENCE,
@@ -34,6 +46,68 @@ from benchmark.score.scores import (
 )
 from textgames.scenarios import ABOUT_SUITES, SUITES
 
+
+class Part(NamedTuple):
+    """What one agent did in one of the scenarios that its score is made of, and its score in every resample."""
+
+    seeds: Array  # (episodes,) in order
+    returns: Array  # (episodes,)
+    score: float
+    is_below: bool  # whether the score is below 0 beyond chance
+    own: tuple[Array, Array]  # (resamples,) with the further episode that lowers it, and with the one that raises it
+    plain: Array  # (resamples,) with one that is like the mean
+    slope: Array  # (resamples,) by how much less that is for every unit of return that the further episode is worse
+
+    @classmethod
+    def of(cls, seeds: Array, table: Array, statistic: stats.Statistic, is_below: bool, stream: int) -> "Part":
+        """Resample the table of a scenario, which has a stream of its own; ``statistic`` is linear in the returns."""
+        drawn = stats.resampled(table, stream)
+        returns, mean = statistic.columns[0], table.mean(axis=0)
+        worse = mean.copy()
+        worse[returns] -= 1.0
+        below, plain = stats.replicates(statistic, (worse, mean), *drawn, stream)
+        own = stats.replicates(statistic, statistic.further(table), *drawn, stream)
+        score = float(statistic.of(mean[list(statistic.columns)]))
+        return cls(seeds, table[:, returns], score, is_below, own, plain, plain - below)
+
+    def replicates(self, off: float | None) -> tuple[Array, Array]:
+        """Return the score in every resample: its lower replicates, and the higher ones, which are floored at 0.
+
+        The further episode of the lower ones is worse than the mean by ``off``, but takes no more than the score that
+        there is, and that of the higher ones is like the mean. Without ``off`` both are as the statistic has them. The
+        lower ones of a score that is below 0 are 0.
+        """
+        low, high = self.own
+        if off is not None:
+            low, high = np.minimum(self.plain, np.maximum(0.0, self.plain - off * self.slope)), self.plain
+        return np.zeros_like(low) if self.is_below else low, np.maximum(0.0, high)
+
+
+def floored_difference(
+    first: Sequence[Part], second: Sequence[Part], weights: Sequence[float], confidence: float = CONFIDENCE
+) -> stats.Difference:
+    """Subtract the scores of two agents over the same scenarios, in equal order."""
+    sums: list[list[Array]] = [[], [], [], []]
+    value = 0.0
+    for a, b, weight in zip(first, second, weights, strict=True):
+        value += weight * (max(0.0, a.score) - max(0.0, b.score))
+        for parts, replicates in zip((sums[:2], sums[2:]), _both(a, b), strict=True):
+            for part, one in zip(parts, replicates, strict=True):
+                part.append(weight * one)
+    count = min(len(part) for parts in sums for part in parts)
+    low_a, high_a, low_b, high_b = (np.sum([part[:count] for part in parts], axis=0) for parts in sums)
+    return stats.difference_of(value, np.maximum(0.0, low_a) - high_b, high_a - np.maximum(0.0, low_b), confidence)
+
+
+def _both(a: Part, b: Part) -> list[tuple[Array, Array]]:
+    """Return the replicates of two agents, whose further start has the largest difference seen, either way."""
+    if a.is_below or b.is_below or not np.array_equal(a.seeds, b.seeds):
+        return [part.replicates(None) for part in (a, b)]
+    differences = a.returns - b.returns
+    most, mean = float(np.abs(differences).max()), float(differences.mean())
+    return [a.replicates(most + mean), b.replicates(most - mean)]
+
+
 MOST_KEPT = 32  # agents whose resamples are kept, since they are compared with several others
 
 CLEARLY = 0.99
@@ -43,12 +117,14 @@ them."""
 
 
 def overall_scenarios(results: ResultColumns) -> list[str]:
-    """What the overall score is over: the same scenarios for all agents, and none that only a few of them played.
+    """Return the scenarios of the overall score: the same for all agents, each played by most of them.
 
     They are the paper's scenarios where more than half of the agents were to play all of those, else every scenario for
-    one player that more than half of the agents were to play. Where there are several protocols, they are of one.
+    one player that more than half of the agents were to play. If there are several protocols, they are of one.
     """
-    protocol = main_protocol(results)
+    standard, players = (STANDARD["protocol"], STANDARD["moves"]), _agents_by_protocol(results)
+    # that of most agents; a plain run's if other ones have as many
+    protocol = max(players, key=lambda one: (len(players[one]), one == standard), default=standard)
     # a twin is the same game again: beside the game itself it would count twice; so would the levels of one ladder
     rungs = Counter(one.ladder_name for one in results.scenarios.values() if one.level_number)
     once = [
@@ -62,20 +138,13 @@ def overall_scenarios(results: ResultColumns) -> list[str]:
 
 
 def is_shared(results: ResultColumns, scenario: str) -> bool:
-    """Whether more than half of the agents were to play a scenario, of those who play by its protocol."""
+    """Return whether more than half of the agents were to play a scenario, of those who play by its protocol."""
     players = _agents_by_protocol(results)[results.scenarios[scenario].rules]
     return 2 * sum((agent, scenario) in results.cells for agent in players) > len(players)
 
 
-def main_protocol(results: ResultColumns) -> tuple[str, str]:
-    """The protocol and the moves of most agents; a plain run's where other ones have as many."""
-    standard = STANDARD["protocol"], STANDARD["moves"]
-    found = _agents_by_protocol(results)
-    return max(found, key=lambda one: (len(found[one]), one == standard), default=standard)
-
-
 def _agents_by_protocol(results: ResultColumns) -> dict[tuple[str, str], set[str]]:
-    """``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
+    """Return ``{(protocol, moves): agents}``: an agent is of one source, and a source of one protocol."""
     found: dict[tuple[str, str], set[str]] = {}
     for scenario in results.scenarios.values():
         found.setdefault(scenario.rules, set())
@@ -85,74 +154,53 @@ def _agents_by_protocol(results: ResultColumns) -> dict[tuple[str, str], set[str
 
 
 def game_weights(results: ResultColumns, names: Sequence[str]) -> dict[str, float]:
-    """``{scenario: its weight}``: every game weighs the same, and so do the scenarios of one game. They sum to 1."""
+    """Return ``{scenario: its weight}``, which sum to 1: games weigh the same, and so do one game's scenarios."""
     games = Counter(results.scenarios[name].env_id for name in names)
     return {name: 1 / (len(games) * games[results.scenarios[name].env_id]) for name in names}
 
 
-def overall_rows(
-    results: ResultColumns, references: References, names: Sequence[str] | None = None, *, ranked: bool = True
-) -> tuple[list[str], list[OverallView]]:
-    """Every agent's overall score, best first, unranked ones last, and the scenarios that it is over.
-
-    These are ``names``, or :func:`overall_scenarios`, without those whose scale nobody knows. Without ``ranked`` nobody
-    has a rank.
-    """
-    overall = Overall(results, references, names)
-    return overall.names, overall.rows(ranked=ranked)
-
-
-def _invalid_rate(results: ResultColumns, agent: str) -> float | None:
-    cells = [cell.columns for (name, _), cell in results.cells.items() if name == agent]
-    responses = sum(sum(columns["responses"]) for columns in cells)
-    return sum(sum(columns["invalid"]) for columns in cells) / responses if responses else None
-
-
-def _table(results: ResultColumns, references: References, agent: str, name: str) -> Array:
-    return episode_table(results.cells[agent, name], results.scenarios[name], references)[0]
-
-
-def _score(results: ResultColumns, references: References, agent: str, name: str) -> stats.Statistic:
-    """The normalised score of an agent in a scenario, as a figure of its episode table."""
+def _scored(results: ResultColumns, references: References, agent: str, name: str) -> tuple[Array, stats.Statistic]:
+    """Return an agent's episode table in a scenario, and the normalised score as a figure of it."""
     cell, scenario = results.cells[agent, name], results.scenarios[name]
-    return normalised(scenario, *episode_table(cell, scenario, references), luck_free(cell, scenario))
+    table, scale = episode_table(cell, scenario, references)
+    return table, normalised(scenario, table, scale, luck_free(cell, scenario))
 
 
 def _above_somewhere(results: ResultColumns, references: References, agent: str, names: Sequence[str]) -> bool:
-    """Whether an agent is better than the best blind play of one of the scenarios, by Bonferroni's correction for all.
+    """Return whether an agent beats the best blind play of one of the scenarios, by Bonferroni's correction.
 
     The interval of the overall score takes the noise of all scenarios together, and may reach 0 for an agent that is
     clearly above it in a single one.
     """
     level = 1 - (1 - CONFIDENCE) / len(names)
     for name in names:
-        table = _table(results, references, agent, name)
-        (estimate,) = stats.bootstrap(table, [_score(results, references, agent, name)], level)
+        table, score = _scored(results, references, agent, name)
+        (estimate,) = stats.bootstrap(table, [score], level)
         if above_blind(to_view(estimate)):
             return True
     return False
 
 
 def is_below_blind(results: ResultColumns, references: References, agent: str, name: str) -> bool:
-    """Whether an agent is worse than the best blind play of a scenario beyond chance."""
+    """Return whether an agent is worse than the best blind play of a scenario beyond chance."""
     cell = results.cells[agent, name]
     known = cell.memo.get("below_blind")  # asked for in every comparison
     if known is None or known[0] is not references:
-        table = _table(results, references, agent, name)
-        (estimate,) = stats.bootstrap(table, [_score(results, references, agent, name)], CLEARLY)
+        table, score = _scored(results, references, agent, name)
+        (estimate,) = stats.bootstrap(table, [score], CLEARLY)
         known = cell.memo["below_blind"] = (references, estimate.high is not None and is_above(0.0, estimate.high))
     return bool(known[1])
 
 
 def span_of(results: ResultColumns, references: References, agent: str, name: str) -> float:
-    """How far the reference is above blind play on an agent's episodes; 0 where that isn't known."""
-    table = _table(results, references, agent, name)
+    """Return how far the reference is above blind play on an agent's episodes; 0 if that isn't known."""
+    table, _ = episode_table(results.cells[agent, name], results.scenarios[name], references)
     span = float((table[:, REFERENCE] - table[:, BLIND]).mean())
     return span if is_above(span) else 0.0
 
 
 def suite_rows(results: ResultColumns, references: References) -> list[SuiteView]:
-    """The overall scores over every suite whose scenarios are all there and that has some that count.
+    """Return the overall scores over every suite whose scenarios are all there and that has some that count.
 
     Those are the ones for one player with a known scale that more than half of the agents were to play. There are no
     ranks: they would make the board's family of comparisons larger, and with it every test weaker.
@@ -163,18 +211,18 @@ def suite_rows(results: ResultColumns, references: References) -> list[SuiteView
         if not names or not set(names) <= results.scenarios.keys():
             continue
         wanted = [name for name in names if name in alone and is_shared(results, name)]
-        counted, scores = overall_rows(results, references, wanted, ranked=False)
-        if counted:
-            normalized = {row["agent"]: row["normalized"] for row in scores}
-            rows.append(SuiteView(name=suite, about=ABOUT_SUITES[suite], scenarios=counted, normalized=normalized))
+        overall = Overall(results, references, wanted)
+        if overall.names:
+            scores = {row["agent"]: row["normalized"] for row in overall.rows(ranked=False)}
+            rows.append(SuiteView(name=suite, about=ABOUT_SUITES[suite], scenarios=overall.names, normalized=scores))
     return rows
 
 
 class Overall:
     """The agents over several scenarios: scores, their intervals, differences and ranks, all of one resampling.
 
-    A difference is one of the floored scores that are shown (:mod:`benchmark.score.comparing.floored`). Two agents that
-    both score above 0 nowhere have the same overall score, 0, and can't be told apart.
+    A difference is one of the floored scores that are shown (:func:`floored_difference`). Two agents that both
+    score above 0 nowhere have the same overall score, 0, and can't be told apart.
 
     Attributes:
         names: the scenarios: those that were asked for, or :func:`overall_scenarios`, whose scale is known.
@@ -201,18 +249,16 @@ class Overall:
             if self.names and all((agent, name) in self._complete for name in self.names)
         ]
         self._weights = list(game_weights(results, self.names).values())
-        self._replicates = dict(zip(self.whole, self._resampled(), strict=True))
-        self._family = board_family(results)
-        self._parts: dict[str, list[Part]] = {}  # of the agents that were compared last
-
-    def _resampled(self) -> list[stats.Replicates]:
-        results, references = self._results, self._references
-        return stats.sums_of_replicates(
-            [[_table(results, references, agent, name) for name in self.names] for agent in self.whole],
-            [[_score(results, references, agent, name) for name in self.names] for agent in self.whole],
+        scored = [[_scored(results, references, agent, name) for name in self.names] for agent in self.whole]
+        resampled = stats.sums_of_replicates(
+            [[table for table, _ in own] for own in scored],
+            [[score for _, score in own] for own in scored],
             self._weights,
             [[is_below_blind(results, references, agent, name) for name in self.names] for agent in self.whole],
         )
+        self._replicates = dict(zip(self.whole, resampled, strict=True))
+        self._family = board_family(results)
+        self._parts: dict[str, list[Part]] = {}  # of the agents that were compared last
 
     def _parts_of(self, agent: str) -> list[Part]:
         if agent not in self._parts:
@@ -222,8 +268,7 @@ class Overall:
             self._parts[agent] = [
                 Part.of(
                     self._results.cells[agent, name].table()["seed"],
-                    _table(*about, name),
-                    _score(*about, name),
+                    *_scored(*about, name),
                     is_below_blind(*about, name),
                     stream,
                 )
@@ -235,7 +280,7 @@ class Overall:
         return max(self._results.cells[agent, name].confidence for agent in agents for name in self.names)
 
     def score(self, agent: str) -> EstimateView | None:
-        """The overall score of an agent with its interval; ``None`` for one that lacks a scenario."""
+        """Return the overall score of an agent with its interval; ``None`` for one that lacks a scenario."""
         if agent not in self._replicates:
             return None
         return to_view(stats.interval_of(self._replicates[agent], self._level(agent)))
@@ -245,7 +290,7 @@ class Overall:
         return floored_difference(self._parts_of(a), self._parts_of(b), self._weights, self._level(a, b))
 
     def rows(self, *, ranked: bool = True) -> list[OverallView]:
-        """A row for every agent, best first; those that lack a scenario are last and have no rank."""
+        """Return a row for every agent, best first; those that lack a scenario are last and have no rank."""
         results, references = self._results, self._references
         scores = {agent: self.score(agent) for agent in results.agents}
         places = self._ranks(scores) if ranked else {}
@@ -254,6 +299,8 @@ class Overall:
         for agent, normalized in scores.items():
             lacks = [name for name in self.names if (agent, name) not in self._complete]
             place = places.get(agent)
+            cells = [cell for (name, _), cell in results.cells.items() if name == agent]
+            invalid, responses = ([sum(cell.columns[what]) for cell in cells] for what in ("invalid", "responses"))
             rows.append(
                 OverallView(
                     agent=agent,
@@ -264,7 +311,7 @@ class Overall:
                     if normalized is not None
                     else None,
                     success=successes.get(agent),
-                    invalid_rate=_invalid_rate(results, agent),
+                    invalid_rate=sum(invalid) / sum(responses) if sum(responses) else None,
                     scenarios=len(self.names) - len(lacks),
                     lacks=lacks,
                 )
@@ -284,12 +331,12 @@ class Overall:
         )
 
     def _successes(self) -> dict[str, EstimateView | None]:
-        """The success rates over those of the scenarios whose game knows success, weighted in the same way."""
+        """Return the success rates over those of the scenarios whose game knows success, weighted in the same way."""
         knowing = [name for name in self.names if self._results.scenarios[name].game().success_means]
         if not knowing:
             return {}
         estimates = stats.means_of_estimates(
-            [[_table(self._results, self._references, agent, name) for name in knowing] for agent in self.whole],
+            [[_scored(self._results, self._references, agent, name)[0] for name in knowing] for agent in self.whole],
             [[stats.column(SUCCESS, (0, 1))] * len(knowing) for _ in self.whole],
             [self._level(agent) for agent in self.whole],
             list(game_weights(self._results, knowing).values()),
@@ -297,7 +344,7 @@ class Overall:
         return dict(zip(self.whole, map(to_view, estimates), strict=True))
 
     def pairs(self, agents: Sequence[str]) -> list[OverallPairView]:
-        """The differences of every two of ``agents``, who have all scenarios, after Bonferroni's correction."""
+        """Return the differences of every two of ``agents``, who have all scenarios, after Bonferroni's correction."""
         return [
             pair_view(a, b, found, min(1.0, self._family * found.p), any_disjoint([self.score(a)], [self.score(b)]))
             for a, b in combinations(agents, 2)
@@ -306,7 +353,7 @@ class Overall:
 
 
 def pair_view(a: str, b: str, found: stats.Difference, corrected: float, apart: bool) -> OverallPairView:
-    """What a difference says of two agents; ``apart`` is whether their own intervals have no point in common."""
+    """Return what a difference says of two agents; ``apart`` is whether their own intervals have no point in common."""
     value, low, high = found.estimate
     return OverallPairView(
         a=a,

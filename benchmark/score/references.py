@@ -8,7 +8,7 @@
   ``"optimal"``, it is the optimum of a player who knows what players are told: the exact value of the episode's first
   state. In every other game for one player it is what the ``planner`` agent got on the same seeds, of the kind
   ``"reference"``, which can be beaten; it is taken from the results where that agent played, else played here. A bound
-  that only somebody who sees hidden things can reach (``"clairvoyant"``) is never 1.
+  that only a player that sees hidden things can reach (``"clairvoyant"``) is never 1.
 
 Both are made once: the values are kept in a cache folder (``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache
 folder), by the source code that they depend on.
@@ -34,7 +34,7 @@ from textgames.scenarios import Scenario, known_scenario
 from textgames.solving.blind import BlindPlay, blind_play, blind_value
 
 STRONGEST = "planner"
-"""The agent whose returns are the reference where nobody knows the optimum."""
+"""The agent whose returns are the reference if the optimum is unknown."""
 
 PLAY_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played for a scale. Larger runs should include the agents."""
@@ -45,10 +45,8 @@ Returns = NDArray[np.float64]
 class BlindEnd(NamedTuple):
     """The end of a scale that a score of 0 stands for: the best play that doesn't read."""
 
-    values: (
-        Returns  # (episodes,) the best blind player's expected return on each; all equal where it isn't known of each
-    )
-    error: float  # the standard error of their mean, where they were estimated elsewhere; 0 where they are exact
+    values: Returns  # (episodes,) the best blind player's expected return on each; all equal if it isn't known of each
+    error: float  # the standard error of their mean, if they were estimated elsewhere; 0 if they are exact
     policy: str  # its distribution over actions, for people
     exact: bool  # whether the values are computed and not played
 
@@ -62,7 +60,7 @@ class ReferenceEnd(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """The two ends for the episodes of one agent in one scenario; ``None`` where one can't be had."""
+    """The two ends for the episodes of one agent in one scenario; ``None`` if one can't be had."""
 
     blind: BlindEnd | None = None
     reference: ReferenceEnd | None = None
@@ -179,7 +177,7 @@ class StartValues:
         self._pool, self._random = EnvironmentPool(), load_agent("random")
 
     def optimal(self, seeds: Sequence[int]) -> Returns | None:
-        """The optimum of each episode; ``None`` where nobody knows that of a player who sees what players see."""
+        """Return the optimum of each episode for a player that sees what players see; ``None`` if it isn't known."""
         player = self._player
         if player is None or player.kind != "optimal":
             return None
@@ -190,7 +188,7 @@ class StartValues:
         return self._computed("optimal", "", seeds, value)
 
     def blind(self, seeds: Sequence[int]) -> BlindEnd | None:
-        """What the best blind player gets in each episode."""
+        """Return what the best blind player gets in each episode."""
         self._blind = play = self._blind or blind_play(self._scenario)
         if play is None:
             return None
@@ -203,9 +201,9 @@ class StartValues:
             return BlindEnd(np.full(len(seeds), play.value), play.standard_error, play.text, exact=False)
 
     def _worth(self, play: BlindPlay, seed: int) -> float:
-        """The exact value of blind play in an episode.
+        """Return the exact value of blind play in an episode.
 
-        Where the optimum is that of a player from whom the start is hidden, it is a mean over all starts that there may
+        If the optimum is that of a player from whom the start is hidden, it is a mean over all starts that there may
         be, and blind play's value has to be one as well: two ends of which only one knows that an episode is easy
         would make a wrong scale.
 
@@ -224,7 +222,7 @@ class StartValues:
         return worth
 
     def _computed(self, name: str, about: str, seeds: Sequence[int], value: Callable[[int], float]) -> Returns:
-        """A value for each seed: from the cache, else computed and then kept there."""
+        """Return a value for each seed: from the cache, else computed and then kept there."""
         known = self._known.setdefault(name, {})
         if any(seed not in known for seed in seeds):
             file = cache_file(name, self._scenario, about)
@@ -236,7 +234,7 @@ class StartValues:
         return np.array([known[seed] for seed in seeds])
 
     def _start(self, seed: int) -> tuple[Any, Any]:
-        """The first state of an episode, and what its player is asked there."""
+        """Return the first state of an episode, and what its player is asked there."""
         episode = LiveEpisode(EpisodeTask.of(self._scenario, seed), self._random, self._pool)
         state, (request,) = episode.state, episode.requests().values()
         episode.finish()
@@ -244,7 +242,7 @@ class StartValues:
 
 
 def _play(policy: Policy, scenario: Scenario, seeds: Sequence[int]) -> dict[int, float] | None:
-    """A player's returns, played; ``None`` where that fails in a game that it seemed to know."""
+    """Return a player's returns, played; ``None`` if that fails in a game that it seemed to know."""
     tasks = (EpisodeTask.of(scenario, seed) for seed in seeds)
     try:
         return {episode.seed: sum(episode.returns.values()) for episode in rollout(policy, tasks)}
@@ -253,5 +251,5 @@ def _play(policy: Policy, scenario: Scenario, seeds: Sequence[int]) -> dict[int,
 
 
 def _values_of_json(kept: Mapping[str, Any]) -> dict[int, float]:
-    """``{seed: value}`` as it is kept."""
+    """Return ``{seed: value}`` as it is kept."""
     return {int(seed): float(value) for seed, value in kept.items()}

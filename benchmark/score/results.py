@@ -15,19 +15,18 @@ from sys import intern
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from agents.common.intervals import CONFIDENCE
+from agents.common.intervals import CONFIDENCE, Array
 from agents.turn import eaten_up
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan, protocol_of
 from benchmark.runs.record import MEASURED, Key, Record, answers_of, error_reason, key_of, paid_tokens, tokens_of
-from benchmark.score.comparing.protocols import with_labels
-from benchmark.score.comparing.ratings import Game
-from benchmark.score.luck.folder import FolderLuck, SeedLuck, ToldLuck
+from benchmark.score.luck import Corrected, FolderLuck, LuckValues, SeedLuck, ToldLuck, corrected
 from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
+from benchmark.score.protocols import with_labels
+from benchmark.score.ratings import Game
 from benchmark.score.stopping import confidence_of
 from textgames.scenarios import Scenario
 
@@ -42,7 +41,13 @@ REFUSED = ("refusal", "content_filter")
 
 UNKNOWN = float("nan")
 
-Values = Sequence[float] | NDArray[np.float64]
+START, SKILL, LUCK, VARIANCE = range(4)
+"""The columns of :attr:`benchmark.score.results.Cell.luck`."""
+
+CONTROLLED_LIMIT = 500
+"""The most episodes whose luck is told by a heuristic, which takes about a millisecond a step."""
+
+Values = Sequence[float] | Array
 
 LUCK_LIMIT = 2000
 """The most episodes of one agent in one scenario that are played again for their luck: more have narrow intervals."""
@@ -50,12 +55,12 @@ LUCK_LIMIT = 2000
 
 @dataclass
 class Cell:
-    """What one agent did in one scenario: a row of numbers per scored episode (and seat, where it has several)."""
+    """What one agent did in one scenario: a row of numbers per scored episode (and seat, if it has several)."""
 
     planned: int = 0  # episodes that were to be played
     # ``{name: values}`` for the names in :data:`COLUMNS`
     columns: dict[str, "array[float]"] = field(default_factory=lambda: {name: array("d") for name in COLUMNS})
-    # ``{name: values}`` of the games' metrics, as long as the columns; NaN where a row has none of that name
+    # ``{name: values}`` of the games' metrics, as long as the columns; NaN if a row has none of that name
     metrics: dict[str, "array[float]"] = field(default_factory=dict)
     errors: Counter[str] = field(default_factory=Counter)  # reasons of the unscored episodes
     reasons: Counter[str] = field(default_factory=Counter)  # reasons of the invalid responses
@@ -66,7 +71,7 @@ class Cell:
     served_by: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)  # episodes in which a server refused this parameter
     eaten_up: int = 0  # responses that are empty, since reasoning took all tokens
-    # asks for the luck of the episodes, which is computed only where it is wanted; None where there is nobody to ask
+    # asks for the luck of the episodes, which is computed only if it is wanted; None if there is none
     ask_luck: Callable[[], SeedLuck | None] | None = field(default=None, compare=False)
     confidence: float = CONFIDENCE  # the level of its intervals; higher where the run looked several times
     # what is derived from the columns, once they are all read
@@ -87,25 +92,25 @@ class Cell:
         return self.episodes == self.planned > 0 and not self.errors
 
     def on_seeds(self, seeds: Values) -> "Cell":
-        """The scored episodes of some seeds alone; this cell where these are all of its own."""
+        """Return the scored episodes of some seeds alone; this cell where these are all of its own."""
         rows = np.flatnonzero(np.isin(self.columns["seed"], seeds))
         if len(rows) == self.episodes:
             return self
         columns = {name: array("d", np.array(values)[rows]) for name, values in self.columns.items()}
         return Cell(len(rows), columns, ask_luck=self.ask_luck, confidence=self.confidence)
 
-    def returns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The seeds of the scored episodes in their order, and the mean return on each (over games and seats)."""
+    def returns(self) -> tuple[Array, Array]:
+        """Return the seeds of the scored episodes in order, and the mean return on each over games and seats."""
         if "returns" not in self.memo:  # asked for in every comparison
             self.memo["returns"] = per_seed(self.columns["seed"], self.columns["score"])
-        found: tuple[NDArray[np.float64], NDArray[np.float64]] = self.memo["returns"]
+        found: tuple[Array, Array] = self.memo["returns"]
         return found
 
     @cached_property
-    def luck(self) -> NDArray[np.float64] | None:
+    def luck(self) -> Array | None:
         """The luck of the scored episodes in the order of their seeds, shape (episodes, 4).
 
-        Columns are those of :class:`benchmark.score.luck.terms.EpisodeLuck`; ``None`` where the game offers none.
+        Columns are those of :class:`benchmark.score.luck.EpisodeLuck`; ``None`` if the game offers none.
         """
         if self.ask_luck is None or self.episodes > LUCK_LIMIT:
             return None
@@ -115,11 +120,11 @@ class Cell:
             return None
         return np.array([known[seed] for seed in seeds])
 
-    def table(self) -> dict[str, NDArray[np.float64]]:
-        """The columns as arrays with a row for every seed, in order; see :func:`per_seed`."""
+    def table(self) -> dict[str, Array]:
+        """Return the columns as arrays with a row for every seed, in order; see :func:`per_seed`."""
         if "table" not in self.memo:  # the scores of a scenario, of a suite and over all need the same one
             self.memo["table"] = dict(zip(self.columns, columns_per_seed(self.columns), strict=True))
-        found: dict[str, NDArray[np.float64]] = self.memo["table"]
+        found: dict[str, Array] = self.memo["table"]
         return found
 
     def add_metrics(self, metrics: Mapping[str, float]) -> None:
@@ -130,8 +135,8 @@ class Cell:
             values.append(metrics.get(name, UNKNOWN))
 
 
-def columns_per_seed(columns: Mapping[str, Values]) -> list[NDArray[np.float64]]:
-    """The means of :func:`per_seed` for all columns; the seeds are sorted once, where all values are known."""
+def columns_per_seed(columns: Mapping[str, Values]) -> list[Array]:
+    """Return the means of :func:`per_seed` for all columns; the seeds are sorted once, if all values are known."""
     seeds = columns["seed"]
     _, place, count = np.unique(np.array(seeds), return_inverse=True, return_counts=True)
     means = []
@@ -142,14 +147,61 @@ def columns_per_seed(columns: Mapping[str, Values]) -> list[NDArray[np.float64]]
     return means
 
 
-def per_seed(seeds: Values, values: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Every seed that has a known value, in order, and the mean of its values.
+def per_seed(seeds: Values, values: Values) -> tuple[Array, Array]:
+    """Return every seed that has a known value, in order, and the mean of its values.
 
     Games and seats of one seed have the same start and depend on each other: together they are one observation.
     """
     known = ~np.isnan(values)
     found, place, count = np.unique(np.array(seeds)[known], return_inverse=True, return_counts=True)
     return found, np.bincount(place, np.array(values)[known], minlength=len(found)) / count
+
+
+def luck_free(cell: Cell, scenario: Scenario) -> Corrected | None:
+    """Return the corrected returns in the order of seeds; ``None`` if scores are plain, as without exact values.
+
+    They are worked out once: a board asks for them in every comparison. In a game without chance they are the returns
+    themselves.
+    """
+    if "luck_free" not in cell.memo:
+        values = LuckValues.of(scenario.game())
+        told = values is None or values.exact
+        cell.memo["luck_free"] = _luck_free(cell, scenario.game().return_range or ()) if told else None
+    found: Corrected | None = cell.memo["luck_free"]
+    return found
+
+
+def controlled(cell: Cell, scenario: Scenario) -> Corrected | None:
+    """Return the returns with luck taken out as far as a heuristic tells it, in the order of seeds.
+
+    A control variate: the mean is that of the plain returns. ``None`` if there is no such heuristic, the values of
+    the game are exact (:func:`luck_free`), or there are too many episodes or too few. What the heuristic promised of a
+    start is taken out of nothing: its mean over starts isn't known.
+    """
+    if "controlled" not in cell.memo:
+        values = LuckValues.of(scenario.game())
+        offered = values is not None and not values.exact and cell.episodes <= CONTROLLED_LIMIT
+        cell.memo["controlled"] = _luck_free(cell, ()) if offered else None
+    found: Corrected | None = cell.memo["controlled"]
+    return found
+
+
+def _luck_free(cell: Cell, possible: Sequence[float]) -> Corrected | None:
+    luck = cell.luck
+    if luck is None:
+        return None
+    returns = cell.returns()[1]
+    if not luck[:, VARIANCE].any():
+        ends = [*returns.tolist(), *possible]
+        return Corrected(returns, (min(ends), max(ends)) if possible else None, beta=None, sd_ratio=None)
+    return corrected(returns, luck[:, START], luck[:, LUCK], possible)
+
+
+def corrected_returns(cell: Cell, scenario: Scenario) -> tuple[Array, Array]:
+    """Return the seeds in their order, and the luck-free return on each if there are any, else the plain one."""
+    seeds, returns = cell.returns()
+    free = luck_free(cell, scenario)
+    return seeds, returns if free is None else free.values
 
 
 @dataclass
@@ -183,7 +235,7 @@ class ResultColumns:
         return all(cell.complete for cell in self.cells.values())
 
     def cell(self, agent: str, scenario: str) -> Cell:
-        """The cell of an agent in a scenario, a new one where there is none yet."""
+        """Return the cell of an agent in a scenario, a new one if there is none yet."""
         key = agent, scenario
         if key not in self.cells:
             self.cells[key] = Cell()
@@ -228,7 +280,7 @@ def read_columns(
 
     ``paths`` are as :func:`expand_sources` takes them, ``agents`` the names to keep; all when empty. An agent's name
     that a source before has taken gets the folder's name in front. Where the sources were played by several protocols,
-    the scenarios of each have names of their own (:mod:`benchmark.score.comparing.protocols`). ``told`` is what was
+    the scenarios of each have names of their own (:mod:`benchmark.score.protocols`). ``told`` is what was
     found of luck in a folder that is read again and again; it is added to.
 
     Raises:
@@ -251,7 +303,7 @@ def read_columns(
 
 
 def _rename_clashes(results: ResultColumns, path: Path, manifest: Manifest) -> dict[str, str]:
-    """``{name in the source: name in the results}``, with the folder's name in front of names that are taken."""
+    """Return ``{name in the source: name in the results}``, with the folder's name in front of names that are taken."""
     renamed = {}
     for card in manifest["agents"]:
         name = card["name"] if card["name"] not in results.agents else f"{path.resolve().name}/{card['name']}"
@@ -307,7 +359,7 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
 
 
 def _losses_of(results: ResultColumns, plan: Plan, folder: RunFolder) -> dict[str, FolderLosses]:
-    """What tells the value lost per move in the scenarios of a folder that have exact values."""
+    """Return what tells the value lost per move in the scenarios of a folder that have exact values."""
     for name, scenario in plan.scenarios.items():
         if name not in results.losses:  # one for all sources, since it solves the game
             results.losses[name] = MoveLosses.of(scenario)

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.common import intervals as stats
 from agents.common.intervals import Array, Estimate, is_above
 from benchmark.runs.plan import num_players
-from benchmark.score import statistics as stats
-from benchmark.score.comparing.comparison import board_family, paired_differences, return_range
-from benchmark.score.comparing.ratings import bradley_terry
+from benchmark.score.comparison import board_family, paired_differences, return_range
 from benchmark.score.differences import LEVEL, any_disjoint, paired_p_value
 from benchmark.score.document import (
     BlindView,
@@ -24,12 +23,11 @@ from benchmark.score.document import (
     ReferenceView,
     ScoreView,
 )
-from benchmark.score.luck.cells import LUCK, VARIANCE, controlled, luck_free
-from benchmark.score.luck.check import luck_check
-from benchmark.score.luck.estimate import Corrected
-from benchmark.score.luck.terms import LuckValues
+from benchmark.score.luck import Corrected, LuckValues
+from benchmark.score.luck_check import luck_check
+from benchmark.score.ratings import bradley_terry
 from benchmark.score.references import References, Scale
-from benchmark.score.results import Cell, ResultColumns, columns_per_seed
+from benchmark.score.results import LUCK, VARIANCE, Cell, ResultColumns, columns_per_seed, controlled, luck_free
 from textgames.scenarios import Scenario
 
 SCORE, BLIND, REFERENCE, INVALID, RESPONSES, LENGTH, TOKENS, SUCCESS, LUCK_FREE = range(9)
@@ -46,7 +44,7 @@ class Place(NamedTuple):
 
 
 def score_rows(results: ResultColumns, references: References | None = None) -> list[ScoreView]:
-    """One row per agent and scenario with planned episodes; scenarios in order, best agents first.
+    """Return one row per agent and scenario with planned episodes; scenarios in order, best agents first.
 
     Without ``references`` there are no normalised scores.
     """
@@ -57,7 +55,7 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
             for (agent, in_scenario), cell in results.cells.items()
             if in_scenario == name
         ]
-        # With unscored or missing episodes nobody knows what an agent lost, so it isn't ranked.
+        # With unscored or missing episodes it is unknown what an agent lost, so it isn't ranked.
         whole = [row for row in group if row["episodes"] == row["planned"] and not row["unscored"]]
         means = {row["agent"]: best["value"] for row in whole if (best := ranked_by(row)) is not None}
         shown = {row["agent"]: shown_figures(row) for row in group}
@@ -75,19 +73,19 @@ def score_rows(results: ResultColumns, references: References | None = None) -> 
 
 
 def ranked_by(row: ScoreView) -> EstimateView | None:
-    """The mean return that an agent's rank goes by: the luck-free one where there is one."""
+    """Return the mean return that an agent's rank goes by: the luck-free one if there is one."""
     return row["luck_free_return"] or row["mean_return"]
 
 
 def shown_figures(row: ScoreView) -> tuple[EstimateView | None, ...]:
-    """The figures beside an agent's rank whose intervals mustn't contradict it."""
+    """Return the figures beside an agent's rank whose intervals mustn't contradict it."""
     return ranked_by(row), row["normalized"]
 
 
 def score_row(
     agent: str, scenario: Scenario, cell: Cell, references: References | None, price: Mapping[str, Any] | None
 ) -> ScoreView:
-    """One agent in one scenario, not yet ranked."""
+    """Return one agent in one scenario, not yet ranked."""
     row = ScoreView(
         agent=agent,
         scenario=scenario.name,
@@ -132,7 +130,7 @@ def score_row(
     wanted = [
         stats.column(SCORE, possible_returns(scenario, table)),
         normalised(scenario, table, scale),
-        stats.ratio(INVALID, RESPONSES),
+        stats.share(INVALID, RESPONSES),
         stats.column(LENGTH, (1, scenario.horizon)),
         stats.column(TOKENS),
         stats.column(SUCCESS, (0, 1)),
@@ -180,7 +178,7 @@ def possible_returns(scenario: Scenario, table: Array, returns: int = SCORE) -> 
 
 
 def luck_view(cell: Cell, scenario: Scenario, free: Corrected) -> LuckView | None:
-    """How luck was taken out; ``None`` in a game without chance."""
+    """Return how luck was taken out; ``None`` in a game without chance."""
     values = LuckValues.of(scenario.game())
     check = None if cell.luck is None else luck_check(cell.luck[:, LUCK], cell.luck[:, VARIANCE])
     if values is None or check is None or free.beta is None:
@@ -189,7 +187,7 @@ def luck_view(cell: Cell, scenario: Scenario, free: Corrected) -> LuckView | Non
 
 
 def normalised(scenario: Scenario, table: Array, scale: Scale, free: Corrected | None = None) -> stats.Statistic:
-    """The normalised score of an episode table: of the luck-free returns where they are given, else of the plain."""
+    """Return the normalised score of an episode table, of the luck-free returns if they are given."""
     about: dict[str, Any] = {
         "played": scale.reference is not None and scale.reference.kind != "optimal",
         "blind_error": scale.blind.error if scale.blind is not None else 0.0,
@@ -200,17 +198,17 @@ def normalised(scenario: Scenario, table: Array, scale: Scale, free: Corrected |
 
 
 def above_blind(score: EstimateView | None) -> bool | None:
-    """Whether a normalised score is above 0, and its interval too; ``None`` where there is no score."""
+    """Return whether a normalised score is above 0, and its interval too; ``None`` if there is no score."""
     if score is None:
         return None
     return is_above(score["value"] if score["low"] is None else min(score["value"], score["low"]))
 
 
 def episode_table(cell: Cell, scenario: Scenario, references: References | None) -> tuple[Array, Scale]:
-    """The columns ``SCORE .. LUCK_FREE`` of a cell, a row for every scored seed in order, and the references in them.
+    """Return the columns ``SCORE .. LUCK_FREE`` of a cell, a row for every scored seed, and their references.
 
     The last one is freed from luck by exact values, else by a heuristic, else it is the plain return.
-    Where there is no reference, its column is NaN, and so is every normalised score.
+    If there is no reference, its column is NaN, and so is every normalised score.
     """
     known = cell.memo.get("episodes")  # the scores of a scenario, of its suites and over all need the same one
     if known is None or known[0] is not references:
@@ -267,7 +265,7 @@ def rank(
 
 
 def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bool]:
-    """Whether the first of two agents is the better one on their common seeds of a scenario.
+    """Return whether the first of two agents is the better one on their common seeds of a scenario.
 
     The test is the paired one, corrected by Bonferroni for everything that the board could compare: which tests are
     made depends on what the ones before showed. Who is above by other seeds than the common ones is told apart by none.
@@ -282,7 +280,7 @@ def board_test(results: ResultColumns, scenario: str) -> Callable[[str, str], bo
 
 
 def rating_rows(results: ResultColumns) -> list[RatingView]:
-    """The head-to-head ratings of every scenario for several players."""
+    """Return the head-to-head ratings of every scenario for several players."""
     return [
         RatingView(
             scenario=scenario,
@@ -317,14 +315,14 @@ def cost(tokens: Sequence[int], price: Mapping[str, Any] | None) -> float | None
 
 
 def to_view(estimate: Estimate) -> EstimateView | None:
-    """The estimate as plain JSON; ``None`` when it isn't a number."""
+    """Return the estimate as plain JSON; ``None`` when it isn't a number."""
     if not isfinite(estimate.value):
         return None
     return EstimateView(value=estimate.value, low=estimate.low, high=estimate.high)
 
 
 def views(estimates: Mapping[str, Estimate]) -> dict[str, EstimateView]:
-    """Those estimates that are numbers, as plain JSON."""
+    """Return those estimates that are numbers, as plain JSON."""
     return {name: view for name, one in estimates.items() if (view := to_view(one)) is not None}
 
 
@@ -334,7 +332,7 @@ def best_first(row: ScoreView | OverallView, estimate: EstimateView | None) -> t
 
 
 def seat_means(cell: Cell, scenario: Scenario) -> dict[str, Estimate]:
-    """``{player: the agent's mean return in this seat}`` in a game for several, of the seats that it had."""
+    """Return ``{player: the agent's mean return in this seat}`` in a game for several, of the seats that it had."""
     game = scenario.game()
     if len(game.players) == 1:
         return {}
@@ -344,7 +342,7 @@ def seat_means(cell: Cell, scenario: Scenario) -> dict[str, Estimate]:
 
 
 def metric_means(cell: Cell) -> dict[str, Estimate]:
-    """``{name: its mean over the seeds that have it}`` of every metric."""
+    """Return ``{name: its mean over the seeds that have it}`` of every metric."""
     return _over_seeds(cell, {name: np.array(values) for name, values in cell.metrics.items()})
 
 

@@ -16,11 +16,11 @@ from agents.common.intervals import CONFIDENCE
 from benchmark.score.document import EstimateView, ScoreView
 
 FIRST_LOOK = 50  # episodes; what an entry of the leaderboard has at least
-MOST = 1600  # episodes of each agent and scenario, where nobody says
+MOST = 1600  # episodes of each agent and scenario, if no number is given
 
 
 def looks(most: int, before: Iterable[int] = ()) -> list[int]:
-    """The numbers of episodes after which a run of at most so many looks at its intervals, in order.
+    """Return the numbers of episodes after which a run of at most so many looks at its intervals, in order.
 
     ``before`` has the most of each time before it was extended: it has looked there, too.
     """
@@ -33,17 +33,17 @@ def looks(most: int, before: Iterable[int] = ()) -> list[int]:
 
 
 def confidence_of(settings: Mapping[str, Any], before: Iterable[int] = ()) -> float:
-    """The level of the intervals of a run with these settings, so that all looks together have 95%."""
+    """Return the level of the intervals of a run with these settings, so that all looks together have 95%."""
     if settings.get("until") is None:
         return CONFIDENCE
     return 1 - (1 - CONFIDENCE) / len(looks(settings["episodes"], before))
 
 
 def half_width(row: ScoreView) -> float:
-    """Half the interval that ``--until`` is about: of the normalised score, or of the mean where there is no scale.
+    """Half the interval that ``--until`` is about: of the normalised score, or of the mean if there is no scale.
 
-    Of a normalised score that is the part above 0: by how much somebody is worse than play that doesn't read counts
-    nowhere, and may take very many episodes to know. 0 where there is no interval, which more episodes wouldn't make
+    For a normalised score that is the part above 0: by how much an agent is worse than play that doesn't read counts
+    nowhere, and may take very many episodes to know. 0 if there is no interval, which more episodes wouldn't make
     narrower.
     """
     judged: EstimateView | None = row["normalized"] or row["luck_free_return"] or row["mean_return"]

@@ -1,4 +1,8 @@
-"""Numbers and episodes for people: tables, the page, replays in the terminal, exports."""
+"""Numbers and episodes for people: tables, the page, replays in the terminal, exports.
+
+``document_of`` makes one document of results. ``board`` declares its tables, each a ``table.Table``: columns, rows and
+``notes``. ``draw`` writes them in a terminal, as Markdown and in notebooks, ``page`` as HTML, ``summary`` in few lines.
+"""
 
 import lazy_loader
 

@@ -8,15 +8,16 @@ from typing import cast
 from benchmark.runs.authorship import tier_of
 from benchmark.runs.manifest import ENTRY_KIND
 from benchmark.runs.provenance import code_version
-from benchmark.score.comparing.comparison import board_family, compare_best
-from benchmark.score.comparing.pairs import meeting_rows
+from benchmark.score.comparison import board_family, compare_best
 from benchmark.score.document import SCHEMA_VERSION, AgentView, ScenarioView, SourceView, ViewDocument
 from benchmark.score.overall import Overall, suite_rows
+from benchmark.score.pairs import meeting_rows
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import rating_rows, score_rows, shown_figures
+from benchmark.show.board import board_tables
 from benchmark.show.episode_views import TextTable, episode_views, prompt_map_of, prompt_pieces
-from benchmark.show.tables.beside import Scored, board_tables
+from benchmark.show.table import Scored
 from textgames.scenarios import Scenario
 
 MOST_PAIRED = 30  # agents of whom every pair is tested over all scenarios: those that a matrix shows at once
@@ -29,7 +30,7 @@ def results_document(
     max_episodes: int = 5000,
     references: References | None = None,
 ) -> ViewDocument:
-    """What a page shows of results.
+    """Return what a page shows of results.
 
     Args:
         results: of :func:`benchmark.score.results.read_columns`.

@@ -36,12 +36,12 @@ class TextTable:
         return list(self._places)
 
     def place(self, text: str | None) -> int:
-        """The index at which the text is stored; -1 where there is none."""
+        """Return the index at which the text is stored; -1 if there is none."""
         return NONE if text is None else self._places.setdefault(text, len(self._places))
 
 
 def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -> Iterator[EpisodeView]:
-    """The first episodes of every scenario, the same seeds for all agents, so that they can be shown side by side.
+    """Yield the first episodes of every scenario, with the same seeds for all agents.
 
     Where one seed of every line-up is more than ``max_episodes``, later line-ups are left out.
     """
@@ -81,7 +81,7 @@ def _shown_seeds(results: ResultColumns, max_episodes: int) -> dict[str, set[int
 
 
 def _shown_tables(results: ResultColumns, max_episodes: int) -> int:
-    """How many line-ups of a scenario are shown at most: each scenario has the same share of the episodes."""
+    """Return how many line-ups of a scenario are shown at most: each scenario has the same share of the episodes."""
     return max(1, max_episodes // max(1, len(results.scenarios)))
 
 
@@ -134,7 +134,7 @@ def _episode_view(
 
 
 def prompt_map_of(card: Mapping[str, Any]) -> PromptMap | None:
-    """The prompt map that an agent's card describes; ``None`` for players without a model."""
+    """Return the prompt map that an agent's card describes; ``None`` for players without a model."""
     settings = card["settings"].get("prompt_map")
     if not settings:
         return None
@@ -148,7 +148,7 @@ def prompt_map_of(card: Mapping[str, Any]) -> PromptMap | None:
 
 
 def prompt_pieces(prompt_map: PromptMap, scenario: Scenario) -> list[PromptMessageView]:
-    """The prompt of a first step, with slots where the observation and the moves left go."""
+    """Return the prompt of a first step, with slots where the observation and the moves left go."""
     game = scenario.game()
     player = game.players[0]
     request = TurnRequest(_SLOT, game.instructions(player), game.actions, (), player, _STEPS)
@@ -166,7 +166,7 @@ def _piece(text: str) -> PromptPiece:
 
 
 def fill_pieces(messages: list[PromptMessageView], observation: str, steps_left: int | None) -> str:
-    """What the page makes of the pieces: the contents joined by blank lines."""
+    """Return what the page makes of the pieces: the contents joined by blank lines."""
     filled = {"observation": observation, "steps_left": str(steps_left)}
     return "\n\n".join(
         "".join(filled[piece["slot"]] if "slot" in piece else piece["text"] for piece in message["pieces"])

@@ -1,13 +1,13 @@
-"""Results for other programs: CSV and Parquet, one row per episode and player, or one per step; plots as SVG or PNG."""
+"""Results for other programs: one row per episode and player, or one per step, as CSV, Parquet or data frame; plots."""
 
 import csv
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from agents.common.files import replacing
 from benchmark.errors import UsageError, storing
@@ -17,6 +17,9 @@ from benchmark.runs.replay import replay_if_unchanged
 from benchmark.score.document import ScoreView
 from benchmark.score.results import ResultColumns
 from textgames.extras import install_command
+
+if TYPE_CHECKING:
+    import pandas
 
 _WHOSE: dict[str, type] = {"source": str, "scenario": str, "agent": str, "player": str, "opponents": str, "seed": int}
 _TOKENS: dict[str, type] = {"prompt_tokens": int, "completion_tokens": int}
@@ -40,7 +43,7 @@ Row = dict[str, Any]
 
 
 def episode_rows(results: ResultColumns) -> Iterator[Row]:
-    """One row per episode and player, in the order of the sources; read one at a time."""
+    """Yield one row per episode and player, in the order of the sources; read one at a time."""
     for source, record, names in _records(results):
         for player in record["agents"]:
             steps = [step for step in record["steps"] if step["player"] == player]
@@ -62,9 +65,9 @@ def episode_rows(results: ResultColumns) -> Iterator[Row]:
 
 
 def step_rows(results: ResultColumns) -> Iterator[Row]:
-    """One row per step of every episode, responses included.
+    """Yield one row per step of every episode, responses included.
 
-    ``happened`` is what the round did to the player; it comes from a replay, and is empty where the game has changed.
+    ``happened`` is what the round did to the player; it comes from a replay, and is empty if the game has changed.
     """
     for source, record, names in _records(results):
         replayed = replay_if_unchanged(record, results.scenarios[record["scenario"]])
@@ -214,3 +217,48 @@ def _draw_panel(panel: Any, estimates: Sequence[tuple[int, Any]]) -> None:
         panel.errorbar([value], [place], xerr=[[max(0.0, value - low)], [max(0.0, high - value)]], fmt="o", capsize=3)
     panel.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
     panel.grid(axis="x", color="0.93")
+
+
+_TYPES = {str: "object", int: "Int64", float: "float64", bool: "boolean"}
+"""Pandas' types that know a missing value: an unscored episode has neither return nor success."""
+
+_COUNTS = ("errors", "served_by", "invalid_reasons", "lacks")  # of a score: stay what they are, in one column each
+
+
+def frame_of_rows(rows: Iterable[Mapping[str, Any]], fields: Mapping[str, type]) -> "pandas.DataFrame":
+    """Return the frame of rows that have these fields, in this order.
+
+    Raises:
+        UsageError: pandas isn't installed; says how to install it.
+    """
+    kinds = {name: _TYPES[kind] for name, kind in fields.items()}
+    return _pandas().DataFrame(rows, columns=list(fields)).astype(kinds)
+
+
+def frame_of_views(views: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
+    """Return the frame of a document's rows: an estimate is three columns, such as ``length_low``.
+
+    Raises:
+        UsageError: pandas isn't installed.
+    """
+    return _pandas().DataFrame([dict(flat_view(view)) for view in views])
+
+
+def flat_view(view: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (name, value) of everything in a row: an estimate is three of them, such as ``length_low``."""
+    for key, value in view.items():
+        name = f"{prefix}{key}"
+        if not isinstance(value, Mapping) or key in _COUNTS:
+            yield name, value
+        elif value.keys() == {"value", "low", "high"}:
+            yield from ((name, value["value"]), (f"{name}_low", value["low"]), (f"{name}_high", value["high"]))
+        else:
+            yield from flat_view(value, f"{name}_")
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise UsageError(f"data frames need pandas: {install_command('pandas')}") from None
+    return pandas

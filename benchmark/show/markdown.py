@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from benchmark.show.tables.terminal import leaderboard_sheets, to_markdown
+from benchmark.show.board import leaderboard_tables
+from benchmark.show.draw import to_markdown
 
 _INTRODUCTION = """\
 Built from the entries in this folder by `textbench leaderboard leaderboards --markdown`; don't edit it by hand.
@@ -26,14 +27,14 @@ it.
 
 
 def leaderboard_markdown(document: Mapping[str, Any]) -> str:
-    """The tables of a document as one Markdown page; the same sources give the same bytes."""
+    """Return the tables of a document as one Markdown page; the same sources give the same bytes."""
     parts = [f"# {document['title']}\n"]
     if all(source["kind"] == "entry" for source in document["sources"]):
         parts.append(_INTRODUCTION)
     parts += [
         "".join(map(_source_line, document["sources"])),
         _LEGEND,
-        to_markdown(leaderboard_sheets(document, overall_first=True)),
+        to_markdown(leaderboard_tables(document, overall_first=True)),
     ]
     return "\n".join(parts)
 

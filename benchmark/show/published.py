@@ -21,12 +21,11 @@ from typing import Any
 from agents.protocol import STANDARD
 from benchmark.errors import UsageError
 from benchmark.runs.folder import folder_name, write_atomically
-from benchmark.score.comparing.protocols import label, plain_name
 from benchmark.score.document import AgentView, ScoreView
-from benchmark.show.page.overview import LOCAL, SCRIPTED, kind_of
-from benchmark.show.tables.figures import estimate_figure
-from benchmark.show.tables.notes import protocol_note
-from benchmark.show.tables.scale import ENDS
+from benchmark.score.protocols import label, plain_name
+from benchmark.show.notes import ENDS, protocol_note
+from benchmark.show.page.tables import LOCAL, SCRIPTED, kind_of
+from benchmark.show.table import estimate_figure
 
 EEE_VERSION = "0.3.0"
 
@@ -163,7 +162,7 @@ def _result(agent: AgentView, row: ScoreView, played: str) -> dict[str, Any]:
 
 
 def _models(document: Mapping[str, Any]) -> Iterator[tuple[AgentView, list[ScoreView]]]:
-    """Every agent that isn't a script, with its ranked scores."""
+    """Return every agent that isn't a script, with its ranked scores."""
     found = []
     for agent in document["agents"]:
         own = [row for row in document["scores"] if row["agent"] == agent["name"] and row["normalized"]]
@@ -176,7 +175,7 @@ def _models(document: Mapping[str, Any]) -> Iterator[tuple[AgentView, list[Score
 
 
 def _model_id(spec: str) -> str:
-    """The name of a model with its owner's: ``Qwen/Qwen3-8B`` of ``hf:Qwen/Qwen3-8B``, ``openai/gpt-4o`` of itself."""
+    """Return a model's name with its owner's: ``Qwen/Qwen3-8B`` of ``hf:Qwen/Qwen3-8B``."""
     provider, _, model = spec.partition(":")
     parts = [folder_name(part) for part in (model or provider).split("/") if part.strip(".")]
     owner = parts[0] if len(parts) == 2 else folder_name(provider) if model else "textbench"
@@ -184,13 +183,13 @@ def _model_id(spec: str) -> str:
 
 
 def _played(document: Mapping[str, Any], agent: AgentView) -> str:
-    """The time at which the agent's source was played, ISO 8601, or an empty text."""
+    """Return the time at which the agent's source was played, ISO 8601, or an empty text."""
     source = document["sources"][agent["source"]]
     return source["finished"] or source["started"] or ""
 
 
 def _quoted(text: str) -> str:
-    """A text in YAML, which takes JSON's quotes."""
+    """Return a text in YAML, which takes JSON's quotes."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -1,23 +1,22 @@
 """The few lines that a run ends in: who played how well, and what the figures mean. ``--stats`` has the rest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
 from agents.common.terminal import printable
-from benchmark.score.document import EstimateView
-from benchmark.show.tables.beside import found_tables
-from benchmark.show.tables.columns import OVER
-from benchmark.show.tables.figures import Figure, estimate_figure, number
-from benchmark.show.tables.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, source_notes
-from benchmark.show.tables.scale import scale_sentence
+from benchmark.score.document import OverallView, ScoreView
+from benchmark.show.board import OVER, found_tables, invalid_share
+from benchmark.show.notes import SHORT_FIRST, agent_note, agent_warning, further_protocols, scale_sentence, source_notes
+from benchmark.show.table import Column, Figure, Table, estimate_figure
 
 MOST_LINES = 10
 """With the two lines that say how to go on, a run ends in a dozen."""
 
-MOST_SCENARIOS = 4  # that have a column of their own, where the terminal is wide enough
+MOST_SCENARIOS = 4  # that have a column of their own, if the terminal is wide enough
 MOST_LETTERS = 28  # of an agent's name
 
 MARK = "*"
@@ -25,79 +24,87 @@ MARK = "*"
 
 
 def summary_lines(document: Mapping[str, Any], width: int) -> list[str]:
-    """The agents, best first, with their scores, success and invalid responses; below them what 0 and 1 are.
+    """Return the agents, best first, with their scores, success and invalid responses; below them what 0 and 1 are.
 
     Args:
         document: a :class:`benchmark.score.document.ViewDocument`.
-        width: of the terminal, in letters. Columns of single scenarios are left out where they don't fit.
+        width: of the terminal, in letters. Columns of single scenarios are left out if they don't fit.
     """
-    scores = document["scores"]
-    rows = _rows(document)
-    beside = [table.brief for table in found_tables(document)]
-    counted = _counted([row for row in scores if not _on_a_ladder(document, row)])
+    scores, beside = document["scores"], found_tables(document)
+    rungs = {rung["scenario"] for ladder in document.get("ladders", ()) for rung in ladder["rungs"]}
+    # the episodes of levels are put if they tell most of the agent's level
+    off_ladders = [row for row in scores if row["scenario"] not in rungs]
+    table = Table("", "", _columns(document, off_ladders, beside), rows=_best_first(document))
+    is_marked = any(text.endswith(MARK) for row in table.texts for text in row)
     told = [
-        counted,
+        _counted(off_ladders),
         scale_sentence(scores),
         _without_scale(scores),
-        *beside,
-        _marked(rows),
+        *(one.brief for one in beside),
+        f"{MARK}: no better than 0, within chance." if is_marked else "",
         _warned(scores),
         _noted(scores),
     ]
     told += [f"{note[0].upper()}{note[1:]}." for note in (*further_protocols(scores), *source_notes(document))]
     notes = wrap(" ".join(filter(None, told)), width)
-    room = max(2, MOST_LINES - 1 - len(notes))
-    left_out = [] if len(rows) <= room else [f"and {len(rows) - room + 1} more agents"]
-    shown = rows if not left_out else rows[: room - 1]
-    return [*_aligned(shown, width), *left_out, *notes]
+    room, count = max(2, MOST_LINES - 1 - len(notes)), len(table.rows)
+    left_out = [] if count <= room else [f"and {count - room + 1} more agents"]
+    return [*_aligned(table, room if count <= room else room - 1, width), *left_out, *notes]
 
 
-Row = dict[str, str]
-"""An agent's texts by the titles of their columns."""
+def _columns(
+    document: Mapping[str, Any], off_ladders: Sequence[ScoreView], beside: Sequence[Table]
+) -> list[Column[OverallView]]:
+    """Make the columns of the agents' rows; the last ones tell the least."""
+    scores = {(row["agent"], row["scenario"]): row for row in document["scores"]}
+    scenarios = list(dict.fromkeys(row["scenario"] for row in document["scores"]))
+    unscaled = _unscaled(document["scores"])
 
+    def column(title: str, figure: Callable[[OverallView], Figure]) -> Column[OverallView]:
+        return Column(title, title, figure, needed=lambda rows: any(figure(row).text for row in rows))
 
-def _rows(document: Mapping[str, Any]) -> list[Row]:
-    """All agents, best first; columns are those that any agent has something in."""
-    rows: list[Row] = []
-    scores, tables = document["scores"], found_tables(document)
-    scenarios = list(dict.fromkeys(row["scenario"] for row in scores))
-    single, unscaled = len(scenarios) == 1, _unscaled(scores)
-    for overall in _best_first(document):
-        own = {row["scenario"]: row for row in scores if row["agent"] == overall["agent"]}
-        row = {"agent": _short(overall["agent"])}
-        if single:
-            one = own[scenarios[0]]
-            row["mean return"] = _estimate(one["mean_return"], ".2f")
-            row["score"] = _marked_score(one)
-            for rating in document["ratings"]:
-                if rating["agent"] == overall["agent"]:
-                    row["rating"] = _estimate(rating["rating"], "+.0f")
-        else:
-            row["overall score"] = _marked_score(overall)
-        known = [one["success_rate"] for one in own.values() if not _on_a_ladder(document, one)]
-        for table in tables:
-            figures = table.figures([one for one in table.rows if one["agent"] == overall["agent"]])
-            row |= {title: _text(figure) for title, figure in figures.items()}
-        over_all = not single and any(one["success"] for one in document["overall"])
-        row["success"] = _percent([overall["success"]] if over_all else known)
-        row["invalid"] = "" if overall["invalid_rate"] is None else f"{overall['invalid_rate']:.0%}"
-        if not single and len(scenarios) <= MOST_SCENARIOS:
-            for name in scenarios:
-                title, key = (f"{name} return", "mean_return") if name in unscaled else (name, "normalized")
-                row[title] = _value(own.get(name, {}).get(key))
-        rows.append(row)
-    return rows
+    def figures(row: OverallView) -> dict[str, Figure]:
+        own = [one.figures([line for line in one.rows if line["agent"] == row["agent"]]) for one in beside]
+        return {title: figure for each in own for title, figure in each.items()}
+
+    def success(row: OverallView) -> Figure:
+        own = [one["success_rate"] for one in off_ladders if one["agent"] == row["agent"]]
+        over_all = len(scenarios) > 1 and any(one["success"] for one in document["overall"])
+        known = [share["value"] for share in ([row["success"]] if over_all else own) if share is not None]
+        return Figure(f"{sum(known) / len(known):.0%}" if known else "")
+
+    def in_scenario(name: str, key: str, form: str = ".2f") -> Callable[[OverallView], Figure]:
+        return lambda row: estimate_figure(scores.get((row["agent"], name), {}).get(key), form)
+
+    if len(scenarios) == 1:
+        (name,) = scenarios
+        ratings = {row["agent"]: row["rating"] for row in document["ratings"]}
+        first = [
+            column("mean return", in_scenario(name, "mean_return")),
+            column("score", lambda row: _marked(scores[row["agent"], name])),
+            column("rating", lambda row: estimate_figure(ratings.get(row["agent"]), "+.0f")),
+        ]
+    else:
+        first = [column("overall score", _marked)]
+    last = [column("success", success), column("invalid", invalid_share)]
+    if 1 < len(scenarios) <= MOST_SCENARIOS:
+        for name in scenarios:
+            title, key = (f"{name} return", "mean_return") if name in unscaled else (name, "normalized")
+            last.append(replace(column(title, in_scenario(name, key)), optional=True))
+    titles = dict.fromkeys(title for row in document["overall"] for title in figures(row))
+    told = [column(title, lambda row, title=title: figures(row).get(title, Figure())) for title in titles]  # type: ignore[misc]
+    return [column("agent", lambda row: Figure(_short(row["agent"]))), *first, *told, *last]
 
 
 def _unscaled(scores: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The scenarios without a 0 and a 1, as those of several players mostly are; unknown until they are played."""
+    """Return the played scenarios without a 0 and a 1, as those of several players mostly are."""
     scaled = {row["scenario"] for row in scores if row["normalized"]}
     played = [row["scenario"] for row in scores if row["episodes"]]
     return [scenario for scenario in dict.fromkeys(played) if scenario not in scaled]
 
 
 def _without_scale(scores: Sequence[Mapping[str, Any]]) -> str:
-    """What is in no score, where other scenarios are or a column says nothing of it."""
+    """Return what is in no score, if other scenarios are or a column says nothing of it."""
     names = _unscaled(scores)
     if not names or len({row["scenario"] for row in scores}) == 1:
         return ""
@@ -105,14 +112,8 @@ def _without_scale(scores: Sequence[Mapping[str, Any]]) -> str:
     return f"No scale, so returns and in no score: {told}."
 
 
-def _on_a_ladder(document: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Whether a scenario is a level among others, whose episodes were put where they tell most of the agent's level."""
-    ladders = document.get("ladders", ())
-    return any(rung["scenario"] == row["scenario"] for ladder in ladders for rung in ladder["rungs"])
-
-
 def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The agents' overall rows; with a single scenario, in the order of its ranks."""
+    """Return the agents' overall rows; with a single scenario, in the order of its ranks."""
     overall: list[Mapping[str, Any]] = document["overall"]
     if len({row["scenario"] for row in document["scores"]}) != 1:
         return overall
@@ -120,27 +121,9 @@ def _best_first(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return sorted((row for row in overall if row["agent"] in order), key=lambda row: order.index(row["agent"]))
 
 
-def _estimate(estimate: EstimateView | None, form: str) -> str:
-    return _text(estimate_figure(estimate, form))
-
-
-def _text(figure: Figure) -> str:
-    return f"{figure.text} {figure.interval}".strip()
-
-
-def _marked_score(row: Mapping[str, Any]) -> str:
-    text = _estimate(row["normalized"], ".2f")
-    return f"{text} {MARK}" if row["above_blind"] is False else text
-
-
-def _value(estimate: EstimateView | None) -> str:
-    return "" if estimate is None else number(estimate["value"], ".2f")
-
-
-def _percent(shares: Sequence[EstimateView | None]) -> str:
-    """The mean of those shares that are known, in percent."""
-    known = [share["value"] for share in shares if share is not None]
-    return f"{sum(known) / len(known):.0%}" if known else ""
+def _marked(row: Mapping[str, Any]) -> Figure:
+    figure = estimate_figure(row["normalized"], ".2f")
+    return figure._replace(interval=f"{figure.interval} {MARK}".strip()) if row["above_blind"] is False else figure
 
 
 def _short(name: str) -> str:
@@ -165,19 +148,14 @@ def _counted(scores: Sequence[Mapping[str, Any]]) -> str:
     return f"Means of {many}{missing} episode{'' if one else 's'}{of}{lean}, with {levels} {OVER}."
 
 
-def _marked(rows: Sequence[Row]) -> str:
-    marked = any(text.endswith(MARK) for row in rows for text in row.values())
-    return f"{MARK}: no better than 0, within chance." if marked else ""
-
-
 def _noted(scores: Sequence[Mapping[str, Any]]) -> str:
-    """A line on those of whom there is more to know: why one isn't ranked, or that several models answered."""
+    """Return a line on those of whom there is more to know: why one isn't ranked, or that several models answered."""
     names = dict.fromkeys(_short(row["agent"]) for row in scores if agent_note(row))
     return f"Notes on {', '.join(names)}: add --stats." if names else ""
 
 
 def _warned(scores: Sequence[Mapping[str, Any]]) -> str:
-    """Why the figures of an agent aren't what they seem; of the first such agent, the notes name the others too."""
+    """Return why the figures of an agent aren't what they seem, for the first such agent."""
     warned = [row for row in scores if agent_warning(row)]
     if not warned:
         return ""
@@ -187,22 +165,17 @@ def _warned(scores: Sequence[Mapping[str, Any]]) -> str:
     return f"{_short(own[0]['agent'])}: {warning}."
 
 
-def _aligned(rows: Sequence[Row], width: int) -> list[str]:
-    """A line of titles and one for each row, as wide as the terminal at most."""
-    titles = [
-        title for title in dict.fromkeys(title for row in rows for title in row) if any(row.get(title) for row in rows)
-    ]
-    sizes = {title: max(map(cell_len, (title, *(row.get(title, "") or "-" for row in rows)))) for title in titles}
-    while len(titles) > 2 and sum(sizes[title] + 2 for title in titles) - 2 > width:
-        titles.pop()  # the last ones tell the least: single scenarios, then the share of invalid responses
-
-    def line(cells: Mapping[str, str]) -> str:
-        first, *others = titles
-        texts = [set_cell_size(cells[first], sizes[first])]
-        texts += [" " * (sizes[title] - cell_len(cells[title])) + cells[title] for title in others]
-        return "  ".join(texts).rstrip()
-
+def _aligned(table: Table, count: int, width: int) -> list[str]:
+    """Return a line of titles and one for each of so many rows, as wide as the terminal at most."""
+    columns = [*zip(table.titles, *table.texts[:count], strict=True)]
+    sizes = [max(map(cell_len, column)) for column in columns]
+    while len(columns) > 2 and sum(sizes) + 2 * len(columns) - 2 > width:
+        columns.pop()  # the last ones tell the least: single scenarios, then the share of invalid responses
+        sizes.pop()
     return [
-        line({title: title for title in titles}),
-        *(line({t: row.get(t, "") or "-" for t in titles}) for row in rows),
+        "  ".join(
+            [set_cell_size(first, sizes[0])]
+            + [" " * (size - cell_len(cell)) + cell for cell, size in zip(others, sizes[1:], strict=True)]
+        ).rstrip()
+        for first, *others in zip(*columns, strict=True)
     ]

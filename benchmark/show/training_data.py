@@ -94,7 +94,7 @@ class Source:
         return self._games[scenario]
 
     def solver(self, scenario: str) -> SearchPlayer | None:
-        """What tells the values of a scenario's actions; ``None`` where nobody knows them."""
+        """Return what tells the values of a scenario's actions; ``None`` if they are unknown."""
         if scenario not in self._solvers:
             found = find_search_player(self.game(scenario))
             self._solvers[scenario] = found if isinstance(found, SearchPlayer) else None
@@ -108,12 +108,12 @@ class Source:
         """
         if not any(self.solver(scenario) for scenario in self._results.scenarios):
             raise UsageError(
-                f"nobody knows what an action is worth in {', '.join(self._results.scenarios)}: choose by return with "
+                f"the value of an action isn't known in {', '.join(self._results.scenarios)}: choose by return with "
                 "--sft FILE --keep best, or play a game that planner can play (textbench list)"
             )
 
     def mean_returns(self) -> dict[tuple[str, str], float]:
-        """``{(scenario, player): mean return}`` over the episodes that are used, minus infinity where all are equal."""
+        """Return ``{(scenario, player): mean return}`` of the used episodes, minus infinity if all are equal."""
         returns: dict[tuple[str, str], list[float]] = {}
         for record, scenario, names, _ in self._records():
             for player, agent in record["agents"].items():
@@ -123,7 +123,7 @@ class Source:
         return {key: mean if max(returns[key]) > mean + TIE else float("-inf") for key, mean in means.items()}
 
     def decisions(self) -> Iterator[RecordedDecision]:
-        """Every valid decision of the agents, in the order of the sources.
+        """Yield every valid decision of the agents, in the order of the sources.
 
         Raises:
             UsageError: a mode that an agent's texts don't have, or a response that lacks its mode's reasoning.
@@ -161,7 +161,7 @@ class Source:
             yield RecordedDecision(origin, request, prompt_map, response, result, state)
 
     def _records(self) -> Iterator[tuple[Record, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
-        """Every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""
+        """Yield every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""
         for (path, manifest), known in zip(self._results.sources, self._results.names, strict=True):
             odd = {card["name"]: why for card in manifest["agents"] if (why := _why_unknown_prompts(card)) is not None}
             names = {agent: name for agent, name in known.items() if agent not in odd}
@@ -188,7 +188,7 @@ class Source:
 
 
 def _why_unknown_prompts(card: Mapping[str, Any]) -> str | None:
-    """Why nobody can say what an agent's answers were given to; ``None`` for most."""
+    """Return why it is unknown what an agent's answers were given to; ``None`` for most."""
     if told_more(card["spec"]):
         return f"{card['spec']} was told more than its records hold"
     if len({json.dumps(own, sort_keys=True) for own in _prompt_maps(card["settings"])}) > 1:
@@ -197,7 +197,7 @@ def _why_unknown_prompts(card: Mapping[str, Any]) -> str | None:
 
 
 def _prompt_maps(settings: Mapping[str, Any]) -> Iterator[Any]:
-    """Those of an agent's models, of the others inside a wrapper as well."""
+    """Yield those of an agent's models, of the others inside a wrapper as well."""
     yield from [settings["prompt_map"]] if settings.get("prompt_map") else []
     for name in wrappers():
         own = settings.get(name)
@@ -207,12 +207,12 @@ def _prompt_maps(settings: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _has_its_form(response: str, mode: str) -> bool:
-    """Whether a response has the reasoning that its mode asks for."""
+    """Return whether a response has the reasoning that its mode asks for."""
     return mode != REASONED or "<think>" in response
 
 
 def _in_mode(response: str, action: str, mode: str, agent: str) -> str:
-    """The response as the mode asks for it."""
+    """Return the response as the mode asks for it."""
     if mode == BARE:
         return f"{OPEN_TAG}{action}{CLOSE_TAG}"
     if not _has_its_form(response, mode):
@@ -254,7 +254,7 @@ def demonstrations(source: Source, keep: Kept = "all") -> Iterator[Line]:
 def preferences(source: Source, *, own: bool = False) -> Iterator[Line]:
     """Lines for preference optimisation: at one prompt, a response whose action is worth more than that of another.
 
-    The better response is the best that the runs have there; where the planner knows a better one, it is the planner's.
+    The better response is the best that the runs have there; if the planner knows a better one, it is the planner's.
     With ``own`` it is the runs' even so, and a player learns from its own responses alone.
 
     Raises:
@@ -298,7 +298,7 @@ def _best(
     good: Sequence[str],
     planner: PlannerPlayer | None,
 ) -> tuple[str, str]:
-    """The response of the largest value and its action: that of the runs, or the planner's if that is worth more."""
+    """Return the response of the largest value and its action, or the planner's if that is worth more."""
     best = max(known, key=lambda decision: values[decision.action])
     if planner is None or best.action in good:
         return best.response, best.action

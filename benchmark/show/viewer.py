@@ -18,7 +18,7 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import Record, answers_of
 from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_what_was_seen
-from benchmark.show.tables.terminal import stdout_console
+from benchmark.show.draw import stdout_console
 from textgames.scenarios import Scenario
 
 MIN_WIDTH, MIN_HEIGHT = 40, 12  # the smallest terminal, in characters, that an episode can be stepped through in
@@ -37,7 +37,7 @@ class Showing(NamedTuple):
 
     title: str
     record: Record
-    replayed: Replay | None  # None where the responses don't fit the game
+    replayed: Replay | None  # None if the responses don't fit the game
     warning: str  # what the reader must know of the replay; "" for nothing
 
     @classmethod
@@ -56,7 +56,7 @@ class EpisodePicker:
     """The episodes of a folder that pass a filter, by number; only their places in the file are in memory.
 
     They are in the order of the run's scenarios, then of its agents, then of the seeds. ``None`` stands for any agent,
-    scenario or seed; ``failed`` asks for episodes in which nobody succeeded.
+    scenario or seed; ``failed`` asks for episodes in which no player succeeded.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class EpisodePicker:
         return len(self._offsets)
 
     def showing(self, number: int) -> Showing:
-        """The episode with this number, from 1."""
+        """Return the episode with this number, from 1."""
         record = self._read(self._offsets[number - 1])
         return Showing.of(f" (episode {number} of {self.count})", record, self.scenarios[record["scenario"]])
 
@@ -90,14 +90,14 @@ class EpisodePicker:
 
 
 def place(record: Record, index: int) -> Text:
-    """The heading of a step: which round it is, and whose step where several play."""
+    """Return the heading of a step: which round it is, and whose step if several play."""
     step = record["steps"][index]
     who = f" {step['player']} ({record['agents'][step['player']]})" if len(record["agents"]) > 1 else ""
     return Text(f"round {step['round'] + 1}{who}", style="bold")
 
 
 def move(record: Record, replayed: Replay | None, index: int) -> Text:
-    """What a step's response did: the action, what happened and why, the reward, the return so far."""
+    """Return what a step's response did: the action, what happened and why, the reward, the return so far."""
     step = record["steps"][index]
     if step["valid"]:
         done = f"action {step['action']}, valid"
@@ -110,7 +110,7 @@ def move(record: Record, replayed: Replay | None, index: int) -> Text:
 
 
 def outcome(record: Record, replayed: Replay | None) -> list[Text]:
-    """How the episode ended and why, and everybody's return."""
+    """Return how the episode ended and why, and everybody's return."""
     rounds = 1 + max((step["round"] for step in record["steps"]), default=-1)
     lines = [Text(f"after {rounds} round{'s'[: rounds != 1]} the episode {ending(record, replayed)}")]
     if record["error"] is not None:
@@ -123,12 +123,12 @@ def outcome(record: Record, replayed: Replay | None) -> list[Text]:
 
 
 def spaced(board: str) -> Text:
-    """A board's cells apart from each other, which makes them about square."""
+    """Return a board's cells apart from each other, which makes them about square."""
     return Text("\n".join(" ".join(row) for row in board.splitlines()))
 
 
 def response_text(record: Record, index: int) -> Text:
-    """The response as it was given, or in its place that it was empty; before it those that were refused."""
+    """Return the response as it was given, or in its place that it was empty; before it those that were refused."""
     lines: list[Text] = []
     for answer in answers_of(record["steps"][index]):
         response = answer["response"]
@@ -139,7 +139,7 @@ def response_text(record: Record, index: int) -> Text:
 
 
 def reasoning_text(record: Record, index: int) -> Text | None:
-    """What the model thought before its response, where the record has it: dimmed, as the game never reads it."""
+    """Return what the model thought before its response, dimmed, as the game never reads it."""
     reasoning = record["steps"][index].get("reasoning", "")
     return Text(reasoning, style="dim") if reasoning.strip() else None
 
@@ -178,7 +178,7 @@ class View(NamedTuple):
 
 
 def view(showing: Showing, index: int) -> View:
-    """The step with this index, or the end for the number of steps."""
+    """Return the step with this index, or the end for the number of steps."""
     record, replayed = showing.record, showing.replayed
     last = len(record["steps"])
     head = [Text(showing.title, style="reverse")]
@@ -195,7 +195,7 @@ def view(showing: Showing, index: int) -> View:
         how, *results = outcome(record, replayed)
         head.append(Text.assemble("end: ", how))
         scrolling = results
-        title = "the last observation, answered by nobody"
+        title = "the last observation, which has no answer"
         read = next(iter(replayed.end.observations.values()), "") if replayed else ""
         board = replayed.end.board if replayed else ""
     if read:
@@ -206,11 +206,11 @@ def view(showing: Showing, index: int) -> View:
 class Screen:
     """A view laid out for a terminal, so that everything can be read in it.
 
-    The head and the board stand still. Where the terminal is too small for that, they are scrolled as well.
+    The head and the board stand still. If the terminal is too small for that, they are scrolled as well.
 
     Attributes:
         page: how many lines scroll.
-        furthest: the most lines that can be scrolled down by; 0 where everything fits.
+        furthest: the most lines that can be scrolled down by; 0 if everything fits.
     """
 
     def __init__(self, console: Console, seen: View, width: int, height: int) -> None:
@@ -234,7 +234,7 @@ class Screen:
         self.page, self.furthest = room, max(0, len(self._scrolling) - room)
 
     def lines(self, scroll: int) -> list[Text]:
-        """What stands in the terminal's lines, all of them, once it is scrolled down by ``scroll``."""
+        """Return what stands in the terminal's lines, all of them, once it is scrolled down by ``scroll``."""
         shown = self._scrolling[scroll : scroll + self.page]
         beside = [*shown, *[Text()] * (self.page - len(shown))]
         body = [Text.assemble(*row) for row in zip(self._board, beside, strict=True)]

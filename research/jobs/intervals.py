@@ -10,8 +10,7 @@ from math import hypot, inf
 
 import numpy as np
 
-from agents.common.intervals import RESAMPLES, SEED, Array, Estimate, half_interval, percentiles, student
-from benchmark.score.statistics import mean_estimate
+from agents.common.intervals import RESAMPLES, SEED, Array, Estimate, half_interval, mean_estimate, percentiles, student
 
 _CONFIDENCE = 0.9500042097  # of 1.96 standard errors, the rounded quantile that recorded results were made with
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmark.score.luck.estimate import cross_fitted
+from benchmark.score.luck import cross_fitted
 from textgames import SCENARIOS, TRAINING_SEEDS
 from textgames.snake import Snake, SnakeState
 from textgames.snake.solver import SnakeSearch, greedy_action

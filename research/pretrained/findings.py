@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, student
-from benchmark.score.statistics import mean_estimate
+from agents.common.intervals import Array, Estimate, mean_estimate, student
 from research.jobs.intervals import difference_of_means, mean_over_runs
 from research.pretrained.jobs import PretrainedFolder, PretrainedJob, jobs_of
 from research.pretrained.settings import Pretrained, seen

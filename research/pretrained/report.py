@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from agents.common.clock import duration
-from benchmark.show.tables.figures import number
+from benchmark.show.table import number
 from research.jobs.report import Facts, made_by, table, whole_report
 from research.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
 from research.pretrained.settings import Arm

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from agents.common.clock import duration
-from benchmark.show.tables.figures import number
+from benchmark.show.table import number
 from research.jobs.intervals import mean_over_runs
 from research.jobs.report import Facts, made_by, said_first, table, whole_report
 from research.reproduce.claims import Claim, judge

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.common.files import replacing_folder
-from agents.common.intervals import Estimate
+from agents.common.intervals import Estimate, mean_estimate
 from benchmark.errors import UsageError
-from benchmark.score.statistics import mean_estimate
 from research.jobs.report import table
 from research.reproduce.jobs import ReproductionFolder
 from research.reproduce.reproduction import Played, Reproduction, Run, read_reproduction

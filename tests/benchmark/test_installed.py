@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from benchmark.entries import Terms, Verdict
 from benchmark.play import plan_run
-from benchmark.show import BoardTable, Column, Figure
+from benchmark.show import Table, Column, Figure
 
 
 class Short:
@@ -29,7 +29,7 @@ class Short:
 
 NAME = Column("agent", "agent", lambda row: Figure(row["agent"]))
 COLUMNS = (NAME, Column("n", "seen", lambda row: Figure(row["n"])))
-COUNTS = BoardTable(
+COUNTS = Table(
     "counts",
     "tally",
     COLUMNS,

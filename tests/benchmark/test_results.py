@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import benchmark
-from benchmark.show.tables.html import to_html
-from benchmark.show.tables.terminal import Sheet
+from benchmark.show.draw import to_html
+from benchmark.show.table import text_table
 
 ENTRIES = Path(__file__).parents[2] / "leaderboards"
 
@@ -36,7 +36,7 @@ def test_the_leaderboard_prints_as_at_the_terminal(small, textbench, capsys):
 
 
 def test_html_holds_no_markup_of_names_or_reasons():
-    page = to_html([Sheet("<b>title", ("<agent", "n"), (("<script>alert(1)</script>", "\x1b[31m1"),), ("a & b",))])
+    page = to_html([text_table("<b>title", ("<agent", "n"), (("<script>alert(1)</script>", "\x1b[31m1"),), ("a & b",))])
     assert "<script>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "&lt;b&gt;title" in page

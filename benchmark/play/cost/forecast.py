@@ -20,8 +20,7 @@ from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, plann
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import to_record
-from benchmark.score.luck.folder import record_luck
-from benchmark.score.luck.terms import LuckValues
+from benchmark.score.luck import LuckValues, record_luck
 from benchmark.score.references import References
 from benchmark.score.results import Cell, add_to_cell
 from benchmark.score.scores import score_row

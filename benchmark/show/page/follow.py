@@ -61,7 +61,7 @@ def pages_of(
 
 
 def _all_final(sources: Sequence[str | Path]) -> bool:
-    """Whether no source is being played any more."""
+    """Return whether no source is being played any more."""
     try:
         return all(is_final(read_manifest(folder)) for folder in expand_sources(sources))
     except UsageError:  # a manifest that is being written
@@ -69,7 +69,7 @@ def _all_final(sources: Sequence[str | Path]) -> bool:
 
 
 def state_of(sources: Sequence[str | Path]) -> str:
-    """A name for what the sources hold now: another one after every episode that is written."""
+    """Return a name for what the sources hold now: another one after every episode that is written."""
     parts = []
     for folder in expand_sources(sources):
         for name in (MANIFEST_NAME, EPISODES_NAME):

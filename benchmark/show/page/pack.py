@@ -82,7 +82,7 @@ def pack_episodes(document: ViewDocument) -> Pack:
 
 
 def packed(value: object) -> str:
-    """``base64(zlib(json))`` of any JSON value, as the page's script unpacks it."""
+    """Return ``base64(zlib(json))`` of any JSON value, as the page's script unpacks it."""
     return base64.b64encode(zlib.compress(_json(value).encode("ascii"), 9)).decode("ascii")
 
 
@@ -103,7 +103,7 @@ def _blocks(episodes: Sequence[EpisodeView], texts: Sequence[str]) -> Iterator[t
 
 
 def _local(episode: EpisodeView, table: dict[int, int]) -> dict[str, Any]:
-    """The steps of an episode with text numbers of the block's own ``table``, which grows by what is new."""
+    """Return the steps of an episode with text numbers of the block's own ``table``, which grows by what is new."""
 
     def local(place: int) -> int:
         return table.setdefault(place, len(table) - 1)

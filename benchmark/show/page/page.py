@@ -18,11 +18,21 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from agents.common.files import replacing
 from benchmark.score.document import SCHEMA_VERSION, ViewDocument
-from benchmark.show.frames import flat_view
-from benchmark.show.page.overview import agent_columns, game_name, kind_of, scenario_index, size_of, suite_grid
+from benchmark.show.board import found_tables, suite_table
+from benchmark.show.export import flat_view
+from benchmark.show.notes import source_notes
 from benchmark.show.page.pack import inert_json, pack_episodes, packed
-from benchmark.show.page.tables import Group, grouped_sections, overall_table, suite_table, tables_of_text
-from benchmark.show.tables.notes import source_notes
+from benchmark.show.page.tables import (
+    Group,
+    Sortable,
+    game_name,
+    grouped_sections,
+    kind_of,
+    overall_table,
+    scenario_index,
+    size_of,
+    suite_grid,
+)
 
 SCRIPTS = (
     *("base/dom.js", "base/data.js", "base/address.js"),
@@ -49,7 +59,7 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
     Args:
         document: of :func:`benchmark.show.document_of.results_document`.
         follow: what :mod:`benchmark.show.page.server` calls this state of a run that is being played: the page then
-            asks its own server, and nobody else, for newer ones.
+            asks its own server alone for newer ones.
 
     Raises:
         ValueError: a document of another schema version, with a number that isn't finite, or with an episode of an
@@ -80,7 +90,8 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
         "index": pack.listing,
     }
     groups = grouped_sections(document)
-    overall = overall_table(document, agent_columns(document)) if len(document["overall_scenarios"]) > 1 else None
+    overall = overall_table(document) if len(document["overall_scenarios"]) > 1 else None
+    suites = suite_table(document)
     # everything is escaped, whatever a template's name ends with, and an unknown name is an error
     jinja = Environment(
         autoescape=True, loader=FunctionLoader(_asset), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -88,8 +99,8 @@ def render_page(document: ViewDocument, *, follow: str = "") -> str:
     text = jinja.get_template("page.html.j2").render(
         document=document,
         overall=overall,
-        suites=suite_table(document),
-        texts=tables_of_text(document),
+        suites=suites and Sortable(suites),
+        beside=map(Sortable, found_tables(document)),
         ladders=list(dict.fromkeys(row["scenario"] for row in document.get("ladders", []))),
         source_notes=source_notes(document),
         groups=groups,
@@ -129,7 +140,7 @@ def write_page(document: ViewDocument, path: str | Path) -> int:
 
 
 def _shared_prompts(document: ViewDocument) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Every different prompt once, and the agents with ``{scenario: place in that list}``: most agents share theirs."""
+    """Return every different prompt once, and the agents with ``{scenario: place in that list}``."""
     prompts: list[Any] = []
     agents = []
     for agent in document["agents"]:
@@ -144,12 +155,12 @@ def _shared_prompts(document: ViewDocument) -> tuple[list[Any], list[dict[str, A
 
 
 def played_on(document: ViewDocument) -> str:
-    """The day on which the last of the sources was played, ``2026-11-22``, or an empty text."""
+    """Return the day on which the last of the sources was played, ``2026-11-22``, or an empty text."""
     return max((source["finished"] or source["started"] or "" for source in document["sources"]), default="")[:10]
 
 
 def _day(date: str) -> str:
-    """``22 November 2026`` of ``2026-11-22``, whatever the language of the machine."""
+    """Return ``22 November 2026`` of ``2026-11-22``, whatever the language of the machine."""
     try:
         year, month, day = map(int, date.split("-"))
         return f"{day} {MONTHS[month - 1]} {year}"
@@ -158,13 +169,13 @@ def _day(date: str) -> str:
 
 
 def _shared_games(groups: Sequence[Group]) -> list[tuple[str, str]]:
-    """(id, name) of the games that several scenarios are of."""
+    """Return (id, name) of the games that several scenarios are of."""
     counts = Counter(section.game for group in groups for section in group.sections)
     return [(game, game_name(game)) for game, count in counts.items() if count > 1]
 
 
 def _columns(views: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns of equal length, named as in data frames; unpacked when somebody asks for them."""
+    """Return rows as columns of equal length, named as in data frames; unpacked on demand."""
     rows = [dict(flat_view(row)) for row in views]
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [_short(row.get(name)) for row in rows] for name in names}
@@ -182,7 +193,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str, *, follows: bool) -> str:
-    """The content security policy: this style, this script, nothing else; no HTML from strings, no network.
+    """Return the content security policy: this style, this script, nothing else; no HTML from strings, no network.
 
     A page that follows a run may ask the server that it came from.
     """

@@ -1,4 +1,4 @@
-"""Show a page in the browser of this machine, and to nobody else: a web server on 127.0.0.1 with one page.
+"""Show a page in the browser of this machine alone: a web server on 127.0.0.1 with one page.
 
 The address is not configurable. Requests that come under another host name are refused, so that a site which points its
 own name at 127.0.0.1 (DNS rebinding) reads nothing.
@@ -101,7 +101,7 @@ def serve_page(
     Args:
         pages: (text, version) of the page and, as they come, of those that take its place; asked in a thread.
         port: where to listen; 0 takes a free port.
-        open_browser: ask the desktop to show it; where there is none, nothing happens.
+        open_browser: ask the desktop to show it; if there is none, nothing happens.
         announce: is told the address.
     """
     page, version = next(pages)

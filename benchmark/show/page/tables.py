@@ -1,40 +1,47 @@
-"""The leaderboard's tables as the page draws them: the columns of all outputs, with bars and addresses.
+"""A board's tables as the page draws them: with bars, addresses and real minus signs, and its own ones around them.
 
 The template only writes these down, so the tables can be read, printed and searched without any script.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from benchmark.score.document import EstimateView, OverallView, RatingView, ScenarioView, ScoreView, ViewDocument
-from benchmark.show.tables.beside import found_tables
-from benchmark.show.tables.columns import (
-    AGENT,
-    OVER,
-    OVERALL,
-    RATINGS,
-    SCORES,
-    further_columns,
-    same_episodes,
-    shown_suites,
-    suite_columns,
-)
-from benchmark.show.tables.figures import Column, Figure, Row, estimate_figure, number
-from benchmark.show.tables.notes import SUITE_NOTE, overall_notes, protocol_note, rating_notes, score_notes, suite_notes
-from benchmark.show.tables.scale import scale_ends
-from benchmark.show.tables.suites import by_suite
+from agents.common.intervals import is_above
+from benchmark.score.document import AgentView, EstimateView, OverallView, ScenarioView, ScoreView, ViewDocument
+from benchmark.score.scores import ranked_by
+from benchmark.show import board
+from benchmark.show.notes import ENDS, by_suite, protocol_note, scale_ends
+from benchmark.show.table import Column, Elsewhere, Figure, Table, estimate_figure, number, value
 from textgames.scenarios import ABOUT_SUITES
 
 MOST_COLUMNS = 6
-"""The overall table shows the scenarios that it is over as columns where there are no more than these."""
+"""The overall table shows the scenarios that it is over as columns if there are no more than these."""
 
+MOST_BEST = 3  # names of agents that share the first rank of a scenario, in the list of scenarios
+LOCAL, SCRIPTED, SERVED, OWN = "local model", "scripted", "served model", "Python policy"
 RATING_NOTE = "Bradley-Terry ratings on the Elo scale: 400 points more are odds of 10 to 1; the mean is 0."
-
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
-Scaling = Callable[[float], float]  # from a value to its place on a bar, 0 to 100
+MEANINGS = {
+    "mean_return": ("Return", "the sum of an episode's rewards; the mean is over episodes"),
+    "luck_free_return": (
+        "Luck-free return",
+        "the mean return with the luck of the game's own draws taken out; ranks go by it",
+    ),
+    "normalized": ("Normalised", f"{ENDS}; both on the same seeds"),
+    "beta": ("Beta, SD ratio", "how much of the luck is taken out, and how much narrower the returns get by it"),
+    "z": ("Luck z", "an agent's luck in standard deviations of honest play"),
+    "success": ("Success", "share of episodes in which the player {aim}"),
+    "invalid": ("Invalid", "share of responses that named no legal action; {protocol}"),
+    "length": ("Length", "rounds until the end; in a round everyone whose turn it is acts once"),
+    "tokens": ("Tokens", "of prompts and responses, per episode"),
+    "cost": ("Cost", "US dollars over all episodes"),
+}
+"""{column of the scores: (term, what it counts)}; {aim} and {protocol} are the scenario's."""
 
 
 class Bar(NamedTuple):
@@ -47,38 +54,48 @@ class Bar(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A figure as the page draws it: with a real minus sign, a bar, and the address that it leads to."""
+    """A figure as the page draws it: with a real minus sign and a bar."""
 
     text: str
     sort: float | str | None
-    interval: str = ""
-    note: str = ""
-    bar: Bar | None = None
-    href: str = ""
+    interval: str
+    note: str
+    href: str
+    bar: Bar | None
 
     @property
     def sort_text(self) -> str:
+        """The value to sort by as an attribute holds it."""
         return f"{self.sort:.7g}" if isinstance(self.sort, float) else str(self.sort)
 
 
-class Table(NamedTuple):
-    """One sortable table; ``rows`` are in its default order, by ``sorted_by``."""
+class Sortable:
+    """A table as the page draws it; rows are in its default order."""
 
-    name: str
-    caption: str
-    columns: tuple[Column[Any], ...]
-    rows: tuple[tuple[Drawn, ...], ...]
-    sorted_by: str = "rank"
-    notes: tuple[str, ...] = ()
-    details: tuple[str, ...] = ()  # notes that are there for who asks
-
-    @property
-    def head(self) -> str:
-        """The key of the column whose cells are the rows' headings."""
+    def __init__(self, table: Table) -> None:
+        """Draw the columns that the table's rows need."""
+        self.name, self.sorted_by = table.key, table.sorted_by
+        self.caption = table.caption or table.title.capitalize()
+        self.notes = [note for note in table.notes if note and not isinstance(note, Elsewhere)]
+        self.details = table.details
+        self.columns = [
+            column if column.is_name else replace(column, title=column.title[:1].upper() + column.title[1:])
+            for column in table.shown
+        ]
         keys = [column.key for column in self.columns]
-        return "agent" if "agent" in keys else keys[0]
+        self.head = "agent" if "agent" in keys else keys[0]  # whose cells are the rows' headings
+        barred = [column.key for column in self.columns if column.bar]
+        scale = _scale([row[key] for key in barred for row in table.rows], table.marks)
+        marks = tuple(map(scale, table.marks))
+        self.rows = [
+            [
+                _drawn(figure, row[column.key] if column.bar else None, scale, marks, is_head=column.key == "agent")
+                for column, figure in zip(self.columns, figures, strict=True)
+            ]
+            for row, figures in zip(table.rows, table.cells, strict=True)
+        ]
 
-    @property
+    @cached_property
     def texts(self) -> frozenset[str]:
         """The keys of the columns that hold words."""
         return frozenset(
@@ -95,8 +112,40 @@ class Table(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """What it shows, where the scenario's name stands above it already."""
+        """What it shows, below the scenario's name."""
         return self.caption.rpartition(": ")[2].capitalize()
+
+
+def _scale(estimates: Sequence[EstimateView | None], also: Sequence[float]) -> Callable[[float], float]:
+    """Map values linearly onto 2..98, so that every interval's ends and the values of ``also`` are on it."""
+    seen = [end for one in estimates if one for end in (*_ends(one), one["value"])] + list(also)
+    low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
+    span = high - low or 1.0
+    return lambda value: round(2 + 96 * (value - low) / span, 2)
+
+
+def _ends(estimate: EstimateView) -> tuple[float, float]:
+    """Return an interval's ends, or the value twice if there is no interval."""
+    low, high = estimate["low"], estimate["high"]
+    return (estimate["value"], estimate["value"]) if low is None or high is None else (low, high)
+
+
+def _drawn(
+    figure: Figure,
+    estimate: EstimateView | None,
+    scale: Callable[[float], float],
+    marks: tuple[float, ...],
+    *,
+    is_head: bool,
+) -> Drawn:
+    text, sort, interval, note, href = figure
+    bar = None
+    if estimate is not None:
+        low, high = _ends(estimate)
+        bar = Bar(scale(low), scale(estimate["value"]), scale(high), marks)
+    if not is_head and not isinstance(sort, str):
+        text, interval = (part.replace("-", MINUS) for part in (text, interval))
+    return Drawn(text or DASH, sort, interval, note, href, bar)
 
 
 class Section(NamedTuple):
@@ -104,7 +153,7 @@ class Section(NamedTuple):
 
     name: str
     facts: tuple[tuple[str, str], ...]
-    tables: tuple[Table, ...]
+    tables: tuple[Sortable, ...]
     game: str  # its environment's id
     definitions: tuple[tuple[str, str], ...]  # (term, meaning) of what its columns count
 
@@ -117,43 +166,8 @@ class Group(NamedTuple):
     sections: tuple[Section, ...]
 
 
-def overall_table(document: ViewDocument, further: Sequence[Column[OverallView]] = ()) -> Table:
-    """Agents over the overall scenarios: the overall score, ``further`` columns, and each scenario's score."""
-    names = document["overall_scenarios"]
-    scores = {(score["agent"], score["scenario"]): score for score in document["scores"]}
-    scale = _scale((row["normalized"] for row in document["overall"]), (0.0, 1.0))
-    columns = capitalised(OVERALL) + list(further)
-    if len(names) <= MOST_COLUMNS:
-        columns += [_scenario_column(name, scores) for name in names]
-    table = _table(
-        "overall", f"All agents on the same scenarios, {OVER}", columns, document["overall"], scale, (0.0, 1.0)
-    )
-    return table._replace(notes=tuple(overall_notes(document["overall"], document["scores"], names)))
-
-
-def suite_table(document: ViewDocument) -> Table | None:
-    """Agents over whole suites; ``None`` where that says no more than the overall table."""
-    suites = shown_suites(document)
-    if not suites:
-        return None
-    rows: list[OverallView] = [{**row, "lacks": []} for row in document["overall"]]
-    columns = [*capitalised(OVERALL[1:2]), *suite_columns(suites), *capitalised(OVERALL[-1:])]
-    table = _table("suites", "All agents, suite by suite", columns, rows, _scale([]))
-    return table._replace(sorted_by=columns[1].key, notes=(SUITE_NOTE,), details=tuple(suite_notes(suites)[1:]))
-
-
-def tables_of_text(document: ViewDocument) -> list[Table]:
-    """What the text does to scores, where twins or several wordings were played."""
-    return [
-        plain_table(one.key, one.title.capitalize(), capitalised(one.columns), one.rows)._replace(
-            sorted_by="", notes=one.notes
-        )
-        for one in found_tables(document)
-    ]
-
-
 def grouped_sections(document: ViewDocument) -> list[Group]:
-    """The scenarios' sections by suite; one group without a name where all of them are of one suite."""
+    """Return the scenarios' sections by suite; one group without a name if all of them are of one suite."""
     sections = {scenario["name"]: scenario_section(document, scenario) for scenario in document["scenarios"]}
     groups = by_suite(sections)
     if len(groups) < 2:
@@ -165,140 +179,201 @@ def grouped_sections(document: ViewDocument) -> list[Group]:
 
 
 def scenario_section(document: ViewDocument, scenario: ScenarioView) -> Section:
-    """One scenario's facts, its table of scores and, where agents meet, its table of ratings."""
+    """Return one scenario's facts, its table of scores and, if agents meet in it, its table of ratings."""
     name = scenario["name"]
     scores = [score for score in document["scores"] if score["scenario"] == name]
     scores.sort(key=lambda score: (score["rank"] is None, score["rank"] or 0))
-    tables = [_score_table(document, scenario, scores)]
-    ratings: list[RatingView] = [rating for rating in document["ratings"] if rating["scenario"] == name]
-    if ratings:
-        scale = _scale(rating["rating"] for rating in ratings)
-        table = _table(f"{name}-ratings", f"{name}: ratings, head to head", capitalised(RATINGS), ratings, scale)
-        tables.append(table._replace(sorted_by="rating", notes=(RATING_NOTE, *rating_notes(ratings))))
-    tables += _further_tables(name, scores)
-    return Section(
-        name, _facts(scenario, scores), tuple(tables), scenario["env_id"], tuple(_definitions(scenario, tables[0]))
-    )
+    tables = [_with_replays(board.score_table(name, scores), document)]
+    if ratings := [rating for rating in document["ratings"] if rating["scenario"] == name]:
+        table = board.rating_table(name, ratings)
+        tables.append(replace(table, notes=(RATING_NOTE, *table.notes)))
+    drawn = tuple(map(Sortable, [*tables, *board.further_tables(name, scores)]))
+    terms = [MEANINGS[column.key] for column in drawn[0].columns if column.key in MEANINGS]
+    own = {"aim": scenario["success_means"] or "met the game's aim", "protocol": protocol_note(scenario)}
+    meanings = tuple((term, meaning.format(**own)) for term, meaning in terms)
+    return Section(name, tuple(_facts(scenario, scores)), drawn, scenario["env_id"], meanings)
 
 
-def _further_tables(name: str, scores: Sequence[ScoreView]) -> list[Table]:
-    """What the game tells besides the return, and the returns by seat; agents in the order of their ranks."""
-    tables = []
-    for kind, caption, columns in further_columns(scores):
-        columns = [*capitalised([AGENT]), *columns]
-        tables.append(plain_table(f"{name}-{kind}", f"{name}: {caption}", columns, scores)._replace(sorted_by=""))
-    return tables
-
-
-def _score_table(document: ViewDocument, scenario: ScenarioView, scores: Sequence[ScoreView]) -> Table:
-    """One row an agent, whose name leads to its first episode where the page has one."""
-    name = scenario["name"]
+def _with_replays(table: Table, document: ViewDocument) -> Table:
+    """Lead from the agents' names to their first episodes, of those that the page has, and drop an unknown success."""
+    name = table.key
     shown = {
         agent for episode in document["episodes"] if episode["scenario"] == name for agent in episode["agents"].values()
     }
-    marks = [value for _, value, _ in scale_ends(scores)]
-    scale = _scale((score["mean_return"] for score in scores), marks)
-    known = any(row["success_rate"] for row in scores)
-    columns = [column for column in capitalised(SCORES) if known or column.key != "success"]
-    table = _table(name, f"{name}: scores, {OVER}", columns, scores, scale, marks)
-    rows = tuple(
-        (rank, agent._replace(href=address("replay", scenario=name, a=agent.text)), *others)
-        if agent.text in shown
-        else (rank, agent, *others)
-        for rank, agent, *others in table.rows
-    )
-    return table._replace(rows=rows, notes=tuple(score_notes(scores)))
 
+    def leading(row: ScoreView) -> Figure:
+        href = address("replay", scenario=name, a=row["agent"]) if row["agent"] in shown else ""
+        return agent.figure(row)._replace(href=href)
 
-def plain_table(name: str, caption: str, columns: Iterable[Column[Row]], rows: Sequence[Row]) -> Table:
-    """A table whose figures have no bars."""
-    return _table(name, caption, columns, rows, _scale([]))
+    rank, agent, *others = table.columns
+    known = any(row["success_rate"] for row in table.rows)
+    others = [column for column in others if known or column.key != "success"]
+    return replace(table, columns=[rank, replace(agent, figure=leading), *others])
 
 
 def address(view: str, **params: str) -> str:
-    """The address of a view within the page."""
+    """Return the address of a view within the page."""
     return f"#{view}?{urlencode(params)}"
 
 
-def _definitions(scenario: ScenarioView, scores: Table) -> Iterator[tuple[str, str]]:
-    """What the columns of a scenario's table count."""
-    own = {"aim": scenario["success_means"] or "met the game's aim", "protocol": protocol_note(scenario)}
-    for column in scores.columns:
-        if column.term:
-            yield column.term, column.meaning.format(**own)
-
-
-def _table(
-    name: str,
-    caption: str,
-    columns: Iterable[Column[Row]],
-    rows: Sequence[Row],
-    scale: Scaling,
-    marks: Sequence[float] = (),
-) -> Table:
-    """The needed columns of these rows; ``scale`` and ``marks`` are those of the bars."""
-    needed = [column for column in columns if column.needed(rows)]
-    places = tuple(map(scale, marks))
-    drawn = tuple(tuple(_drawn(column, row, scale, places) for column in needed) for row in rows)
-    return Table(name, caption, tuple(needed), drawn)
-
-
-def _drawn(column: Column[Row], row: Row, scale: Scaling, marks: tuple[float, ...]) -> Drawn:
-    figure = column.figure(row)
-    if column.key == "agent":
-        return Drawn(*figure)
-    bar = None
-    if column.bar and figure.text:
-        estimate: EstimateView = row[column.key]
-        low, high = _ends(estimate)
-        bar = Bar(scale(low), scale(estimate["value"]), scale(high), marks)
-    text, interval = (part.replace("-", MINUS) for part in (figure.text or DASH, figure.interval))
-    return Drawn(text, figure.sort, interval, figure.note, bar)
-
-
-def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> tuple[tuple[str, str], ...]:
+def _facts(scenario: ScenarioView, scores: Sequence[ScoreView]) -> Iterator[tuple[str, str]]:
     settings = ", ".join(f"{key}={value}" for key, value in scenario["kwargs"].items() if key != "max_steps")
-    facts = [
-        ("environment", scenario["env_id"]),
-        ("settings", settings or "defaults"),
-        ("rounds", f"at most {scenario['horizon']}"),
-        ("success", scenario["success_means"] and f"the player {scenario['success_means']}"),
-        ("seeds", f"from {scenario['first_seed']}"),
+    yield "environment", scenario["env_id"]
+    yield "settings", settings or "defaults"
+    yield "rounds", f"at most {scenario['horizon']}"
+    if scenario["success_means"]:
+        yield "success", f"the player {scenario['success_means']}"
+    yield "seeds", f"from {scenario['first_seed']}"
+    if (count := board.same_episodes(scores)) is not None:
+        yield "episodes", f"{count} for each agent"
+    for end, worth, source in scale_ends(scores):
+        text = number(worth).replace("-", MINUS)
+        yield f"{end} return", text + (f", {source}" if source and source != end else "")
+
+
+def overall_table(document: ViewDocument) -> Sortable:
+    """Draw the overall scores, with what kind of player each agent is and, if they are few, each scenario's score."""
+    table, names = board.overall_table(document), document["overall_scenarios"]
+    columns = [*table.columns, *_agent_columns(document)]
+    if len(names) <= MOST_COLUMNS:
+        columns += [_score_in(document, name, say_unranked=True) for name in names]
+    return Sortable(replace(table, columns=columns))
+
+
+def _agent_columns(document: ViewDocument) -> list[Column[OverallView]]:
+    """Make the columns that say who an agent is: what kind of player, and how large its model."""
+    agents = {agent["name"]: agent for agent in document["agents"]}
+    sized = any(map(size_of, document["agents"]))
+
+    def kind(row: OverallView) -> Figure:
+        return _word(kind_of(agents[row["agent"]]))
+
+    def size(row: OverallView) -> Figure:
+        count = size_of(agents[row["agent"]])
+        return Figure() if count is None else Figure(size_text(count), float(count))
+
+    about: dict[str, Any] = {"first": "ascending", "optional": True}
+    explain = "parameters of the model"
+    return [
+        Column("kind", "kind", kind, **about),
+        Column("size", "size", size, explain=explain, needed=lambda rows: sized, **about),
     ]
-    if (count := same_episodes(scores)) is not None:
-        facts.append(("episodes", f"{count} for each agent"))
-    for end, value, source in scale_ends(scores):
-        text = number(value).replace("-", MINUS)
-        facts.append((f"{end} return", text + (f", {source}" if source and source != end else "")))
-    return tuple((name, value) for name, value in facts if value)
 
 
-def _scale(estimates: Iterable[EstimateView | None], also: Sequence[float] = ()) -> Scaling:
-    """A linear map onto 2..98 that shows every interval's ends and the values of ``also``."""
-    seen = [end for estimate in estimates if estimate for end in (*_ends(estimate), estimate["value"])] + list(also)
-    low, high = (min(seen), max(seen)) if seen else (0.0, 1.0)
-    span = high - low or 1.0
-    return lambda value: round(2 + 96 * (value - low) / span, 2)
-
-
-def _ends(estimate: EstimateView) -> tuple[float, float]:
-    """An interval's ends, or the value twice where there is no interval."""
-    low, high = estimate["low"], estimate["high"]
-    return (estimate["value"], estimate["value"]) if low is None or high is None else (low, high)
-
-
-def capitalised(columns: Sequence[Column[Row]]) -> list[Column[Row]]:
-    """The columns with titles as the page has them."""
-    return [replace(column, title=column.title[:1].upper() + column.title[1:]) for column in columns]
-
-
-def _scenario_column(name: str, scores: Mapping[tuple[str, str], ScoreView]) -> Column[OverallView]:
-    """A scenario's normalised scores in the overall table; unranked ones are shown and said to be so."""
+def _score_in(document: ViewDocument, name: str, *, say_unranked: bool = False) -> Column[OverallView]:
+    """Make a column of a scenario's normalised scores; unranked ones are shown and may be said to be so."""
+    scores = {score["agent"]: score for score in document["scores"] if score["scenario"] == name}
 
     def figure(row: OverallView) -> Figure:
-        score = scores.get((row["agent"], name))
-        if score is None:
+        if (score := scores.get(row["agent"])) is None:
             return Figure()
-        return estimate_figure(score["normalized"], ".2f")._replace(note="not ranked" if score["rank"] is None else "")
+        note = "not ranked" if say_unranked and score["rank"] is None else ""
+        return estimate_figure(score["normalized"], ".2f")._replace(note=note)
 
-    return Column(name, name, figure)
+    return Column(name, name, figure, is_name=True)
+
+
+def suite_grid(document: ViewDocument, suite: str, names: Sequence[str]) -> Sortable | None:
+    """Draw the agents over the scenarios of one suite, a normalised score each; ``None`` if fewer than two have one."""
+    scaled = dict.fromkeys(row["scenario"] for row in document["scores"] if row["normalized"])
+    names = [name for name in names if name in scaled]
+    if len(names) < 2:
+        return None
+    played = {row["agent"] for row in document["scores"] if row["scenario"] in names}
+    columns = [board.AGENT, *(_score_in(document, name) for name in names)]
+    rows = [row for row in document["overall"] if row["agent"] in played]
+    notes = [f"Normalised scores: {ENDS}."]
+    return Sortable(Table(f"suite-{suite}", "", columns, notes, rows=rows, caption=f"{suite}: normalised scores"))
+
+
+def scenario_index(document: ViewDocument) -> Sortable:
+    """Draw every scenario with its game, its length, and who is best; each leads to its own view."""
+    known = {scenario["name"]: scenario for scenario in document["scenarios"]}
+    rows = [
+        {**known[name], "suite": suite, "scores": [row for row in document["scores"] if row["scenario"] == name]}
+        for suite, names in by_suite(known).items()
+        for name in names
+    ]
+    columns: tuple[Column[Any], ...] = (
+        Column("scenario", "scenario", _leading_to, "ascending"),
+        Column("game", "game", lambda row: _word(game_name(row["env_id"])), "ascending"),
+        value("suite", first="ascending"),
+        Column("players", "players", lambda row: _whole(row["num_players"]), "ascending"),
+        Column("horizon", "rounds, at most", lambda row: _whole(row["horizon"]), "ascending"),
+        Column("best", "best agents", lambda row: _best_agents(row["scores"]), "ascending"),
+        Column("score", "their score", lambda row: _best_score(row["scores"])),
+    )
+    note = f"Score: normalised, {ENDS}; where a game has no such scale, the mean return."
+    return Sortable(Table("scenarios", "", columns, [note], rows=rows, caption="All scenarios", sorted_by="suite"))
+
+
+def _word(text: str) -> Figure:
+    return Figure(text, text)
+
+
+def _leading_to(row: ScenarioView) -> Figure:
+    return Figure(row["name"], row["name"], href=address("leaderboard", scenario=row["name"]))
+
+
+def _whole(count: int) -> Figure:
+    return Figure(str(count), float(count))
+
+
+def _best_of(scores: Sequence[ScoreView]) -> tuple[list[ScoreView], int]:
+    """Return the agents with the highest mean, and how many share their rank without it: they aren't told apart."""
+    first = [row for row in scores if row["rank"] == 1]
+    best = [row for row in first if not is_above(_mean(first[0]), _mean(row))]
+    return best, len(first) - len(best)
+
+
+def _mean(row: ScoreView) -> float:
+    ranked = ranked_by(row)
+    return ranked["value"] if ranked else float("-inf")
+
+
+def _best_agents(scores: Sequence[ScoreView]) -> Figure:
+    best, alike = _best_of(scores)
+    named = [row["agent"] for row in best[:MOST_BEST]]
+    more = f" and {len(best) - MOST_BEST} more" if len(best) > MOST_BEST else ""
+    more += f"; {alike} not told apart" if alike else ""
+    return Figure(("tie: " if len(best) > 1 else "") + ", ".join(named) + more, named[0].casefold() if named else None)
+
+
+def _best_score(scores: Sequence[ScoreView]) -> Figure:
+    best, _ = _best_of(scores)
+    shown = next((row["normalized"] or row["mean_return"] for row in best), None)
+    text, sort, *_ = estimate_figure(shown, ".2f")
+    if best and best[0]["normalized"]:
+        return Figure(text, sort)
+    return Figure(text, note="return" if text else "")
+
+
+def kind_of(agent: AgentView) -> str:
+    """Name the sort of player that an agent is: a script, a model in the run's own process, one behind a server."""
+    kind, settings = agent["kind"], agent["settings"]
+    if kind == "scripted":
+        return SCRIPTED
+    if kind == "python":
+        return OWN
+    own_process = "model_class" in settings or kind in ("hf", "vllm") or kind.startswith("tiny")
+    return LOCAL if own_process else SERVED
+
+
+def size_of(agent: AgentView) -> int | None:
+    """Return how many parameters an agent's model has; ``None`` if that is unknown, as of a model behind a server."""
+    count = agent["settings"].get("model_parameters")
+    return count if isinstance(count, int) and count > 0 else None
+
+
+def size_text(count: int) -> str:
+    """Write a number of parameters in few letters, such as ``219k`` or ``7.6B``."""
+    for unit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if count >= unit:
+            return f"{count / unit:.3g}{letter}"
+    return str(count)
+
+
+def game_name(env_id: str) -> str:
+    """Return the name of a game for people: ``TextFrozenLake-v0`` is ``Frozen Lake``."""
+    name = re.sub(r"-v\d+$", "", env_id.rpartition(":")[2].removeprefix("Text"))
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmark.show.tables.beside import level_figure
+from benchmark.show.board import level_figure
 from pages.marks import remade
 from pages.prose import table
 from textgames import SCENARIOS, Scenario

@@ -5,7 +5,7 @@ are the same in a game and its twins (:mod:`textgames.twins`), so whatever the m
 opening that was read somewhere, a story that helps, a wording that suits. A player that works its moves out has none.
 
 The interval is over seeds, for the twins that were played: other twins might be read better or worse. It is that of
-scores (:func:`benchmark.score.mean_estimate`), which counts one more seed with the largest gap that may be: equal gaps
+scores (:func:`agents.common.mean_estimate`), which counts one more seed with the largest gap that may be: equal gaps
 on three seeds don't say that there is no other.
 """
 
@@ -15,24 +15,21 @@ from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from agents.common import Array, is_above
+from agents.common import Array, column, is_above, mean_estimate, means_of_estimates
 from benchmark.runs import num_players
 from benchmark.score import (
     Cell,
     EstimateView,
     References,
     ResultColumns,
-    column,
     corrected_returns,
     game_weights,
     luck_free,
-    mean_estimate,
-    means_of_estimates,
     return_range,
     span_of,
     to_view,
 )
-from benchmark.show import BoardTable, Column, Figure, estimate_figure
+from benchmark.show import AGENT, Column, Figure, Table, estimate, estimate_figure, value
 from research.robustness.tables.misled import Changed, changed_moves
 from textgames import Scenario
 
@@ -197,12 +194,11 @@ def _by_changed_moves(row: TwinGapView) -> Figure:
 
 
 _COLUMNS: tuple[Column[TwinGapView], ...] = (
-    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
+    AGENT,
     Column("scenario", "scenario", lambda row: Figure(row["scenario"] or "all of them"), "ascending"),
-    Column(
+    estimate(
         "gap",
         "twin gap",
-        lambda row: estimate_figure(row["gap"]),
         explain="the score in the game less the mean of those in its twins, paired by seed",
         bar=True,
     ),
@@ -213,9 +209,9 @@ _COLUMNS: tuple[Column[TwinGapView], ...] = (
         explain="lost where the story changed the move, in states of the game's own episode of the seed",
         needed=lambda rows: any(row["by_changed_moves"] is not None for row in rows),
     ),
-    Column("unit", "of", lambda row: Figure(row["unit"]), "ascending", wide_only=True),
-    Column("twins", "twins", lambda row: Figure(str(row["twins"]))),
-    Column("pairs", "seeds", lambda row: Figure(str(row["pairs"]))),
+    value("unit", "of", first="ascending", wide_only=True),
+    value("twins"),
+    value("pairs", "seeds"),
 )
 
 
@@ -225,7 +221,7 @@ def _brief(rows: Sequence[TwinGapView]) -> dict[str, Figure]:
     return {"twin gap": estimate_figure(over_all[0]["gap"], "+.2f")} if len(over_all) == 1 else {}
 
 
-TWIN_GAPS = BoardTable(
+TWIN_GAPS = Table(
     "twin_gaps",
     "twin gap",
     _COLUMNS,

@@ -35,7 +35,7 @@ from benchmark.score import (
     solo_scenarios,
     to_view,
 )
-from benchmark.show import BoardTable, Column, Figure, estimate_figure
+from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, estimate_figure, value
 from research.robustness.tables.wordings import wordings_of
 from textgames import Scenario
 
@@ -240,13 +240,13 @@ def _column(key: str) -> Column[VarianceView]:
 
 
 _COLUMNS: tuple[Column[VarianceView], ...] = (
-    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
-    Column("scenario", "scenario", lambda row: Figure(row["scenario"]), "ascending"),
+    AGENT,
+    SCENARIO,
     *map(_column, (*_PARTS, "starts_and_sampling")),
-    Column("seeds", "seeds", lambda row: Figure(str(row["seeds"])), wide_only=True),
+    value("seeds", wide_only=True),
 )
 
 
-VARIANCE = BoardTable(
+VARIANCE = Table(
     "variance", "where the variance comes from", _COLUMNS, (_NOTE,), lambda scored: variance_rows(scored.results)
 )

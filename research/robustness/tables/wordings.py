@@ -34,7 +34,7 @@ from benchmark.score import (
     paired_p_value,
     solo_scenarios,
 )
-from benchmark.show import BoardTable, Column, Figure, estimate_figure, number
+from benchmark.show import AGENT, SCENARIO, Column, Figure, Table, estimate, number, value
 from textgames import Scenario
 
 MOST_WORDINGS = 10_000  # above which no number of wordings is said to be enough
@@ -253,15 +253,15 @@ def _worth(row: WordingView) -> Figure:
 
 
 _COLUMNS: tuple[Column[WordingView], ...] = (
-    Column("agent", "agent", lambda row: Figure(row["agent"]), "ascending"),
-    Column("scenario", "scenario", lambda row: Figure(row["scenario"]), "ascending"),
-    Column("over_starts", "over starts", lambda row: estimate_figure(row["over_starts"])),
-    Column("over_wordings", "over starts and wordings", lambda row: estimate_figure(row["over_wordings"])),
-    Column("spread", "spread", lambda row: Figure(number(row["spread"]))),
-    Column("means", "by wording", _by_wording, wide_only=True),
+    AGENT,
+    SCENARIO,
+    estimate("over_starts", "over starts"),
+    estimate("over_wordings", "over starts and wordings"),
+    value("spread", form=".3f"),
+    Column("means", "by wording", _by_wording, wide_only=True, left=True),
     Column("worth", "one more is worth", _worth, wide_only=True),
     Column("to_halve", "to halve it", _to_halve, wide_only=True),
 )
 
 
-WORDINGS = BoardTable("wordings", "wordings", _COLUMNS, (_NOTE,), lambda scored: wording_rows(scored.results))
+WORDINGS = Table("wordings", "wordings", _COLUMNS, (_NOTE,), lambda scored: wording_rows(scored.results))

@@ -14,7 +14,7 @@ from agents.models.scripted import ScriptedModel
 from agents.prompt_texts import wording_of
 from agents.turn import Prompt
 from benchmark.results import read_results
-from benchmark.show.tables.beside import found_tables
+from benchmark.show.board import found_tables
 from research.robustness.tables.variance import Plays, parts
 
 NAMES = tuple("abcdefg")

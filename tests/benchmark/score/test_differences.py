@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 
 from agents.common.intervals import student
 from benchmark.score import differences as stats
-from benchmark.show.tables.terminal import COMPARISON_NOTES
+from benchmark.show.board import COMPARISON_NOTES
 
 
 def test_the_paired_test_is_exact_for_few_pairs():

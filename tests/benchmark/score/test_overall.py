@@ -6,12 +6,18 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from agents.common import intervals as stats
 from benchmark import evaluate
-from benchmark.score import statistics as stats
-from benchmark.score.comparing.comparison import board_family
-from benchmark.score.comparing.floored import Part, floored_difference
+from benchmark.score.comparison import board_family
 from benchmark.score.differences import any_disjoint, paired_p_value
-from benchmark.score.overall import Overall, game_weights, is_below_blind, overall_rows, suite_rows
+from benchmark.score.overall import (
+    Overall,
+    Part,
+    floored_difference,
+    game_weights,
+    is_below_blind,
+    suite_rows,
+)
 from benchmark.score.references import References
 from benchmark.score.results import read_columns
 from benchmark.score.scores import ranked_by, score_rows
@@ -22,7 +28,7 @@ LAKE, ICE, BIG, SNAKE = "frozen-lake", "frozen-lake-slippery", "frozen-lake-big"
 
 
 def overall(results):
-    return {row["agent"]: row for row in overall_rows(results, References(results))[1]}
+    return {row["agent"]: row for row in Overall(results, References(results)).rows()}
 
 
 def scores(results):
@@ -164,7 +170,7 @@ def test_players_that_dont_read_are_rarely_told_apart_overall(monkeypatch):
         references = References(results)
         monkeypatch.setattr(References, "scale", lambda self, scenario, seeds: unit_scale(len(seeds)))
         monkeypatch.setattr("benchmark.score.overall.luck_free", lambda cell, scenario: None)
-        told.append(any(row["rank"] > 1 for row in overall_rows(results, references, names)[1]))
+        told.append(any(row["rank"] > 1 for row in Overall(results, references, names).rows()))
     assert np.mean(told) <= 0.05
 
 
@@ -186,7 +192,7 @@ def first_starts(results, starts):
 def contradictions(results):
     """Pairs of agents whose shown intervals have no point in common, though they share a rank, and how many don't."""
     references = References(results)
-    rows = [row for row in overall_rows(results, references)[1] if row["rank"]]
+    rows = [row for row in Overall(results, references).rows() if row["rank"]]
     found, told = [], 0
     groups = [("overall", [(row["agent"], row["rank"], [row["normalized"]]) for row in rows])]
     scored = [row for row in score_rows(results, references) if row["rank"]]

@@ -11,15 +11,15 @@ from benchmark.errors import UsageError
 from benchmark.runs.manifest import MANIFEST_VERSION, MOST_SEEDS, RUN_KIND
 from benchmark.runs.plan import PAPER_SCENARIOS, Plan, expand_ranges, find_scenarios, to_ranges
 from benchmark.runs.record import to_line
-from benchmark.score.comparing.comparison import (
+from benchmark.score.comparison import (
     board_family,
     compare,
     compare_best,
     further_differences,
     paired_differences,
 )
-from benchmark.score.luck.estimate import Corrected
-from benchmark.score.overall import overall_rows, overall_scenarios
+from benchmark.score.luck import Corrected
+from benchmark.score.overall import Overall, overall_scenarios
 from benchmark.score.references import References
 from benchmark.score.results import COLUMNS, Cell, ResultColumns, read_columns
 from benchmark.score.scores import above_blind, board_test, cost, rank, score_rows
@@ -79,7 +79,8 @@ def board(returns):
 
 def overall(results):
     """The overall scenarios, and ``{agent: row}``."""
-    names, rows = overall_rows(results, References(results))
+    overall = Overall(results, References(results))
+    names, rows = overall.names, overall.rows()
     return names, {row["agent"]: row for row in rows}
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
-from benchmark.score import statistics as stats
-from benchmark.score.luck.estimate import corrected
+from agents.common import intervals as stats
+from benchmark.score.luck import corrected
 from benchmark.score.stopping import FIRST_LOOK, MOST, confidence_of, half_width, looks
 from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
 

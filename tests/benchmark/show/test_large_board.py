@@ -6,12 +6,12 @@ import pytest
 
 from benchmark.score.overall import suite_rows
 from benchmark.score.references import References
+from benchmark.show import board as tables
+from benchmark.show.board import leaderboard_tables, suite_table
 from benchmark.show.document_of import results_document
+from benchmark.show.notes import by_suite, home_suite
 from benchmark.show.page import render_page
-from benchmark.show.page.tables import grouped_sections, overall_table, suite_table
-from benchmark.show.tables import terminal
-from benchmark.show.tables.suites import by_suite, home_suite
-from benchmark.show.tables.terminal import leaderboard_sheets, suite_sheets
+from benchmark.show.page.tables import Sortable, grouped_sections, overall_table
 from tests.benchmark.score.test_scores import board
 from textgames.scenarios import SCENARIOS, SUITES
 
@@ -64,11 +64,11 @@ def test_an_agent_that_lacks_a_scenario_has_no_score_of_the_suite(whole_suites, 
     assert planning["scenarios"] == ["frozen-lake", "frozen-lake-big", "snake-long"]
     assert planning["normalized"]["b"] is None
     assert planning["normalized"]["a"]["value"] == pytest.approx(1.0)
-    (sheet,) = (sheet for sheet in leaderboard_sheets(document) if sheet.title == "overall by suite")
-    assert sheet.columns == ("<agent", "paper", "planning", "invalid")
-    assert next(row for row in sheet.rows if row[0] == "b")[2] == "-"
-    assert "planning: over frozen-lake, frozen-lake-big, snake-long" in sheet.notes
-    table = suite_table(document)
+    (sheet,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "overall by suite")
+    assert sheet.titles == ["agent", "paper", "planning", "invalid"]
+    assert next(row for row in sheet.texts if row[0] == "b")[2] == "-"
+    assert "planning: over frozen-lake, frozen-lake-big, snake-long" in sheet.lines
+    table = Sortable(suite_table(document))
     assert [column.title for column in table.columns] == ["Agent", "paper", "planning", "Invalid"]
     assert "By suite" in render_page(document)
 
@@ -77,26 +77,26 @@ def test_an_agent_that_lacks_a_scenario_has_no_score_of_the_suite(whole_suites, 
 def test_the_papers_board_shows_no_suites(workplace):
     document = results_document(shown({name: {"a": [1.0] * 4} for name in SUITES["paper"]}), max_episodes=0)
     assert suite_table(document) is None
-    assert not [sheet for sheet in leaderboard_sheets(document) if "suite" in sheet.title]
+    assert not [sheet for sheet in leaderboard_tables(document) if "suite" in sheet.title]
     assert [group.suite for group in grouped_sections(document)] == [""]
 
 
 def test_a_large_board_has_a_table_a_suite_with_the_same_figures(whole_suites, workplace, monkeypatch):
     document = results_document(whole_suites, max_episodes=0)
-    small = leaderboard_sheets(document)
-    monkeypatch.setattr(terminal, "LARGE", 3)
-    large = leaderboard_sheets(document)
+    small = leaderboard_tables(document)
+    monkeypatch.setattr(tables, "LARGE", 3)
+    large = leaderboard_tables(document)
     assert [sheet.title.partition(":")[0] for sheet in large][:2] == ["paper", "planning"]
     assert len(large) < len(small)
     paper = large[0]
-    assert [row[0] for row in paper.rows if row[0]] == list(SUITES["paper"])
+    assert [row[0] for row in paper.texts if row[0]] == list(SUITES["paper"])
     lake = next(sheet for sheet in small if sheet.title.startswith("frozen-lake,"))
-    start = next(place for place, row in enumerate(paper.rows) if row[0] == "frozen-lake")
-    assert [row[1:] for row in paper.rows[start : start + len(lake.rows)]] == list(lake.rows)
-    assert any(note.startswith("frozen-lake: 0 = blind ") for note in paper.notes)
+    start = next(place for place, row in enumerate(paper.texts) if row[0] == "frozen-lake")
+    assert [row[1:] for row in paper.texts[start : start + len(lake.rows)]] == lake.texts
+    assert any(note.startswith("frozen-lake: 0 = blind ") for note in paper.lines)
 
 
-def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace):
+def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace, monkeypatch):
     cell = whole_suites.cells["a", "snake-duel"]
     for k in range(cell.episodes):
         cell.metrics.setdefault("regret", []).append(float(k))
@@ -105,13 +105,16 @@ def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace):
     document = results_document(whole_suites, max_episodes=0)
     (row,) = (row for row in document["scores"] if (row["agent"], row["scenario"]) == ("a", "snake-duel"))
     assert row["metrics"]["regret"]["value"] == pytest.approx(3.5)
-    sheets = [sheet for sheet in leaderboard_sheets(document) if sheet.title == "snake-duel, more figures"]
-    assert [len(sheet.columns) for sheet in sheets] == [1 + 5, 1 + 2]  # no table is wider than that
-    assert sheets[0].columns[:2] == ("<agent", "regret")
-    assert dict(zip(sheets[0].columns, sheets[0].rows[0], strict=True))["regret"].startswith("3.500 [")
-    assert "regret" not in str([sheet.columns for sheet in leaderboard_sheets(document) if sheet not in sheets])
-    (text,) = (sheet for sheet in suite_sheets(document["scores"], []) if sheet.title == "strategy: more figures")
-    assert text.rows[0][2].startswith("regret 3.500, figure 0 0.500")
+    sheets = [sheet for sheet in leaderboard_tables(document) if sheet.title == "snake-duel, more figures"]
+    assert [len(sheet.titles) for sheet in sheets] == [1 + 5, 1 + 2]  # no table is wider than that
+    assert sheets[0].titles[:2] == ["agent", "regret"]
+    assert dict(zip(sheets[0].titles, sheets[0].texts[0], strict=True))["regret"].startswith("3.500 [")
+    assert "regret" not in str(
+        [sheet.titles for sheet in leaderboard_tables(document) if sheet.title != sheets[0].title]
+    )
+    monkeypatch.setattr(tables, "LARGE", 0)
+    (text,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "strategy: more figures")
+    assert text.texts[0][2].startswith("regret 3.500, figure 0 0.500")
     page = render_page(document)
     assert 'data-table="snake-duel-metrics"' in page
     assert 'data-table="snake-duel-seats"' in page
@@ -119,8 +122,8 @@ def test_metrics_stand_in_tables_of_their_own(whole_suites, workplace):
 
 def test_an_overall_score_over_many_scenarios_has_no_column_for_each(whole_suites, workplace):
     document = results_document(whole_suites, max_episodes=0)
-    assert len(overall_table(document).columns) == 5 + len(SUITES["paper"])
+    assert len(overall_table(document).columns) == 6 + len(SUITES["paper"])
     document["overall_scenarios"] = list(map(str, range(20)))
-    assert len(overall_table(document).columns) == 5
-    (sheet,) = (sheet for sheet in leaderboard_sheets(document) if sheet.title == "overall")
-    assert ", 10, 11, 8 more, whose scores count as 0 below 0" in sheet.notes[0]
+    assert len(overall_table(document).columns) == 6
+    (sheet,) = (sheet for sheet in leaderboard_tables(document) if sheet.title == "overall")
+    assert ", 10, 11, 8 more, whose scores count as 0 below 0" in sheet.lines[0]

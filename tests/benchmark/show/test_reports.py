@@ -16,9 +16,10 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.record import canonical_line, observations_digest, parse_line
 from benchmark.score.results import read_columns
+from benchmark.show.board import p_text
 from benchmark.show.document_of import results_document
-from benchmark.show.tables.figures import estimate_figure
-from benchmark.show.tables.terminal import Sheet, p_text, to_markdown
+from benchmark.show.draw import to_markdown
+from benchmark.show.table import estimate_figure, text_table
 from tests.benchmark.helpers import counted
 
 
@@ -334,16 +335,16 @@ def test_a_changed_game_shows_no_wrong_boards(small_run):
 
 
 def test_markdown_cells_stay_cells():
-    text = to_markdown([Sheet("a | b", ("<name", "value"), (("<b>|x`", "1"),), ("note",))])
+    text = to_markdown([text_table("a | b", ("<name", "value"), (("<b>|x`", "1"),), ("note",))])
     assert "### a \\| b" in text
     assert "| \\<b>\\|x\\` | 1 |" in text
 
 
 def test_texts_of_figures():
-    assert estimate_figure({"value": -0.0001, "low": None, "high": None}, ".2f")[::2] == ("0.00", "")
-    assert estimate_figure({"value": 0.5, "low": -0.001, "high": 1.0}, "+.2f")[::2] == ("+0.50", "[+0.00, +1.00]")
-    assert estimate_figure({"value": 0.5, "low": 0.25, "high": 1.0}, ".0%")[::2] == ("50%", "[25, 100]")
-    assert estimate_figure(None)[::2] == ("", "")
+    assert estimate_figure({"value": -0.0001, "low": None, "high": None}, ".2f")[:3:2] == ("0.00", "")
+    assert estimate_figure({"value": 0.5, "low": -0.001, "high": 1.0}, "+.2f")[:3:2] == ("+0.50", "[+0.00, +1.00]")
+    assert estimate_figure({"value": 0.5, "low": 0.25, "high": 1.0}, ".0%")[:3:2] == ("50%", "[25, 100]")
+    assert estimate_figure(None)[:3:2] == ("", "")
     assert (p_text(0.0004), p_text(0.0123)) == ("<0.001", "0.012")
     assert printable("a\x1b[31mb\n\tc\u202e\U000e0041") == "a\\u001b[31mb\n\tc\\u202e\\udb40\\udc41"
 

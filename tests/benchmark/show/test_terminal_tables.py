@@ -3,16 +3,21 @@
 import io
 import os
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from agents.common.terminal import printable
 from benchmark.cli import main
 from benchmark.score.results import read_columns
 from benchmark.score.scores import score_rows
+from benchmark.show.board import leaderboard_tables, overall_table, score_table
 from benchmark.show.document_of import results_document
-from benchmark.show.tables.terminal import leaderboard_sheets, narrowed, overall_sheet, print_sheets, score_sheets
+from benchmark.show.draw import print_tables, to_html, to_markdown, to_text
+from benchmark.show.page import render_page
+from benchmark.show.page.tables import DASH, MINUS, Sortable
 from tests.benchmark.score.test_scores import write_run
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -41,6 +46,25 @@ COMMANDS = {
 }
 
 
+def test_all_outputs_show_the_same_figures(hand_made, small_run):
+    """Every table of a board, those beside the scores too: each text is in each output, and on the page."""
+    documents = [
+        results_document(read_columns([one]), max_episodes=0) for one in (hand_made.parent / "lake", small_run)
+    ]
+    tables = [table for document in documents for table in leaderboard_tables(document)]
+    assert {"which skill", "reliability", "overall"} <= {table.title for table in tables}
+    for table in tables:
+        drawn = [to_text([table]), to_markdown([table]).replace("\\", ""), unescape(to_html([table]))]
+        for text in (table.title, *table.titles, *(cell for row in table.texts for cell in row)):
+            assert all(printable(text).replace("\\", "") in one.replace("\\", "") for one in drawn), (table.title, text)
+        for row, on_page in zip(table.cells, Sortable(table).rows, strict=True):
+            for figure, cell in zip(row, on_page, strict=True):
+                texts = (figure.text or DASH, figure.interval, figure.note)
+                assert (cell.text.replace(MINUS, "-"), cell.interval.replace(MINUS, "-"), cell.note) == texts
+    page = render_page(documents[1])
+    assert all(f'data-table="{table.key}"' in page for table in leaderboard_tables(documents[1]))
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_printed_word_for_word(hand_made, capsys, monkeypatch, name):
     """Set TEXTBENCH_UPDATE_GOLDEN=1 to accept what is printed now; then read the difference."""
@@ -55,15 +79,16 @@ def test_printed_word_for_word(hand_made, capsys, monkeypatch, name):
 
 def printed(sheets, width):
     stream = io.StringIO()
-    print_sheets(sheets, Console(file=stream, force_terminal=True, width=width, color_system=None))
+    print_tables(sheets, Console(file=stream, force_terminal=True, width=width, color_system=None))
     return stream.getvalue()
 
 
 def test_a_narrow_terminal_gets_intervals_below_their_values(hand_made):
-    sheets = score_sheets(score_rows(read_columns([hand_made])))
-    assert "tokens" in sheets[0].columns
-    assert not {"length", "tokens", "cost USD"} & set(narrowed(sheets[0]).columns)
-    lines = printed(sheets, 80).splitlines()
+    table = score_table("frozen-lake-slippery", score_rows(read_columns([hand_made])))
+    assert "tokens" in table.titles
+    assert "tokens" in printed([table], 120)
+    assert not {"length", "tokens", "cost USD"} & set(printed([table], 80).split())
+    lines = printed([table], 80).splitlines()
     assert max(map(len, lines)) <= 80
     assert any(re.fullmatch(r"\s+\[0\.\d+, 0\.\d+\]\s+\[\d+, \d+\]\s+\[83, 100\]\s*", line) for line in lines)
 
@@ -72,16 +97,17 @@ def test_a_narrow_terminal_gets_intervals_below_their_values(hand_made):
 def test_the_leaderboard_fits_80_columns_with_every_figure_in_one_piece(workplace):
     """The committed entries: only names may be folded."""
     document = results_document(read_columns([ENTRIES]), max_episodes=0)
-    sheets = leaderboard_sheets(document)
-    lines = printed(sheets, 80).splitlines()
+    tables = leaderboard_tables(document)
+    lines = printed(tables, 80).splitlines()
     assert max(map(len, lines)) <= 80
     words = [line.split("  ") for line in lines]
     whole = {part.strip() for line in words for part in line}
-    for sheet in map(narrowed, sheets):
-        assert any(line.strip() == sheet.title for line in lines)
-        for row in sheet.rows:
-            for figure in (row[0], *row[2:]):
-                assert set(figure.split("\n")) <= whole
+    for table in tables:
+        assert any(line.strip() == table.title for line in lines)
+        for row in table.texts:
+            for column, figure in zip(table.shown, row, strict=True):
+                if not (column.left or column.optional or column.wide_only):
+                    assert set(figure.replace(" [", "\n[").split("\n")) <= whole
     assert "A score may exceed 1: the reference is a strong player, not the optimum." in lines
     assert any("normalised scores and ranks are of luck-free returns" in line for line in lines)
     assert "=: can't be told apart from the best agent of this rank" in "\n".join(lines)
@@ -102,6 +128,6 @@ def test_an_agent_without_an_overall_score_is_told_what_it_lacks():
         row | {"success": None, "invalid_rate": 0.25, "scenarios": 2 - place, "lacks": ["ice"] * place}
         for place, row in enumerate(rows)
     ]
-    sheet = overall_sheet(views, ["lake", "ice"])
-    assert sheet.rows == (("1", "a", "1.000", "25%"), ("-", "b", "-", "25%"))
-    assert "b: not ranked, lacks ice" in sheet.notes
+    table = overall_table({"overall": views, "overall_scenarios": ["lake", "ice"], "scores": []})
+    assert table.texts == [["1", "a", "1.000", "25%"], ["-", "b", "-", "25%"]]
+    assert "b: not ranked, lacks ice" in table.lines

@@ -149,7 +149,7 @@ def test_a_game_without_values_says_so(textbench, suite_with_strangers):
     for command in (("--preferences", "p.jsonl"), ("--sft", "a.jsonl", "--keep", "value")):
         done = textbench("export", "r", *command)
         assert done.code == 2
-        assert "nobody knows what an action is worth in share-three: choose by return" in done.err
+        assert "the value of an action isn't known in share-three: choose by return" in done.err
 
 
 def test_messages(textbench, small_run):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmark.score.statistics import mean_estimate
+from agents.common.intervals import mean_estimate
 from research.jobs import intervals
 
 

@@ -70,9 +70,9 @@ def test_the_command_makes_and_describes_a_model(tmp_path: Path, capsys: pytest.
 @pytest.mark.slow
 def test_the_quick_recipe_learns_to_play_and_to_say_what_is_true() -> None:
     from agents import Decoding, EpisodeTask, LanguageAgentPolicy, rollout
+    from agents.common.intervals import mean_estimate
     from agents.models.local.transformers import TransformersModel
     from agents.tiny import pretrain
-    from benchmark.score.statistics import mean_estimate
     from research.tiny.inside import LAKE
     from research.tiny.statements import check
 

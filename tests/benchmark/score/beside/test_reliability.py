@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.score.beside.reliability import reliability_rows
+from benchmark.score.beside import reliability_rows
 from benchmark.score.results import Cell, ResultColumns, add_to_cell
+from benchmark.show.board import leaderboard_tables
 from benchmark.show.document_of import results_document
-from benchmark.show.page.page import render_page
-from benchmark.show.tables.terminal import leaderboard_sheets, to_markdown, to_text
 from tests.benchmark.score.test_scores import SCENARIOS
 
 GOOD = {"round": 0, "player": "player_0", "response": "x", "action": "left", "valid": True, "reward": 0.0}
@@ -75,13 +74,8 @@ def test_a_player_of_whom_nothing_was_scored_has_no_shares_of_responses():
     assert (row["invalid"], row["responses"], row["failed"]["value"]) == (None, 0, 0.5)
 
 
-def test_all_outputs_show_what_happened_and_nothing_else():
+def test_the_table_shows_what_happened_and_nothing_else():
     document = results_document(board({"a": ["plain", "given up"] * 4, "b": ["plain"] * 8}), max_episodes=0)
-    sheet = next(one for one in leaderboard_sheets(document) if one.title == "reliability")
-    assert sheet.columns == ("<agent", "responses", "invalid", "refused", "forfeited")
-    assert {row[0]: row[4].partition(" ")[0] for row in sheet.rows} == {"a": "50.0%", "b": "0.0%"}
-    assert "### reliability" in to_markdown([sheet])
-    assert "forfeited" in to_text([sheet])
-    table = render_page(document).partition('data-table="reliability"')[2].partition("</table>")[0]
-    assert "Forfeited" in table
-    assert "Timed out" not in table
+    sheet = next(one for one in leaderboard_tables(document) if one.title == "reliability")
+    assert sheet.titles == ["agent", "responses", "invalid", "refused", "forfeited"]
+    assert {row[0]: row[4].partition(" ")[0] for row in sheet.texts} == {"a": "50.0%", "b": "0.0%"}

@@ -14,7 +14,6 @@ from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.replay import replay, requests_of
 from benchmark.score import move_losses
-from benchmark.show.page.page import render_page
 from tests.benchmark.stubborn_players import Mute
 from textgames import SCENARIOS
 from textgames.yardsticks import find_yardstick
@@ -146,12 +145,3 @@ def test_it_is_worked_out_once(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TEXTBENCH_CACHE_DIR", str(folder.parent / "another"))
     shutil.copytree(folder, folder.parent / "copy")
     assert profile(folder.parent / "copy") == first
-
-
-def test_all_outputs_show_it(folder: Path) -> None:
-    results = benchmark.read_results(folder, quiet=True)
-    board = results.leaderboard()
-    assert "which skill" in str(board)
-    assert "### which skill" in board.to_markdown()
-    table = render_page(results.document(max_episodes=0)).partition('data-table="skill"')[2].partition("</table>")[0]
-    assert "Greedy errs" in table

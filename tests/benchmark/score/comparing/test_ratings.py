@@ -7,7 +7,7 @@ import choix
 import numpy as np
 import pytest
 
-from benchmark.score.comparing.ratings import Game, bradley_terry, strengths_of_many
+from benchmark.score.ratings import Game, bradley_terry, strengths_of_many
 
 
 def test_two_agents_have_the_ratings_that_their_record_says():

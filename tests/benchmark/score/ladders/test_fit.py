@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmark.score.ladders.fit import BEYOND, LAPSE, SPREADS, STEP, Fit, Found, Seen
+from benchmark.score.levels import BEYOND, LAPSE, SPREADS, STEP, Fit, Found, Seen
 
 Play = Callable[[int, np.random.Generator], float]
 LEVELS = range(1, 11)

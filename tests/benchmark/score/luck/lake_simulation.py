@@ -1,6 +1,6 @@
 """Many thousand episodes of the slippery lake at once, with their luck, for tests of coverage.
 
-The arithmetic of ``benchmark.score.luck.terms`` once more, over arrays: tables of a pool of layouts, policies as tables
+The arithmetic of ``benchmark.score.luck`` once more, over arrays: tables of a pool of layouts, policies as tables
 of action probabilities. That both agree is tested.
 """
 

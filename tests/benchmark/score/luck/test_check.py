@@ -9,8 +9,8 @@ from gymnasium.utils import seeding
 
 from agents.baselines.random import RandomPlayer
 from agents.turn import Turn
-from benchmark.score.luck.check import SUSPICIOUS, luck_check, luck_problems, power_of
-from benchmark.score.luck.terms import LuckValues
+from benchmark.score.luck import LuckValues
+from benchmark.score.luck_check import SUSPICIOUS, luck_check, luck_problems, power_of
 from tests.benchmark.score.luck.lake_simulation import Lakes
 from textgames.scenarios import SCENARIOS
 

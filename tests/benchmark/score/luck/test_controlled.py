@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from benchmark.score import statistics as stats
-from benchmark.score.luck import cells
-from benchmark.score.luck.check import luck_check, luck_problems
-from benchmark.score.luck.estimate import corrected
-from benchmark.score.luck.terms import LuckValues
+from agents.common import intervals as stats
+from benchmark.score import results as cells
+from benchmark.score.luck import LuckValues, corrected
+from benchmark.score.luck_check import luck_check, luck_problems
 from benchmark.score.results import Cell
 from textgames.scenarios import SCENARIOS
 from textgames.snake.solver import greedy_action

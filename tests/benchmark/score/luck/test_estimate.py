@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmark.score import statistics as stats
-from benchmark.score.luck.estimate import FOLDS, LEAST, corrected, cross_fitted
+from agents.common import intervals as stats
+from benchmark.score.luck import FOLDS, LEAST, corrected, cross_fitted
 from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
 
 POLICIES = {"optimal": 1.0, "strong": 0.95, "weak": 0.5, "random": 0.0}

@@ -15,8 +15,7 @@ from agents.policy import as_requests
 from agents.turn import Policy, Turn, TurnRequest
 from benchmark.runs.record import to_record
 from benchmark.runs.replay import replay
-from benchmark.score.luck.check import LuckCheck, LuckTally, luck_problems
-from benchmark.score.luck.hidden import SHARES, HiddenStart, chance_of
+from benchmark.score.luck_check import SHARES, HiddenStart, LuckCheck, LuckTally, chance_of, luck_problems
 from textgames.exploration.bandit import Bandit, BanditState
 from textgames.exploration.guess_number import GuessNumber
 from textgames.scenarios import SCENARIOS, Scenario

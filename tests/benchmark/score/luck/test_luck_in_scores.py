@@ -11,11 +11,10 @@ from benchmark.entries.entry import Terms
 from benchmark.entries.validation import manifest_problems
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
+from benchmark.score import luck as luck_folder
 from benchmark.score import results as results_module
-from benchmark.score.comparing.comparison import compare, paired_differences
-from benchmark.score.luck import folder as luck_folder
-from benchmark.score.luck.cells import luck_free
-from benchmark.score.results import read_columns
+from benchmark.score.comparison import compare, paired_differences
+from benchmark.score.results import luck_free, read_columns
 
 ENTRIES = Path(__file__).parents[4] / "leaderboards"
 ICE = "frozen-lake-slippery"

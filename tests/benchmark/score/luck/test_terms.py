@@ -11,7 +11,7 @@ import textgames
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.replay import Replay, replay
-from benchmark.score.luck.terms import LuckValues, episode_luck
+from benchmark.score.luck import LuckValues, episode_luck
 from tests.benchmark.score.luck.lake_simulation import HORIZON, Lakes
 from textgames.environments.rules import EpisodeRules
 from textgames.frozen_lake import FrozenLake

@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 from benchmark.cli import main
 from benchmark.score.document import ViewDocument
 from benchmark.show.page import render_page, write_page
-from benchmark.show.page.overview import scenario_index
 from benchmark.show.page.pack import inert_json, pack_episodes
 from benchmark.show.page.page import SCRIPTS
-from benchmark.show.page.tables import DASH, MINUS, overall_table, scenario_section
-from benchmark.show.tables.figures import number
+from benchmark.show.page.tables import DASH, MINUS, overall_table, scenario_index, scenario_section
+from benchmark.show.table import number
 
 Documents = dict[str, ViewDocument]
 
@@ -222,7 +221,17 @@ def test_an_agent_without_a_scored_episode_has_dashes(documents: Documents) -> N
 
 def test_overall_table_has_a_column_for_every_scenario_with_one_player(documents: Documents) -> None:
     columns = [column.key for column in overall_table(documents["usual"]).columns]
-    assert columns == ["rank", "agent", "normalized", "success", "invalid", "frozen-lake", "frozen-lake-big", "snake"]
+    assert columns == [
+        "rank",
+        "agent",
+        "normalized",
+        "success",
+        "invalid",
+        "kind",
+        "frozen-lake",
+        "frozen-lake-big",
+        "snake",
+    ]
 
 
 def test_numbers_are_set_with_a_real_minus_and_no_negative_zero(documents: Documents) -> None:
@@ -241,7 +250,7 @@ def test_shared_ranks_and_what_a_score_above_1_means_are_said(documents: Documen
     table = scenario_section(document, document["scenarios"][0]).tables[0]
     assert [row[0].text for row in table.rows] == ["1="] * 3
     luck = "A score may exceed 1: optimal is what perfect play gets on average, and luck may bring more."
-    assert table.notes == (luck, f"no better than blind play, within chance: {document['scores'][0]['agent']}")
+    assert table.notes == [luck, f"no better than blind play, within chance: {document['scores'][0]['agent']}"]
     assert table.notes[0] in render_page(document)
 
 

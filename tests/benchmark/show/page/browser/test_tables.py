@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmark.score.document import ViewDocument
-from benchmark.show.tables.beside import found_tables
+from benchmark.show.board import found_tables
 
 pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api", reason="these tests drive chromium with playwright").expect

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
+from agents.common import intervals as stats
 from agents.common.intervals import CONFIDENCE
-from benchmark.score import statistics as stats
 
 SIZES = (20, 50, 200)
 
@@ -99,7 +99,7 @@ def test_intervals_of_rates_and_normalised_scores_cover_the_truth():
 
     for count in SIZES:
         for draw, truth, statistic in (
-            (invalid, 0.05, stats.ratio(0, 1)),
+            (invalid, 0.05, stats.share(0, 1)),
             (lake, 4 / 9, stats.normalised(0, 1, 2, (0, 1))),
         ):
             estimates = [stats.bootstrap(draw(count), [statistic])[0] for _ in range(300)]
@@ -188,7 +188,7 @@ def test_the_mean_over_scenarios_weighs_each_the_same():
 def test_no_warning_from_degenerate_columns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        stats.bootstrap(np.array([[0.0, 0.0], [0.0, 0.0]]), [stats.column(0), stats.ratio(0, 1)])
+        stats.bootstrap(np.array([[0.0, 0.0], [0.0, 0.0]]), [stats.column(0), stats.share(0, 1)])
 
 
 @pytest.mark.parametrize("count", [1, 2, 15, 400, 4000])

@@ -15,24 +15,24 @@ from textgames.scenarios import Scenario
 
 
 def label(protocol: str, moves: str) -> str:
-    """What tells the scenarios of a protocol from those of a plain run: ``"default"``; empty for these themselves."""
+    """Return what a protocol's scenarios are called beside a plain run's: ``"default"``; empty for the latter."""
     told = {"protocol": protocol, "moves": moves}
     return ", ".join(value for name, value in told.items() if value != STANDARD[name])
 
 
 def told(scenario: Scenario) -> str:
-    """A scenario's protocol in words: ``"random"``, ``"unlisted"``, ``"retry, unlisted"``."""
+    """Return a scenario's protocol in words: ``"random"``, ``"unlisted"``, ``"retry, unlisted"``."""
     return label(scenario.protocol, scenario.moves) or scenario.protocol
 
 
 def labelled(scenario: Scenario) -> str:
-    """The name of a scenario with its protocol: ``frozen-lake (retry)``."""
+    """Return the name of a scenario with its protocol: ``frozen-lake (retry)``."""
     by = label(scenario.protocol, scenario.moves)
     return f"{scenario.name} ({by})" if by else scenario.name
 
 
 def side_by_side(plans: Sequence[Plan]) -> Plan:
-    """What several plans of different protocols have to play together."""
+    """Return what several plans of different protocols have to play together."""
     scenarios = {labelled(one): one for plan in plans for one in plan.scenarios.values()}
     seeds = {
         matchup._replace(scenario=labelled(plan.scenarios[matchup.scenario])): seeds
@@ -43,7 +43,7 @@ def side_by_side(plans: Sequence[Plan]) -> Plan:
 
 
 def with_labels(folder: RunFolder) -> RunFolder:
-    """The folder with its protocol in the names of its scenarios."""
+    """Return the folder with its protocol in the names of its scenarios."""
     told = label(*protocol_of(folder.manifest["settings"]))
     if not told:
         return folder
@@ -60,5 +60,5 @@ def with_labels(folder: RunFolder) -> RunFolder:
 
 
 def plain_name(scenario: str) -> str:
-    """The name of a scenario without its protocol."""
+    """Return the name of a scenario without its protocol."""
     return scenario.partition(" (")[0]

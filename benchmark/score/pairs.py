@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.intervals import is_above
-from benchmark.score.comparing.comparison import Pair, compared, solo_scenarios
-from benchmark.score.comparing.ratings import meetings
+from agents.common.intervals import Difference, is_above
+from benchmark.score.comparison import Pair, compared, solo_scenarios
 from benchmark.score.differences import LEVEL, MOST_NEEDED, POWER, TIE, any_disjoint
 from benchmark.score.document import ComparisonView, MeetingView, NeededView, OverallComparisonView
 from benchmark.score.overall import Overall, overall_scenarios, pair_view, span_of
+from benchmark.score.ratings import meetings
 from benchmark.score.references import References
 from benchmark.score.results import ResultColumns
 from benchmark.score.scores import score_rows, shown_figures
-from benchmark.score.statistics import Difference
 
 
 def compare_overall(
@@ -76,7 +75,7 @@ def _over_all(
 
 
 def _of_row(row: ComparisonView, comparisons: int) -> OverallComparisonView:
-    """The comparison in the only scenario as the one over all."""
+    """Return the comparison in the only scenario as the one over all."""
     view = OverallComparisonView(
         a=row["a"],
         b=row["b"],
@@ -100,7 +99,7 @@ def _of_row(row: ComparisonView, comparisons: int) -> OverallComparisonView:
 
 
 def _starts_needed(found: Difference, starts: int, level: float) -> NeededView | None:
-    """How many starts would tell two agents apart whose difference is as it was found, from so many, at this level.
+    """Return how many starts would tell two agents apart at this level, by a difference found from ``starts``.
 
     The error of a difference falls with the root of the starts. The interval is that of the difference, seen so.
     """

@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A player's level with its 95% interval; an end is ``None`` where the level is beyond the ladder on that side."""
+    """A player's level with its 95% interval; an end is ``None`` if the level is beyond the ladder on that side."""
 
     level: float
     low: float | None
@@ -71,7 +71,7 @@ class Fit:
             self._mass = _normalised(logs / self._dispersion)
 
     def found(self) -> Found:
-        """The mean of the posterior, and the quantiles that leave out 2.5% on either side.
+        """Return the mean of the posterior, and the quantiles that leave out 2.5% on either side.
 
         A level beyond the ladder has one end, which leaves out 5%.
         """
@@ -84,14 +84,14 @@ class Fit:
         return Found(level, self._quantile(LEVELS[0]), self._quantile(LEVELS[1]), spread)
 
     def next_level(self, episodes: int, weights: Mapping[int, float]) -> int:
-        """The level at which so many episodes are expected to narrow ``theta`` most.
+        """Return the level at which so many episodes are expected to narrow ``theta`` most.
 
         ``weights`` are those of :class:`Seen`, of every level that may be played.
         """
         return max(weights, key=lambda level: self._narrows(level, self._dispersion / (weights[level] * episodes)))
 
     def _curve(self, level: int) -> Array:
-        """``E[y]`` at a level, shape (thetas, spreads)."""
+        """Return ``E[y]`` at a level, shape (thetas, spreads)."""
         good = 1 / (1 + np.exp((level - self._thetas[:, None]) / SPREADS))
         return np.asarray(LAPSE + (1 - 2 * LAPSE) * good)
 

@@ -1,20 +1,103 @@
-"""What a reader must know of the rows of a table, as sentences below it."""
+"""Sentences for readers: what 0 and 1 mean, what must be known of a table's rows, and the order of scenarios."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.protocol import LEGAL_ONLY, RETRIES
-from benchmark.score.comparing.protocols import label
-from benchmark.score.document import OverallView, RatingView, ScoreView, SuiteView
-from benchmark.show.tables.figures import listed
-from benchmark.show.tables.scale import above_one, blind_note, scale_sentence
+from benchmark.score.document import EstimateView, OverallView, RatingView, ScoreView
+from benchmark.score.protocols import label, plain_name
+from textgames.scenarios import SUITES
+
+MOST_NAMES = 12  # of scenarios that a note lists
+ZERO = "0 is the best play that doesn't read"
+"""In every table; what that play is stands with each scenario."""
+
+ENDS = f"{ZERO}, 1 the scenario's reference: optimal play where that is known, else a strong player's"
+
+MOST_NAMED = 4
+"""The most scenarios of one kind that a sentence names."""
+
+
+def scale_ends(rows: Sequence[ScoreView]) -> list[tuple[str, float, str]]:
+    """The known ends of a scenario's normalised scores as (name, return, source), 0 first.
+
+    The 1 is called "optimal" if it is that, else "reference". They are those of the agent with the most episodes:
+    others may have played fewer.
+    """
+    if not rows:
+        return []
+    known = max(rows, key=lambda row: row["episodes"])
+    blind, reference = known["blind"], known["reference"]
+    ends = (
+        ("blind", blind["value"], blind["policy"]),
+        (reference["kind"] or "reference", reference["value"], reference["source"]),
+    )
+    return [(name, value, source) for name, value, source in ends if value is not None]
+
+
+def scale_sentence(rows: Sequence[ScoreView], scenarios: Iterable[str] | None = None) -> str:
+    """Return what 0 and 1 are in these scenarios, by each one's reference; empty if no score has a scale."""
+    scaled = {row["scenario"]: row["reference"] for row in rows if row["normalized"]}
+    wanted = [name for name in (scaled if scenarios is None else scenarios) if name in scaled]
+    played = [name for name in wanted if scaled[name]["kind"] != "optimal"]
+    players = " or ".join(dict.fromkeys(scaled[name]["source"].partition(" (")[0] for name in played))
+    if not wanted:
+        return ""
+    if not played:
+        return f"{ZERO}, 1 is optimal play."
+    if len(played) == len(wanted):
+        return f"{ZERO}, 1 is what the {players} gets, which can be beaten."
+    where = ", ".join(played) if len(played) <= MOST_NAMED else f"{len(played)} of {len(wanted)} scenarios"
+    return f"{ZERO}, 1 is optimal play; in {where} it is what the {players} gets, which can be beaten."
+
+
+def above_one(estimates: Sequence[EstimateView | None], kind: str | None = None) -> str:
+    """Return why a normalised score may exceed 1, if one of these does; without a kind for all scenarios."""
+    if not any(one and max(one["value"], one["high"] or 0.0) > 1.005 for one in estimates):
+        return ""
+    luck = "optimal is what perfect play gets on average, and luck may bring more"
+    player = "the reference is a strong player, not the optimum"
+    if kind is None:
+        return f"A score may exceed 1: {luck}; elsewhere {player}."
+    return f"A score may exceed 1: {luck if kind == 'optimal' else player}."
+
+
+def blind_note(rows: Sequence[ScoreView] | Sequence[OverallView]) -> str:
+    """Who can't be told from a player that doesn't read, or is worse than one."""
+    names = [row["agent"] for row in rows if row["above_blind"] is False]
+    return f"no better than blind play, within chance: {', '.join(names)}" if names else ""
+
+
+OTHERS = "others"
+"""The group of the scenarios that no suite has, such as a user's own games."""
+
+
+def home_suite(scenario: str) -> str:
+    """Return the suite under which a scenario is shown: the first that has it, and it stands in no table twice."""
+    name = plain_name(scenario)
+    return next((suite for suite, names in SUITES.items() if name in names and suite != "all"), OTHERS)
+
+
+def by_suite(scenarios: Iterable[str]) -> dict[str, list[str]]:
+    """Return ``{suite: scenarios}`` of these scenarios, in the order of the suites and within each of them as given."""
+    groups: dict[str, list[str]] = {suite: [] for suite in (*SUITES, OTHERS)}
+    for scenario in scenarios:
+        groups[home_suite(scenario)].append(scenario)
+    return {suite: names for suite, names in groups.items() if names}
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names, or the first ones and how many more there are."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names if more <= 0 else [*names[:MOST_NAMES], f"{more} more"])
+
 
 SHORT_FIRST = "which favours short episodes, as they end first"
 """What partial figures lean to."""
 
 
 def agent_note(row: Mapping[str, Any]) -> str:
-    """What a reader must know of an agent in a scenario: why it has no rank, and which models answered under its name.
+    """Return why an agent has no rank in a scenario, and which models answered under its name.
 
     Nothing of the rows of other tables than the scores'.
     """
@@ -33,7 +116,7 @@ def agent_note(row: Mapping[str, Any]) -> str:
 
 
 def agent_warning(row: Mapping[str, Any]) -> str:
-    """Why an agent's figures in a scenario aren't what they seem, which nobody should have to ask for."""
+    """Return why an agent's figures in a scenario aren't what they seem, which a reader shouldn't have to ask for."""
     warnings = []
     if row["left_out"]:
         warnings.append(f"the server refuses {', '.join(row['left_out'])}, which it wasn't sent")
@@ -55,12 +138,12 @@ def source_notes(document: Mapping[str, Any]) -> list[str]:
 
 
 def without_luck(rows: Sequence[ScoreView]) -> bool:
-    """Whether luck was taken out of these rows' scores by exact values."""
+    """Return whether luck was taken out of these rows' scores by exact values."""
     return any(row["luck"] and row["luck_free_return"] for row in rows)
 
 
 def protocol_note(row: Mapping[str, Any]) -> str:
-    """What the unreadable responses of a scenario led to, and what its prompts didn't tell."""
+    """Return what the unreadable responses of a scenario led to, and what its prompts didn't tell."""
     told = PROTOCOL_NOTES.get(row["protocol"].partition(":")[0], row["protocol"])
     more = row["protocol"].partition(":")[2] or str(RETRIES)
     unlisted = "; prompts don't list the legal moves" if row["moves"] == "unlisted" else ""
@@ -68,7 +151,7 @@ def protocol_note(row: Mapping[str, Any]) -> str:
 
 
 def further_protocols(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The notes of those that aren't a plain run's, which everybody expects; each with its label where they differ."""
+    """Return the notes of protocols other than a plain run's; each with its label if they differ."""
     notes = {label(row["protocol"], row["moves"]): protocol_note(row) for row in rows}
     return [f"({name}) {note}" if len(notes) > 1 else note for name, note in notes.items() if name]
 
@@ -85,13 +168,8 @@ PROTOCOL_NOTES = {
 SUITE_NOTE = "overall scores of each suite alone; empty where an agent lacks one of the suite's scenarios"
 
 
-def suite_notes(suites: Sequence[SuiteView]) -> list[str]:
-    """What each suite's score is over."""
-    return [SUITE_NOTE, *(f"{suite['name']}: over {listed(suite['scenarios'])}" for suite in suites)]
-
-
 def luck_note(rows: Sequence[ScoreView]) -> str:
-    """Which returns the normalised scores and ranks of a scenario go by, where luck was taken out of some."""
+    """Which returns the normalised scores and ranks of a scenario go by, if luck was taken out of some."""
     measured = next((row["luck"] for row in rows if row["luck"]), None)
     if measured is None:
         return ""
@@ -106,19 +184,19 @@ def luck_note(rows: Sequence[ScoreView]) -> str:
 
 
 def score_notes(rows: Sequence[ScoreView]) -> list[str]:
-    """What a reader must know of the scores of one scenario."""
+    """Return what a reader must know of the scores of one scenario."""
     kind = next((row["reference"]["kind"] for row in rows if row["reference"]["kind"]), None)
     return list(filter(None, (luck_note(rows), above_one([row["normalized"] for row in rows], kind), blind_note(rows))))
 
 
 def overall_notes(rows: Sequence[OverallView], scores: Sequence[ScoreView], scenarios: Sequence[str]) -> list[str]:
-    """What a reader must know of the overall scores."""
+    """Return what a reader must know of the overall scores."""
     notes = (scale_sentence(scores, scenarios), above_one([row["normalized"] for row in rows]), blind_note(rows))
     return list(filter(None, notes))
 
 
 def rating_notes(rows: Sequence[RatingView]) -> list[str]:
-    """What the ratings of one scenario can't say: agents without a rating, several scales, circles, a single game."""
+    """Return what the ratings of one scenario can't say: agents without one, several scales, circles, single games."""
     notes = []
     alone = [row["agent"] for row in rows if row["rating"] is None]
     if alone:

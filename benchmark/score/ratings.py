@@ -4,7 +4,7 @@ Model: ``P(a beats b) = 1 / (1 + 10^((rating_b - rating_a) / 400))`` (Bradley & 
 each. A table of more than two is one game for every two agents at it: the higher mean return over its seats wins.
 
 Two agents have finite ratings on one scale only if results lead from each to the other: a has won against or drawn with
-b, or with somebody who has with b, and so on, and the other way round (Ford 1957). So agents are rated in groups that
+b, or with an agent that has with b, and so on, and the other way round (Ford 1957). So agents are rated in groups that
 are linked in this way; an agent that won all its games, or lost them all, is alone in its group and has no rating.
 """
 
@@ -36,7 +36,7 @@ class Game(NamedTuple):
 
     @classmethod
     def of_table(cls, returns: Sequence[tuple[str, float]], seed: int | None = None) -> "list[Game]":
-        """The games that one table was: of every two agents at it; ``returns`` are (agent, return) of every seat."""
+        """Return the games that one table was, of every two agents; ``returns`` are (agent, return) by seat."""
         by_agent: dict[str, list[float]] = {}
         for agent, value in returns:
             by_agent.setdefault(agent, []).append(value)
@@ -56,7 +56,7 @@ class Meeting(NamedTuple):
 
 
 def meetings(games: Sequence[Game]) -> dict[tuple[str, str], Meeting]:
-    """What came of the games of every two agents that met, ``{(a, b): a's results}`` with ``a`` before ``b``."""
+    """Return what came of the games of every two agents that met, ``{(a, b): a's results}`` with ``a`` before ``b``."""
     counts: dict[tuple[str, str], list[int]] = {}
     for game in games:
         if game.first != game.second:
@@ -128,7 +128,7 @@ def _points(table: Array, weights: Array, count: int) -> Array:
 
 
 def _linked(arrows: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """The number of everyone's group: arrows lead from each of its members to every other one."""
+    """Return the number of everyone's group: arrows lead from each of its members to every other one."""
     from scipy.sparse.csgraph import connected_components
 
     numbers: NDArray[np.int32] = connected_components(arrows, directed=True, connection="strong")[1]
@@ -136,7 +136,7 @@ def _linked(arrows: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 def _best_first(points: Array, groups: NDArray[np.int32]) -> list[int]:
-    """The groups by the share of points that their members took from others."""
+    """Return the groups by the share of points that their members took from others."""
     share = {}
     for group in set(groups.tolist()):
         inside = groups == group
@@ -146,7 +146,7 @@ def _best_first(points: Array, groups: NDArray[np.int32]) -> list[int]:
 
 
 def _estimates(table: Array, members: NDArray[np.intp]) -> list[Estimate | None]:
-    """The ratings of a group's members by their games against each other."""
+    """Return the ratings of a group's members by their games against each other."""
     count = len(members)
     if count < 2:
         return [None]

@@ -6,9 +6,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from agents.common import intervals as stats
 from agents.common.intervals import Array, Estimate
 from benchmark.runs.plan import Plan, num_players
-from benchmark.score import statistics as stats
 from benchmark.score.differences import (
     LEVEL,
     TIE,
@@ -20,9 +20,8 @@ from benchmark.score.differences import (
     verdict,
 )
 from benchmark.score.document import ComparisonView, EstimateView
-from benchmark.score.luck.cells import corrected_returns, luck_free
-from benchmark.score.luck.estimate import Corrected
-from benchmark.score.results import Cell, ResultColumns
+from benchmark.score.luck import Corrected
+from benchmark.score.results import Cell, ResultColumns, corrected_returns, luck_free
 from textgames.scenarios import Scenario
 
 BEST = 8  # how many agents of a large board are compared with everyone below them
@@ -35,7 +34,7 @@ Pair = tuple[str, str]
 
 
 def compare(results: ResultColumns, agents: Sequence[str]) -> list[ComparisonView]:
-    """Every pair of ``agents`` in every scenario for one player, where both scored at least two common seeds.
+    """Return every pair of ``agents`` in every scenario for one player, if both scored at least two common seeds.
 
     Positive differences mean that the first of the pair got the higher returns. Holm's correction is over everything
     that is returned. (Agents that met in a scenario for two players are compared by their ratings.)
@@ -44,7 +43,7 @@ def compare(results: ResultColumns, agents: Sequence[str]) -> list[ComparisonVie
 
 
 def compare_best(results: ResultColumns, agents: Sequence[str], scores: Scores) -> list[ComparisonView]:
-    """The comparisons that a page shows of a board whose ``agents`` are given best first.
+    """Return the comparisons that a page shows of a board whose ``agents`` are given best first.
 
     Their number grows with the agents, not with their pairs: the best :data:`BEST` with everyone, and every other one
     with the next below it. Holm's correction is over the whole board (:func:`board_family`) all the same.
@@ -55,7 +54,7 @@ def compare_best(results: ResultColumns, agents: Sequence[str], scores: Scores) 
 
 
 def board_family(results: ResultColumns) -> int:
-    """How many comparisons a board could make: all pairs of agents in every scenario, and overall."""
+    """Return how many comparisons a board could make: all pairs of agents in every scenario, and overall."""
     played = [sum((agent, scenario) in results.cells for agent in results.agents) for scenario in results.scenarios]
     return _family(played, len(solo_scenarios(results)), len(results.agents))
 
@@ -87,7 +86,7 @@ def too_few_starts(plan: Plan) -> str:
 
 
 def solo_scenarios(results: ResultColumns) -> list[Scenario]:
-    """The scenarios for one player: the others are told by ratings."""
+    """Return the scenarios for one player: the others are told by ratings."""
     return [scenario for scenario in results.scenarios.values() if num_players(scenario) == 1]
 
 
@@ -153,9 +152,9 @@ def compared(
 
 
 def mean_difference(differences: Array, cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[Estimate, bool]:
-    """The mean of paired differences of two cells, with its interval, and whether both returns are luck-free.
+    """Return the mean of paired differences of two cells, with its interval, and whether both returns are luck-free.
 
-    Where nobody knows how much one more pair may differ, it may as much as any did, either way: as in the sign-flip
+    If it is unknown how much one more pair may differ, it may as much as any did, either way: as in the sign-flip
     test, whose verdict on a few differences of one sign the interval then shares.
     """
     free = [luck_free(cell, scenario) for cell, scenario in zip(cells, scenarios, strict=True)]
@@ -166,19 +165,19 @@ def mean_difference(differences: Array, cells: Sequence[Cell], scenarios: Sequen
 
 
 def further_differences(first: Corrected | None, second: Corrected | None) -> tuple[float, ...]:
-    """The least and the largest difference that one more pair may have; empty where nobody knows it of both returns."""
+    """Return the least and the largest difference of one more pair; empty if either return has no known ends."""
     if first is None or second is None or first.ends is None or second.ends is None:
         return ()
     return first.ends[0] - second.ends[1], first.ends[1] - second.ends[0]
 
 
 def return_range(scenario: Scenario) -> tuple[float, ...]:
-    """The lowest and the highest return of an episode, as the game states them; empty where it doesn't."""
+    """Return the lowest and the highest return of an episode, as the game states them; empty if it doesn't."""
     return scenario.game().return_range or ()
 
 
 def paired_differences(results: ResultColumns, a: str, b: str, scenario: str) -> Array:
-    """``return_a - return_b`` on every seed that both scored, in the order of seeds; luck-free where there are such."""
+    """Return ``return_a - return_b`` by seed, in the order of the common seeds; luck-free if both are."""
     cells = [results.cells[agent, scenario] for agent in (a, b) if (agent, scenario) in results.cells]
     if len(cells) < 2:
         return np.empty(0)
@@ -186,7 +185,7 @@ def paired_differences(results: ResultColumns, a: str, b: str, scenario: str) ->
 
 
 def cell_differences(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
-    """The differences between two cells, each of which has a scenario of its own."""
+    """Return the differences between two cells, each of which has a scenario of its own."""
     first, second = (corrected_returns(cell, scenario) for cell, scenario in zip(cells, scenarios, strict=True))
     if np.array_equal(first[0], second[0]):
         return first[1] - second[1]

@@ -1,0 +1,302 @@
+"""The rows of the tables beside the scores: reliability, skills, protocols and levels.
+
+**Reliability**, how often a player answers as it should: ``cells of an agent -> one row a seed -> shares``. A response
+can be unreadable, out of tokens, or a refusal; an episode can be forfeited by one, and it fails if a provider does. The
+cost of that depends on the protocol (:mod:`agents.protocol`), and is in the score already.
+
+**Skills**, at which kinds of decisions a player loses value, if values are exact: ``records -> losses by kind
+(benchmark.score.move_losses) -> one row a seed -> shares``. A share of the value lost says little alone: if a player
+errs anywhere alike, decisions of a kind lose as much as they are many. So the share of the decisions stands beside it.
+
+**Protocols**: an agent that several sources hold under one name, with equal settings, is one agent; every scenario in
+which it was played by two protocols or more has a row for each, and the paired difference to the first, which is the
+standard one if that was played. Nothing is ranked across protocols: these are differences of one agent to itself.
+
+**Levels**: ``cells of the levels of one ladder -> y of every episode -> Fit -> LadderView``. An episode's ``y`` is 1
+less what it lost to the optimum of its own start, in units of the level's headroom (optimum less blind play). Its mean
+over starts is the normalised score, and it is 1 for best play whatever the start is worth.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.common import intervals as stats
+from agents.common.intervals import Array, student
+from agents.models.served.answers import NO_ANSWER
+from benchmark.runs.folder import RunFolder
+from benchmark.score.comparison import cell_differences, mean_difference, solo_scenarios
+from benchmark.score.document import (
+    EstimateView,
+    LadderView,
+    ProtocolView,
+    ReliabilityView,
+    RungView,
+    ScoreView,
+    SkillShareView,
+    SkillView,
+)
+from benchmark.score.levels import Fit, Seen
+from benchmark.score.move_losses import ALL, KINDS, LIMIT, TIE, Losses, MoveLosses, folder_losses
+from benchmark.score.protocols import label, plain_name, told
+from benchmark.score.references import References
+from benchmark.score.results import Cell, ResultColumns, columns_per_seed, corrected_returns
+from benchmark.score.scores import ranked_by, to_view
+from textgames.scenarios import Scenario
+from textgames.solving.blind import blind_play
+
+OF_RESPONSES = ("invalid", "cut_off", "refused")
+
+
+def reliability_rows(results: ResultColumns, agents: Sequence[str]) -> list[ReliabilityView]:
+    """Make a row for each of ``agents``, over all scenarios that it played; they are of one protocol."""
+    of_each = ((agent, [key for key in results.cells if key[0] == agent]) for agent in agents)
+    return [  # a manifest may have a card of an agent and no matchup
+        _reliability(agent, results.scenarios[keys[0][1]], [results.cells[key] for key in keys])
+        for agent, keys in of_each
+        if keys
+    ]
+
+
+def _reliability(agent: str, scenario: Scenario, cells: Sequence[Cell]) -> ReliabilityView:
+    scored, names = sum(cell.episodes for cell in cells), ("responses", *OF_RESPONSES, "forfeited")
+    shares: dict[str, EstimateView | None] = dict.fromkeys(names[1:])
+    columns = {name: np.concatenate([cell.columns[name] for cell in cells]) for name in ("seed", *names)}
+    if scored:
+        # a seed's games in several scenarios may be of one start, as those of a game and its twins are: they are one
+        # observation, in which every response and episode counts once, though one scenario has more of them a seed
+        _, place, games = np.unique(columns["seed"], return_inverse=True, return_counts=True)
+        table = np.stack([*(np.bincount(place, columns[name]) for name in names), games], axis=1)
+        wanted = [stats.share(names.index(name), 0) for name in OF_RESPONSES] + [stats.share(4, 5)]
+        estimates = stats.bootstrap(table, wanted, max(cell.confidence for cell in cells))
+        shares = dict(zip(shares, map(to_view, estimates), strict=True))
+    late = sum(count for cell in cells for reason, count in cell.errors.items() if reason.startswith(NO_ANSWER))
+    failed = sum(cell.unscored for cell in cells) - late
+    episodes = scored + late + failed
+    return ReliabilityView(
+        agent=agent,
+        protocol=scenario.protocol,
+        moves=scenario.moves,
+        episodes=episodes,
+        responses=int(columns["responses"].sum()),
+        invalid=shares["invalid"],
+        cut_off=shares["cut_off"],
+        refused=shares["refused"],
+        forfeited=shares["forfeited"],
+        timed_out=_part(late, episodes),
+        failed=_part(failed, episodes),
+    )
+
+
+def _part(count: int, of: int) -> EstimateView | None:
+    """Return the share that so many episodes are of so many, with its interval."""
+    return to_view(stats.mean_estimate((np.arange(of) < count).astype(float), (0.0, 1.0))) if of else None
+
+
+Found = dict[tuple[str, str], list[tuple[int, Losses]]]
+"""``{(agent, scenario): [(seed, losses)]}``, one item for every seat of every episode."""
+
+
+def skill_rows(results: ResultColumns, agents: Sequence[str]) -> list[SkillView]:
+    """Make a row for each of ``agents`` in every scenario with exact values in which it lost any."""
+    found: Found = {}
+    for source in range(len(results.places)):
+        _add_source(results, source, found)
+    keys = [(agent, name) for name in results.scenarios for agent in agents if (agent, name) in found]
+    return [row for agent, name in keys if (row := _skill(results, agent, name, found[agent, name]))]
+
+
+def _add_source(results: ResultColumns, source: int, found: Found) -> None:
+    folder = RunFolder(*results.sources[source])
+    solo = {name: one for name in folder.manifest["scenarios"] if (one := solo_losses(results, name)) is not None}
+    told = results.source_losses[source] | folder_losses(solo, folder)
+    offsets = [
+        offset
+        for name, places in groupby(sorted(results.places[source]), key=lambda place: place[0])
+        if name in told
+        for _, _, offset in islice(places, LIMIT)
+    ]
+    for record in folder.records_at(offsets) if offsets else ():
+        losses = told[record["scenario"]].of(record)
+        for player, agent in record["agents"].items():
+            if player in losses and agent in results.names[source]:
+                key = results.names[source][agent], record["scenario"]
+                found.setdefault(key, []).append((record["seed"], losses[player]))
+    for kept in told.values():
+        kept.keep()
+
+
+def solo_losses(results: ResultColumns, name: str) -> MoveLosses | None:
+    """Return what finds the losses in a scenario for one player; made on demand, since it solves the game."""
+    if results.losses.get(name) is None:
+        results.losses[name] = MoveLosses.of(results.scenarios[name], players=1)
+    found = results.losses[name]
+    return found if found is not None and found.players == 1 else None
+
+
+def _skill(results: ResultColumns, agent: str, name: str, told: Sequence[tuple[int, Losses]]) -> SkillView | None:
+    kinds = [kind for kind in (ALL, *KINDS) if kind in told[0][1]]
+    columns = {"seed": np.array([float(seed) for seed, _ in told])}
+    columns |= {kind: np.array([losses[kind][0] for _, losses in told]) for kind in kinds}
+    table = np.stack(columns_per_seed(columns), axis=1)
+    if table[:, 1].sum() < TIE:
+        return None
+    wanted = [stats.column(1), *(stats.share(2 + place, 1) for place in range(len(kinds) - 1))]
+    lost, *shares = map(to_view, stats.bootstrap(table, wanted, results.cells[agent, name].confidence))
+    decisions = {kind: sum(losses[kind][1] for _, losses in told) for kind in kinds}
+    assert lost is not None  # losses are numbers
+    return SkillView(
+        agent=agent,
+        scenario=name,
+        episodes=len(told),
+        lost=lost,
+        kinds={
+            kind: SkillShareView(lost=share, decisions=decisions[kind] / decisions[ALL])
+            for kind, share in zip(kinds[1:], shares, strict=True)
+            if share is not None
+        },
+    )
+
+
+def protocol_rows(results: ResultColumns, scores: Sequence[ScoreView]) -> list[ProtocolView]:
+    """Make a row for every agent, scenario for one player and protocol, if it played by several."""
+    by_name = {(row["agent"], row["scenario"]): row for row in scores}
+    solo = {scenario.name for scenario in solo_scenarios(results)}
+    rows: list[ProtocolView] = []
+    for names in _same_agents(results):
+        played: dict[str, list[tuple[str, str]]] = {}
+        for key in (key for name in names for key in results.cells if key[0] == name and key[1] in solo):
+            played.setdefault(plain_name(key[1]), []).append(key)
+        for plain, keys in played.items():
+            first, *others = sorted(keys, key=lambda key: bool(label(*results.scenarios[key[1]].rules)))
+            others = [key for key in others if _same_game(results, first[1], key[1])]
+            shown = (first, *others) if others else ()
+            rows += [_by_protocol(results, by_name[key], plain, key, first) for key in shown]
+    return rows
+
+
+def _same_agents(results: ResultColumns) -> list[list[str]]:
+    """Return the names here of every agent that several sources hold."""
+    found: list[tuple[dict[str, Any], list[str]]] = []
+    for name, card in results.agents.items():
+        same = next((names for known, names in found if known == card), None)
+        if same is None:
+            found.append((card, [name]))
+        else:
+            same.append(name)
+    return [names for _, names in found if len(names) > 1]
+
+
+def _same_game(results: ResultColumns, a: str, b: str) -> bool:
+    """Return whether two scenarios differ in their protocols, and in nothing else that decides an episode."""
+    first, second = results.scenarios[a], results.scenarios[b]
+    if first.rules == second.rules:
+        return False
+    about: dict[str, Any] = {"name": "", "protocol": "", "moves": "", "training": False}
+    return first._replace(**about) == second._replace(**about)
+
+
+def _by_protocol(
+    results: ResultColumns, score: ScoreView, plain: str, key: tuple[str, str], first: tuple[str, str]
+) -> ProtocolView:
+    cells, scenarios = [results.cells[one] for one in (key, first)], [results.scenarios[one[1]] for one in (key, first)]
+    differences = cell_differences(cells, scenarios)
+    compared = key != first and len(differences) > 1
+    return ProtocolView(
+        agent=results.agents[key[0]]["name"],
+        scenario=plain,
+        protocol=scenarios[0].protocol,
+        moves=scenarios[0].moves,
+        mean=ranked_by(score),
+        invalid_rate=score["invalid_rate"],
+        difference=to_view(mean_difference(differences, cells, scenarios)[0]) if compared else None,
+        against=told(scenarios[1]),
+        pairs=len(differences),
+    )
+
+
+UNMEASURED = 100
+"""So many episodes tell the headroom of a level that has not been measured."""
+
+
+class Rung(NamedTuple):
+    """What an agent played at one level."""
+
+    scenario: Scenario
+    headroom: float  # of the level: what best play gets above blind play, on average
+    values: Array  # ``y`` of every scored episode
+
+
+def ladder_rows(results: ResultColumns, references: References) -> list[LadderView]:
+    """Find the level of every agent in every ladder of which it played two levels or more."""
+    rows = []
+    for ladder in dict.fromkeys(one.ladder_name for one in results.scenarios.values() if one.level_number):
+        found = {agent: rungs_of(results, references, agent, ladder) for agent in results.agents}
+        own = [_level(agent, ladder, rungs) for agent, rungs in found.items() if len(rungs) > 1]
+        rows += sorted(own, key=lambda row: -row["level"]["value"])
+    return rows
+
+
+def rungs_of(results: ResultColumns, references: References, agent: str, ladder: str) -> dict[int, Rung]:
+    """Return what an agent played by level, of a ladder's levels that have scored episodes and a scale."""
+    found = {}
+    for name, scenario in results.scenarios.items():
+        cell = results.cells.get((agent, name))
+        if not scenario.level_number or scenario.ladder_name != ladder or cell is None or not cell.episodes:
+            continue
+        seeds, returns = corrected_returns(cell, scenario)
+        scale = references.scale(scenario, seeds.astype(int).tolist())
+        headroom = headroom_of(scenario, references)
+        if scale.reference is None or headroom <= 0:
+            continue
+        values = 1 - (scale.reference.values - returns) / headroom
+        found[scenario.level_number] = Rung(scenario, headroom, values)
+    return dict(sorted(found.items()))
+
+
+def headroom_of(scenario: Scenario, references: References) -> float:
+    """Return what best play gets above blind play: as measured of the level, else over its first episodes.
+
+    It is 0 if that isn't known.
+    """
+    rung, play = scenario.rung, blind_play(scenario)
+    if rung is not None and rung.optimum is not None and play is not None:
+        return rung.optimum - play.value
+    scale = references.scale(scenario, range(scenario.first_seed, scenario.first_seed + UNMEASURED))
+    if scale.blind is None or scale.reference is None:
+        return 0.0
+    return float((scale.reference.values - scale.blind.values).mean())
+
+
+def fit_of(rungs: Mapping[int, Rung]) -> Fit:
+    """Return what is known of the level of an agent that played these."""
+    weights = weights_of(rungs)
+    return Fit({level: Seen(rung.values, weights[level]) for level, rung in rungs.items()}, min(rungs), max(rungs))
+
+
+def weights_of(rungs: Mapping[int, Rung]) -> dict[int, float]:
+    """Weigh an episode at each level: returns vary alike at all, so ``y`` varies more if the headroom is small."""
+    most = max(rung.headroom for rung in rungs.values())
+    return {level: (rung.headroom / most) ** 2 for level, rung in rungs.items()}
+
+
+def _level(agent: str, ladder: str, rungs: Mapping[int, Rung]) -> LadderView:
+    level, low, high, spread = fit_of(rungs).found()
+    first, last = min(rungs), max(rungs)
+    return LadderView(
+        agent=agent,
+        scenario=ladder,
+        level=EstimateView(value=level, low=low, high=high),
+        beyond="below" if level < first else "above" if level > last else None,
+        first=first,
+        last=last,
+        spread=spread,
+        episodes=sum(len(rung.values) for rung in rungs.values()),
+        rungs=[
+            RungView(level=number, scenario=rung.scenario.name, episodes=len(rung.values), kept=kept)
+            for number, rung in rungs.items()
+            if (kept := to_view(student(rung.values))) is not None
+        ],
+    )

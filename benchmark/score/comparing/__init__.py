@@ -1,1 +1,0 @@
-"""Agents beside each other: on the same seeds, in all pairs, in games where they met; what may stand together."""

@@ -1,0 +1,304 @@
+"""The luck in one episode, and returns with luck taken out.
+
+**The luck of an episode.** With a value ``V_h(s)`` for every state and number of rounds left, the expected outcome of
+an action is ``Q_h(s, a) = E[r + V_{h-1}(s')]``, and the return of an episode splits without remainder into ::
+
+    R = V(s_0) + sum_t A_t + L,    A_t = Q(s_t, a_t) - V(s_t),    L = sum_t [r_t + V(s_{t+1}) - Q(s_t, a_t)].
+
+The draws of ``transition`` don't depend on the player, so every term of ``L`` has mean zero whatever the player does,
+for **any** fixed ``V``; with the optimal values no ``A_t`` is above 0, and its size is what the action cost. The values
+include the horizon: ``V_0 = 0``. The action that the game executes in place of an unreadable response is the player's
+own doing, and so is the format penalty. Only a random one (``invalid_action="random"``) is a part of luck.
+
+**Variance reduction.** ``R - beta L`` has the mean of ``R`` for every fixed ``beta``. With ``beta = 1`` an optimal
+player's corrected return is its start value exactly; a weak player rarely gets what the values promise it, and for it a
+smaller coefficient leaves less noise. One rule holds for every agent, so that none is chosen by its result:
+
+* Episodes are in ten folds by the order of their seeds. An episode's coefficient is fitted on the other folds, so that
+  it is independent of the episode's own luck, and the corrected mean is unbiased.
+* It is that of the regression of ``R - V(s_0)`` on ``L``: what the start promised is no luck and only noise here. For
+  an optimal player the two are equal, and the coefficient is 1 exactly.
+* It is held between 0 and 1: few episodes of a weak player may suggest anything.
+
+With fewer than :data:`LEAST` episodes there is no correction.
+
+Records hold no states, so every episode is played again (the rules only, some 0.5 ms an episode of Frozen Lake). The
+figures are kept in the cache by the digest of the episodes' file and of the source code, as reference values are.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents.common.intervals import Array
+from benchmark.runs.folder import RunFolder
+from benchmark.runs.manifest import MOST_SOLVED, is_final
+from benchmark.runs.record import Key, Record, key_of
+from benchmark.runs.replay import Replay, ReplayError, replay
+from benchmark.score.cache import FolderCache, read_cache, write_cache
+from textgames.scenarios import Scenario
+from textgames.tsmg import TSMG, Action, Player
+from textgames.yardsticks import HeuristicYardstick, Moments, Yardstick, find_yardstick
+
+
+class EpisodeLuck(NamedTuple):
+    """How an episode's return came about: ``start + skill + luck``."""
+
+    start: float  # V(s_0)
+    skill: float  # the sum of A_t, format penalties included
+    luck: float  # L
+    variance: float  # the sum of the terms' conditional variances, exact
+
+
+class LuckValues:
+    """The fixed values that luck is measured by in one game for one player, and what they expect of actions."""
+
+    def __init__(self, game: TSMG[Any], yardstick: Yardstick) -> None:
+        self._game, self._yardstick = game, yardstick
+        self.player: Player = game.players[0]
+        self.name = f"{yardstick.method}, version {yardstick.version}"
+        # what a clairvoyant player is worth is exact too, and as good a fixed function of the state: what chance makes
+        # of it has mean zero whoever plays. Else luck is measured by a guess: it is luck as well, but takes less out
+        self.exact = yardstick.kind != "reference"
+
+    @classmethod
+    def of(cls, game: TSMG[Any]) -> "LuckValues | None":
+        """Return the values of a game; ``None`` if its luck isn't told.
+
+        A game needs one player, ``outcomes`` and a yardstick that is exact or a :class:`HeuristicYardstick`. With
+        several players their moves would have to be told from chance, and a search that draws random numbers isn't one
+        fixed value.
+        """
+        if len(game.players) != 1 or not game.has_outcomes:
+            return None
+        yardstick = find_yardstick(game)
+        fixed = yardstick is not None and (yardstick.kind != "reference" or isinstance(yardstick, HeuristicYardstick))
+        return cls(game, yardstick) if yardstick is not None and fixed else None
+
+    def value(self, state: Any, steps_left: int | None) -> float:
+        """Return ``V_h(s)`` of a state in which the game goes on; 0 if no round is left."""
+        return 0.0 if steps_left == 0 else self._yardstick.value(state, steps_left, self.player)
+
+    def expects(self, state: Any, actions: tuple[Action, ...], steps_left: int | None) -> Moments:
+        """Return what is to be expected of one of ``actions``, each as likely as the others.
+
+        With one action, this is ``Q_h(s, a)`` and the variance of luck after it.
+        """
+        if isinstance(self._yardstick, HeuristicYardstick):
+            each = [self._yardstick.moments(state, action, steps_left, self.player) for action in actions]
+            mean = sum(one.mean for one in each) / len(each)
+            return Moments(mean, sum(one.variance + (one.mean - mean) ** 2 for one in each) / len(each))
+        after = None if steps_left is None else steps_left - 1
+        return Moments.of(
+            [
+                (chance / len(actions), rewards[self.player] + (0.0 if over else self.value(next_state, after)))
+                for action in actions
+                for chance, next_state, rewards, over in self._game.outcomes(state, {self.player: action})
+            ]
+        )
+
+
+def episode_luck(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
+    """Split an episode's return into its start's value, its actions' worth and luck.
+
+    Args:
+        replay: a finished episode of the game that ``values`` are of.
+
+    Returns:
+        ``None`` if a random action stood in for a response and the game doesn't list what it was drawn from, or a
+        round has too many outcomes to be listed.
+    """
+    try:
+        return _split(replay, values)
+    except NotImplementedError:
+        return None
+
+
+def _split(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
+    limit, penalty = replay.rules.max_steps, replay.rules.format_penalty
+    start = values.value(replay.states[0], limit)
+    skill = luck = variance = 0.0
+    before = start
+    for number, step in enumerate(replay.steps):
+        left = None if limit is None else limit - number
+        fee = 0.0 if step.valid else penalty
+        if not step.action:  # the response ended the episode: what was still to be won is lost, and nothing was drawn
+            skill += step.reward - before  # giving up may be paid for
+            continue
+        substituted = not step.valid and replay.rules.invalid_action == "random"
+        if substituted and not step.legal_actions:
+            return None
+        expected = values.expects(replay.states[number], step.legal_actions if substituted else (step.action,), left)
+        next_left = None if left is None else left - 1
+        after = 0.0 if step.out else values.value(replay.states[number + 1], next_left)
+        skill += expected.mean - before - fee
+        luck += step.reward + fee + after - expected.mean
+        variance += expected.variance
+        before = after
+    return EpisodeLuck(start, skill, luck, variance)
+
+
+LEAST = 20  # episodes; fewer than two in a fold fit no coefficient that is worth having
+FOLDS = 10
+
+
+class Corrected(NamedTuple):
+    """The returns of one agent in one scenario with luck taken out."""
+
+    values: Array  # (episodes,) R - beta L
+    ends: tuple[float, float] | None
+    """The least and the largest that one more episode may have, besides the values seen.
+
+    ``None`` if unknown: the game states no range of returns, and has no chance or all episodes went alike.
+    """
+    beta: float | None  # the mean coefficient of the folds; None in a game without chance
+    sd_ratio: float | None
+    """The standard deviation of ``values - V(s_0)`` over that of ``R - V(s_0)``; ``None`` if the latter is 0."""
+
+
+def corrected(returns: Array, start: Array, luck: Array, possible: Sequence[float] = ()) -> Corrected | None:
+    """Take luck out of returns.
+
+    Args:
+        returns, start, luck: of the episodes in the order of their seeds, shape (episodes,): R, V(s_0) and L.
+        possible: the lowest and the highest return that the game states; empty if it states none.
+
+    Returns:
+        ``None`` with fewer than :data:`LEAST` episodes.
+    """
+    if len(returns) < LEAST:
+        return None
+    against_start = returns - start
+    betas = cross_fitted(against_start, luck)
+    values = returns - betas * luck
+    gaps = values - start
+    plain = float(against_start.std())
+    beta, begin = float(betas.mean()), float(start.mean())
+    lowest, highest = begin + float(gaps.min()), begin + max(0.0, float(gaps.max()))
+    if possible:
+        # One more episode may throw everything away; or be played without a mistake, and have all the luck that the
+        # coefficient leaves in: R - beta L = V + (1 - beta) (R - V) if no action cost anything.
+        lowest = min(lowest, possible[0])
+        highest = max(highest, begin + (1 - beta) * (possible[1] - begin))
+    known = possible or float(np.ptp(gaps)) > 1e-9
+    ends = (lowest, highest) if known else None
+    return Corrected(values, ends, beta, float(gaps.std()) / plain if plain > 1e-12 else None)
+
+
+def cross_fitted(outcome: Array, luck: Array) -> Array:
+    """Return every episode's coefficient, (episodes,), fitted on the folds that it isn't in."""
+    fold = np.arange(len(luck)) % FOLDS
+    betas = np.empty(FOLDS)
+    for number in range(FOLDS):
+        others = fold != number
+        off = luck[others] - luck[others].mean()
+        spread = float(off @ off)
+        betas[number] = float(off @ outcome[others]) / spread if spread > 1e-12 else 0.0
+    # 1 + 1e-16 is 1: an optimal player's corrected return is its start value to the last digit
+    betas = np.where(np.abs(betas - 1) < 1e-9, 1.0, betas).clip(0.0, 1.0)
+    return betas[fold]
+
+
+SeedLuck = Mapping[int, EpisodeLuck]
+"""The luck of one agent's episodes in one scenario, by seed."""
+
+
+ToldLuck = dict[Key, EpisodeLuck | None]
+"""The luck of single episodes; ``None`` if it can't be told."""
+
+
+class FolderLuck:
+    """Looks up the luck of one run folder's or entry's episodes; it is computed when it is first asked for.
+
+    Args:
+        folder: the run folder or entry.
+        told: the luck of episodes that was computed before, by their keys; is added to.
+    """
+
+    def __init__(self, folder: RunFolder, told: ToldLuck | None = None) -> None:
+        self._folder, self._cache = folder, FolderCache(folder, "score/luck.py")
+        self._told: ToldLuck = {} if told is None else told
+        self._scenarios: dict[str, Scenario] = {}
+        # what exact values tell, and what heuristics tell, which takes longer and is asked for less
+        self._known: dict[bool, dict[str, dict[str, SeedLuck | None]]] = {}
+
+    def lookup(self, agent: str, scenario: Scenario) -> Callable[[], SeedLuck | None]:
+        """Return the luck of an agent (by its name in the folder) in a scenario, to be asked for when it is needed.
+
+        The answer is ``None`` if the game offers none, an episode doesn't replay to the return on record, or a
+        heuristic would have to tell it while the run is being played.
+        """
+        self._scenarios[scenario.name] = scenario
+
+        def ask() -> SeedLuck | None:
+            values = _values_of(scenario)
+            if values is None or not (values.exact or is_final(self._folder.manifest)):
+                return None  # a run that is being played is looked at again and again, and heuristics take long
+            if values.exact not in self._known:
+                self._known[values.exact] = self._look_up(values.exact)
+            return self._known[values.exact].get(scenario.name, {}).get(agent)
+
+        return ask
+
+    def _look_up(self, exact: bool) -> dict[str, dict[str, SeedLuck | None]]:
+        offered = {name: _values_of(scenario) for name, scenario in self._scenarios.items()}
+        known: dict[str, dict[str, SeedLuck | None]] = {}
+        missing: dict[str, LuckValues] = {}
+        cached: dict[str, Path | None] = {}
+        for name, values in offered.items():
+            if values is None or values.exact != exact:
+                continue
+            cached[name] = self._cache.file("luck", self._scenarios[name], f" {values.name}")
+            kept = read_cache(cached[name], _of_json)
+            if kept is None:
+                missing[name] = values
+            else:
+                known[name] = kept
+        if missing:
+            for name, luck in self._compute(missing).items():
+                known[name] = luck
+                write_cache(cached[name], luck)
+        return known
+
+    def _compute(self, offered: Mapping[str, LuckValues]) -> dict[str, dict[str, SeedLuck | None]]:
+        found: dict[str, dict[str, Any]] = {name: {} for name in offered}
+        for record in self._folder.records():
+            values = offered.get(record["scenario"])
+            if values is None or record["error"] is not None:
+                continue
+            (agent,) = record["agents"].values()
+            key = key_of(record)
+            if key not in self._told:
+                self._told[key] = record_luck(record, self._scenarios[record["scenario"]], values)
+            luck = self._told[key]
+            seeds = found[record["scenario"]].setdefault(agent, {})
+            if luck is None:
+                found[record["scenario"]][agent] = None
+            elif seeds is not None:
+                seeds[record["seed"]] = luck
+        return found
+
+
+def _values_of(scenario: Scenario) -> LuckValues | None:
+    """Return the values that luck is measured by; ``None`` if there are none, or computing them takes too long."""
+    return LuckValues.of(scenario.game()) if scenario.horizon <= MOST_SOLVED else None
+
+
+def record_luck(record: Record, scenario: Scenario, values: LuckValues) -> EpisodeLuck | None:
+    """Return the luck of one recorded episode; ``None`` if it doesn't replay to what is on record."""
+    try:
+        played = replay(record, scenario, boards=False)
+    except ReplayError:
+        return None
+    if not played.end.over or played.end.returns != record["returns"]:
+        return None
+    return episode_luck(played, values)
+
+
+def _of_json(kept: Mapping[str, Any]) -> dict[str, SeedLuck | None]:
+    """Return the luck of one scenario as :class:`FolderLuck` keeps it."""
+    return {
+        agent: seeds and {int(seed): EpisodeLuck(*row) for seed, row in seeds.items()} for agent, seeds in kept.items()
+    }

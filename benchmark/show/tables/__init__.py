@@ -1,1 +1,0 @@
-"""The tables of a board, said once and written as terminal, Markdown, HTML and page."""
