@@ -169,8 +169,8 @@ def check_around(config: MSGRPOConfig) -> None:
     wrapped = wrapped_in(config.around)
     if wrapped is None or LEARNER not in wrapped.inside or innermost(config.around).count(LEARNER) != 1:
         raise ConfigError(
-            f"around = {config.around!r} is no player around the model; accepted: one of the wrappers of "
-            f"docs/players.md with {LEARNER} once among those directly inside, such as advised(tiny, {LEARNER})"
+            f"around = {config.around!r} is no player around the model; accepted: a wrapper (docs/research/improve.md) "
+            f"with {LEARNER} once directly inside, such as advised(tiny, {LEARNER})"
         )
     if config.cost and (len(wrapped.inside) <= SECOND or wrapped.inside[SECOND] == LEARNER):
         raise ConfigError(

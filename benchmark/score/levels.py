@@ -12,7 +12,8 @@ coins, so the likelihood is the quasi-likelihood of variance ``dispersion * p (1
 
 The next episodes are best played where they will narrow ``theta`` most: at the level whose mean ``y`` has, for its own
 uncertainty, the largest covariance with ``theta`` (a linear Bayes update; Goldstein and Wooff, "Bayes Linear
-Statistics", 2007). How this does is in ``docs/ladders.md``, measured by ``research/robustness/ladders/staircase.py``.
+Statistics", 2007). ``docs/research/ladders.md`` reports its coverage, which
+``research/robustness/ladders/staircase.py`` measures.
 """
 
 from collections.abc import Mapping, Sequence

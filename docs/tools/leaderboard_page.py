@@ -24,6 +24,6 @@ def write_page(app: Sphinx, failure: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """What Sphinx calls."""
+    """Register the extension; Sphinx calls it."""
     app.connect("build-finished", write_page)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

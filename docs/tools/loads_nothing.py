@@ -19,7 +19,7 @@ IN_SCRIPTS = re.compile(
 )
 LOADING = {"src", "srcset", "data", "poster", "background"}
 NOT_LOADED = {"canonical", "next", "prev", "search", "index", "author", "license", "help", "up", "alternate", "edit"}
-"""Of a ``<link>``: relations that only name another page."""
+"""Relations of a ``<link>`` that only name another page."""
 
 
 class Loads(HTMLParser):
@@ -52,11 +52,11 @@ class Loads(HTMLParser):
 
 
 def loaded(text: str, suffix: str) -> list[str]:
-    """The addresses elsewhere that a file of the site loads from.
+    """Return the addresses elsewhere that a file of the site loads from.
 
     Args:
         text: of the file.
-        suffix: of its name: ``".html"``, ``".svg"``, ``".css"`` or ``".js"``. Of scripts only literal ones.
+        suffix: of its name: ``".html"``, ``".svg"``, ``".css"`` or ``".js"``. In scripts only literal addresses count.
     """
     if suffix == ".css":
         return IN_STYLES.findall(text)
@@ -69,7 +69,7 @@ def loaded(text: str, suffix: str) -> list[str]:
 
 
 def problems(folder: Path) -> Iterator[str]:
-    """``PAGE: loads ADDRESS`` of every such address."""
+    """Yield ``PAGE: loads ADDRESS`` of every such address."""
     for file in sorted(folder.rglob("*")):
         if file.suffix in (".html", ".svg", ".css", ".js"):
             for address in dict.fromkeys(loaded(file.read_text(encoding="utf-8"), file.suffix)):
@@ -77,7 +77,7 @@ def problems(folder: Path) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print what is loaded from elsewhere; 1 where there is anything."""
+    """Print what is loaded from elsewhere; 1 if there is anything."""
     if len(arguments) != 1 or not Path(arguments[0], "index.html").is_file():
         print(__doc__, file=sys.stderr)
         return 2

@@ -5,7 +5,7 @@
 
 The made parts of the games' pages with their pictures, the gallery of all games, the tables of ladders and of speeds,
 the prompt on the page of players, the JSON Schemas, and the picture of the README. All play is seeded, so that nothing
-changes where nothing has changed. What is measured is kept beside the pages:
+changes if nothing has changed. What is measured is kept beside the pages:
 docs/games/scores.json by docs/tools/measure_scores.py, docs/games/speeds.json by research/perf/games.py,
 docs/games/headroom.json by research/perf/headroom.py. The pages of methods and the tables of the reference pages
 are made when the site is built: docs/conf.py.
@@ -23,7 +23,7 @@ MAKERS = (reference, prompt, gallery, ladders, speeds, games, training)
 
 
 def stale() -> Iterator[tuple[Path, str]]:
-    """The made files that aren't as they should be, each with its right text."""
+    """Yield the made files that aren't as they should be, each with its right text."""
     for maker in MAKERS:
         for file, text in maker.files():
             if not file.exists() or file.read_text(encoding="utf-8") != text:

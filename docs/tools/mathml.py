@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def mathml(node: nodes.math | nodes.math_block) -> str:
-    """A formula's MathML; what can't be translated is told, and stands on the page as it was written."""
+    """Return a formula's MathML; what can't be translated is told, and stands on the page as it was written."""
     latex = node.astext()
     try:
         return CONVERTER.convert_with_local_state(latex, displaystyle=isinstance(node, nodes.math_block))
@@ -29,13 +29,13 @@ def mathml(node: nodes.math | nodes.math_block) -> str:
 
 
 def visit_inline(translator: HTML5Translator, node: nodes.math) -> None:
-    """A formula within a sentence."""
+    """Show a formula within a sentence."""
     translator.body.append(translator.starttag(node, "span", "", CLASS="math") + mathml(node) + "</span>")
     raise nodes.SkipNode
 
 
 def visit_block(translator: HTML5Translator, node: nodes.math_block) -> None:
-    """A formula of its own, with its number where it has a label."""
+    """Show a formula of its own, with its number if it has a label."""
     translator.body.append(translator.starttag(node, "div", CLASS="math"))
     if node["number"]:
         translator.body.append(f'<span class="eqno">({get_node_equation_number(translator, node)})')
@@ -46,6 +46,6 @@ def visit_block(translator: HTML5Translator, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """What Sphinx calls."""
+    """Register the extension; Sphinx calls it."""
     app.add_html_math_renderer("mathml", inline_renderers=(visit_inline, None), block_renderers=(visit_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -33,7 +33,7 @@ class RepositoryLinks(SphinxTransform):
             link.replace_self(nodes.reference("", "", *link.children, refuri=address, classes=["repository"]))
 
     def file_of(self, link: nodes.Element) -> Path | None:
-        """The file or folder that a link of a page names, unless that is a page itself."""
+        """Return the file or folder that a link of a page names, unless that is a page itself."""
         target = link["reftarget"]
         if link.get("reftype") != "myst" or not target or target in self.env.found_docs:
             return None
@@ -45,7 +45,7 @@ class RepositoryLinks(SphinxTransform):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """What Sphinx calls."""
+    """Register the extension; Sphinx calls it."""
     app.add_config_value("repository_url", "", "env", str)
     app.add_transform(RepositoryLinks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -16,6 +16,6 @@ def shorten(app: Sphinx, env: BuildEnvironment) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """What Sphinx calls."""
+    """Register the extension; Sphinx calls it."""
     app.connect("env-updated", shorten)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,7 @@
 """Methods of neighbouring papers for the trainer: credit, draws, filters, surrogates, task samplers and their presets.
 
-Entry points of ``textbench-research`` give them their names, as any package may. docs/credit/methods.md lists them.
+Entry points of ``textbench-research`` give them their names, as any package may.
+docs/research/credit/methods.md lists them.
 """
 
 from collections.abc import Mapping
@@ -58,4 +59,4 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "pcl": {"task_sampling": "pcl"},
     "ghpo": {"task_sampling": "ghpo"},
 }
-"""Settings of the papers' methods; docs/credit/methods.md has the sources."""
+"""Settings of the papers' methods; docs/research/credit/methods.md has the sources."""

@@ -4,7 +4,7 @@
     python research/perf/gpu.py --small                    # tiny shapes, a minute or two; always so without a GPU
     python research/perf/gpu.py --only recipes --recipe 3b
 
-Models have random weights of the recipes' shapes, so nothing is downloaded. docs/gpu.md explains the figures.
+Models have random weights of the recipes' shapes, so nothing is downloaded. docs/research/gpu.md explains the figures.
 
 * machine: rates of matrix products and of copies, which the shares below refer to.
 * attention: FlexAttention on token trees beside a dense mask.

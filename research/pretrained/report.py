@@ -211,8 +211,8 @@ def _gpu_text(findings: Findings) -> str:
         f"cost a forward and a backward pass (at most 6 operations a weight and token), that is {operations:.1e} "
         f"operations: {duration(seconds)} of an H100 at {GPU_SHARE:.0%} of its products in bfloat16, and for a model "
         f"of 3 billion weights {duration(larger)}. Sampling one token after the other is slower than that wherever few "
-        "episodes are played at once; docs/gpu.md has what to measure. Weights, optimiser and activations of this "
-        "model fit any GPU of 8 GB."
+        "episodes are played at once; docs/research/gpu.md has what to measure. Weights, optimiser and activations of "
+        "this model fit any GPU of 8 GB."
     )
 
 

@@ -58,6 +58,6 @@ def _card(model: str, name: str, agent: str, scenarios: Sequence[str], rank: int
         f"What `{model}` learnt on {', '.join(scenarios)}: a LoRA adapter of rank {rank} in half precision, {within}. "
         f"By the norm of the weights' change, {error:.1%} of it is left out.\n\n"
         f"{which} `{agent}` of `textbench reproduce --config {source}`; "
-        "docs/reproduction/pretrained.md has what it reaches. It plays by its name and is asked as `textbench.json` "
-        "says.\n"
+        "docs/research/reproduction/pretrained.md has what it reaches. It plays by its name and is asked as "
+        "`textbench.json` says.\n"
     )

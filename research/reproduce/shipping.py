@@ -123,8 +123,8 @@ with {arm} episode sampling.
 ## Which run
 
 Seed 0, the weights of the last iteration. That rule was fixed before any run; it is neither the best seed nor the best
-iteration. What settings were tried before, and on what: docs/stability.md and docs/credit/recipe.md. `training.json`
-has all of this run's, every evaluation and every iteration's metrics.
+iteration. What settings were tried before, and on what: docs/research/stability.md and
+docs/research/credit/recipe.md. `training.json` has all of this run's, every evaluation and every iteration's metrics.
 
 {shown}
 

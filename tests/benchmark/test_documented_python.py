@@ -1,4 +1,4 @@
-"""The Python of docs/benchmark.md runs as it stands there, one block after the other."""
+"""The Python of docs/tutorials/evaluate.md runs as it stands there, one cell after the other."""
 
 import os
 import re
@@ -8,21 +8,24 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmark.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+PAGE = Path(__file__).parents[2] / "docs/tutorials/evaluate.md"
+CELLS = re.findall(r"^```\{code-cell\} ipython3\n(?!%%)(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.slow
 def test_the_page_runs(tmp_path, reference_cache):
     pytest.importorskip("pandas", reason="pandas isn't installed (extra pandas)")
-    assert len(BLOCKS) == 3
+    assert len(CELLS) == 6
     program = tmp_path / "page.py"  # a file, as the identity of a class in it is its source
-    program.write_text("\n".join(BLOCKS))
-    environment = {**os.environ, "TEXTBENCH_CACHE_DIR": str(reference_cache), "PYTHONPATH": str(PAGE.parents[1])}
+    shown = [
+        re.sub(r"^(?![ ]|.* = |import|from|class)(\S.*)\Z", r"print(\1)", cell.rstrip(), flags=re.M) for cell in CELLS
+    ]
+    program.write_text("\n".join(shown))
+    environment = {**os.environ, "TEXTBENCH_CACHE_DIR": str(reference_cache), "PYTHONPATH": str(PAGE.parents[2])}
     done = subprocess.run(
         [sys.executable, "-W", "error", program], capture_output=True, text=True, cwd=tmp_path, env=environment
     )
     assert done.returncode == 0, done.stderr
-    assert "A = greedy, B = planner" in done.stdout
-    assert "difference_low" in done.stdout
-    assert (tmp_path / "runs/first/manifest.json").exists()
+    assert "A = tiny, B = planner" in done.stdout
+    assert "mean_return_low" in done.stdout
+    assert (tmp_path / "runs/notebook/manifest.json").exists()

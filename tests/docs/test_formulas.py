@@ -44,7 +44,7 @@ def test_a_formula_that_cannot_be_translated_is_told(tmp_path: Path) -> None:
 
 
 def test_every_formula_of_a_method_is_translated() -> None:
-    formulas = tomllib.loads((ROOT / "docs/credit/formulas.toml").read_text())
+    formulas = tomllib.loads((ROOT / "docs/research/credit/formulas.toml").read_text())
     for methods in formulas.values():
         for about in methods.values():
             assert CONVERTER.convert_with_local_state(about["formula"], displaystyle=True).startswith("<math display")

@@ -55,7 +55,7 @@ def test_the_gallery_has_every_scenario_once() -> None:
     ((file, text),) = gallery.files()
     assert file.read_text() == text
     for name in SCENARIOS:
-        assert text.count(f"- [{name}](games/") == 1
+        assert text.count(f"[{name}](games/") == 1
     for link in re.findall(r"\]\((games/[^)]+)\)", text):
         assert (file.parent / link).is_file(), link
 
@@ -165,7 +165,7 @@ def test_a_made_part_is_put_between_its_marks() -> None:
     with pytest.raises(ValueError, match="0 parts 'prompt'"):
         put(page, "prompt", "x")
     assert remade(page, {"scores": lambda: "new", "prompt": lambda: "x"}) == page.replace("old", "new")
-    with pytest.raises(ValueError, match="nobody makes the part 'scores'; known here are prompt"):
+    with pytest.raises(ValueError, match="the part 'scores' has no maker; known here are prompt"):
         remade(page, {"prompt": lambda: "x"})
 
 

@@ -13,7 +13,7 @@ METHODS = [(point, name) for point, registry in POINTS.items() for name in regis
 
 
 def test_every_registered_method_has_a_formula() -> None:
-    """A method that was registered gets its formula in docs/credit/formulas.toml."""
+    """A method that was registered gets its formula in docs/research/credit/formulas.toml."""
     assert set(METHODS) <= {(point, name) for point, found in formulas().items() for name in found}
     for point, name in METHODS:
         about = formulas()[point][name]
@@ -46,7 +46,7 @@ def test_a_page_names_its_source_and_all_settings(point: str, name: str) -> None
 
 
 def test_sources_stand_in_one_place() -> None:
-    """Those of docs/credit/methods.md count: formulas.toml has one only where that page has none."""
+    """Those of docs/research/credit/methods.md count: formulas.toml has one only where that page has none."""
     rows = overview.rows()
     for point, name in METHODS:
         told = bool(rows.get((point, name), overview.Row("", "")).source)

@@ -82,7 +82,7 @@ def test_issue_templates_are_forms(template: Path) -> None:
 
 def test_every_method_has_a_line_with_its_source() -> None:
     """By its preset, where it has one; the page of methods is the index of papers."""
-    text = (ROOT / "docs/credit/methods.md").read_text()
+    text = (ROOT / "docs/research/credit/methods.md").read_text()
     told = set(re.findall(r"`([a-z]\w*)`", text))
     assert {*preset_names()} - {"common"} <= told
     assert {*METHODS.names, *DRAWS.names, *FILTERS.names, *SAMPLERS.names, *SURROGATES.names} - {

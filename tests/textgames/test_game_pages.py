@@ -1,4 +1,4 @@
-"""What the pages of the games say is what the shelf and the games have: scenarios, settings, observations."""
+"""The pages of the games agree with the catalog and the games: scenarios, settings, observations."""
 
 import ast
 import inspect
@@ -10,26 +10,12 @@ from typing import Any
 
 import pytest
 
-from textgames import SCENARIOS, SUITES, TSMG
+from textgames import SCENARIOS, TSMG
 from textgames.environments.rules import game_settings, load_game
 from textgames.registry import settings_of
 
 PAGES = {page.stem: page.read_text() for page in sorted((Path(__file__).parents[2] / "docs/games").glob("*.md"))}
 OURS = [page for page in PAGES if page != "openspiel"]  # whose games take any setting of the library's
-
-Row = dict[str, str]
-
-
-def tables(text: str) -> Iterator[list[Row]]:
-    """Every table of a page, as rows of ``{heading: cell}``."""
-    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
-        heading, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
-        yield [dict(zip(heading, row, strict=True)) for row in rows]
-
-
-def rows_with(text: str, *columns: str) -> list[Row]:
-    return [row for table in tables(text) for row in table if set(columns) <= set(row)]
-
 
 def quoted(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
@@ -40,24 +26,19 @@ def game_class(page: str) -> type[TSMG[Any]]:
     return load_game(settings_of(env_id)["game"])
 
 
-def test_the_tables_of_scenarios_are_the_shelf() -> None:
-    """Every scenario stands in one table, with its horizon, its first seed, its settings and its suites."""
-    rows = [(page, row) for page, text in PAGES.items() for row in rows_with(text, "scenario", "first seed")]
-    assert sorted(quoted(row["scenario"])[0] for _, row in rows) == sorted(SCENARIOS)
-    for page, row in rows:
-        scenario = SCENARIOS[quoted(row["scenario"])[0]]
+def test_the_lists_of_scenarios_are_the_catalog() -> None:
+    """Every scenario stands in one list, with its horizon, its first seed and its settings."""
+    line = re.compile(r"^- `([\w-]+)`(?: \((.*)\))?: (\d+) rounds, first seed ([\d,]+);", re.MULTILINE)
+    found = [(page, *parts) for page, text in PAGES.items() for parts in line.findall(text)]
+    assert sorted(name for _, name, *_ in found) == sorted(SCENARIOS)
+    for page, name, settings, rounds, first_seed in found:
+        scenario = SCENARIOS[name]
         assert f"`{scenario.env_id}`" in PAGES[page]
-        assert int(row["first seed"].replace(",", "")) == scenario.first_seed, scenario.name
-        told = row.get("horizon", row.get("rounds"))
-        assert told is not None, scenario.name
-        assert int(told) == scenario.horizon, scenario.name
-        for setting in quoted(row.get("settings", "")):
-            name, value = re.split(r"\s*=\s*", setting)
-            assert scenario.kwargs[name] == literal(value), (scenario.name, setting)
-        if "suite" in row:
-            suites = [suite for suite in SUITES if suite != "all" and scenario.name in SUITES[suite]]
-            named = re.findall(rf"\b({'|'.join(SUITES)})\b", row["suite"])
-            assert named == suites, scenario.name
+        assert int(first_seed.replace(",", "")) == scenario.first_seed, name
+        assert int(rounds) == scenario.horizon, name
+        for setting in quoted(settings):
+            key, value = setting.split("=")
+            assert scenario.kwargs[key] == literal(value), (name, setting)
 
 
 def literal(text: str) -> Any:
@@ -70,11 +51,9 @@ def literal(text: str) -> Any:
 
 
 def defaults(page: str) -> Iterator[tuple[str, Any]]:
-    """``(setting, default)`` of the page's table of settings; one row may have several of both."""
-    for row in rows_with(PAGES[page], "setting", "default"):
-        names = quoted(row["setting"])
-        values = re.findall(r"`[^`]*`|[^,`\s][^,`]*", row["default"])
-        yield from zip(names, [row["default"]] if len(names) == 1 else values, strict=True)
+    """Yield ``(setting, default)`` of the page's list of settings; a line may have several of both."""
+    for names, values in re.findall(r"^- (`\w+`(?:, `\w+`)*) \((`[^:]*`)\): (?!\d+ rounds)", PAGES[page], re.MULTILINE):
+        yield from zip(quoted(names), quoted(values), strict=True)
 
 
 @pytest.mark.parametrize("page", OURS)
@@ -93,7 +72,7 @@ def test_every_setting_is_told_with_its_default(page: str) -> None:
 @pytest.mark.parametrize("page", [page for page in OURS if game_class(page)().reads_observations])
 def test_an_observation_can_be_read_back(page: str) -> None:
     (scenario, *_) = [each for each in SCENARIOS.values() if f"`{each.name}`" in PAGES[page]]
-    shown = PAGES[page].split("## What a player reads")[1]
+    shown = PAGES[page].split("## Observation")[1]
     (observation, *_) = re.findall(r"^```text\n(.*?)\n```$", shown, re.MULTILINE | re.DOTALL)
     assert any(_reads_back(game, observation) for game in (scenario.game(), game_class(page)())), observation
 

@@ -151,11 +151,11 @@ class TrainingSettings:
 
     task_sampling: str = method("rollout", "plain", SAMPLERS)
     """How an iteration's episodes are chosen: plain draws training layouts evenly; others play again where all of a
-    group fail, or choose layouts by what is learnt from them (docs/credit/methods.md)."""
+    group fail, or choose layouts by what is learnt from them (docs/research/credit/methods.md)."""
 
     credit: str = method("advantages", "msgrpo", METHODS)
     """What every step is credited with: msgrpo, the paper's, gives it the whole episode's normalised return;
-    docs/credit/methods.md has the others. A method's own settings stand in [credit.NAME]."""
+    docs/research/credit/methods.md has the others. A method's own settings stand in [credit.NAME]."""
     discount: Annotated[float, Field(gt=0, le=1)] | Literal["auto"] = setting("advantages", OWN)
     """Discount per step in returns and returns-to-go, of every method of credit; auto: the method's own, 1 in the paper
     and most others, 0.95 in gigpo and its relatives."""
@@ -180,8 +180,8 @@ class TrainingSettings:
     player's part is an episode of its own, and as large a share of the parts is drawn."""
 
     surrogate: str = method("loss", "ppo", SURROGATES)
-    """What an advantage becomes in the loss of a token: ppo clips the token's ratio; docs/credit/methods.md has the
-    others."""
+    """What an advantage becomes in the loss of a token: ppo clips the token's ratio;
+    docs/research/credit/methods.md has the others."""
     loss_normalizer: str = method("loss", "token", NORMALIZERS)
     """Z, which divides the summed loss: the response tokens, the steps or the episodes of the optimiser step's
     batch; response averages over each response first, constant divides by steps times max_response_tokens."""

@@ -48,7 +48,7 @@ def checklist(report: CreditReport) -> list[Item]:
         Item("Compute of the baseline", True, "equal: all methods are given the same batches" if episodes else None),
         Item("Ablation of the credit's parts", False, None),
         Item("Benchmarks and splits", True, f"{report.game}, {setting['horizon']} rounds, training layouts"),
-        Item("Metrics with definitions", True, "docs/credit/instrument.md"),
+        Item("Metrics with definitions", True, "docs/research/credit/instrument.md"),
         Item(
             "Variance or intervals", False, f"95% over {setting['batches']} batches" * (setting["batches"] > 1) or None
         ),

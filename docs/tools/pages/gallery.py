@@ -1,4 +1,4 @@
-"""The gallery of docs/games.md: every game with a moving picture, a sentence, its players and what a score of 1 is.
+"""The gallery of docs/games.md: every game with a moving picture, a sentence, and the headroom of its scenarios.
 
 Pictures and sentences are those of the games' own pages. How far the two ends of a scale are apart is
 docs/games/headroom.json, which is measured by ``python research/perf/headroom.py --json docs/games/headroom.json``.
@@ -21,12 +21,12 @@ HEADROOM = games.FOLDER / "headroom.json"
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """The page."""
+    """Yield the page."""
     yield FILE, remade(FILE.read_text(encoding="utf-8"), {"gallery": gallery})
 
 
 def gallery() -> str:
-    """The games by the suite of their first scenario that is in one, and how many scales are of which kind."""
+    """Return the games by the suite of their first scenario that is in one, and how many scales are of which kind."""
     by_suite: dict[str, list[str]] = {suite: [] for suite in SUITES if suite not in ("all", "paper")}
     rest: list[str] = []
     for page in games.pages():
@@ -37,42 +37,41 @@ def gallery() -> str:
 
 
 def picture(page: games.GamePage) -> str:
-    """One game."""
+    """Show one game."""
     heading, _, text = page.file.read_text(encoding="utf-8").partition("\n")
     title = heading.removeprefix("# ").partition(",")[0]
     sentence = re.split(r"(?<=\.)\s", text.strip().partition("\n\n")[0])[0]
     told = f"**[{title}](games/{page.name}.md).** {' '.join(sentence.split())}"
     shown = f"![{title}](games/pictures/{page.name}-good.svg)"
-    rows = [f"- [{name}](games/{page.name}.md): {about(name)}" for name in page.scenarios]
-    return "\n".join([told, "", shown, "", *rows]).rstrip()
+    rows = ", ".join(f"[{name}](games/{page.name}.md) {about(name)}" for name in page.scenarios)
+    return "\n\n".join([told, shown, rows]).rstrip()
 
 
 def about(name: str) -> str:
-    """What 1 is and the headroom, or how many play where there is no scale."""
-    players, kind = len(SCENARIOS[name].game().players), games.kind(name)
+    """Return the headroom, with a mark if the reference can be beaten; or the number of players, who have no scale."""
+    players = len(SCENARIOS[name].game().players)
     if players > 1:
-        return f"{players} players"
-    means = {"optimal": "1 is optimal play", "reference": "1 is a strong player"}[kind]
-    return f"{means}, headroom {headroom(name)}"
+        return f"({players} players)"
+    return f"({headroom(name)}{'*' if games.kind(name) == 'reference' else ''})"
 
 
 @cache
 def apart() -> Mapping[str, Any]:
-    """What ``research/perf/headroom.py`` has measured of the scenarios for one player."""
+    """Return what ``research/perf/headroom.py`` has measured of the scenarios for one player."""
     measured: dict[str, Any] = json.loads(HEADROOM.read_text(encoding="utf-8"))
     return measured
 
 
 def headroom(name: str) -> str:
-    """How far apart the two ends of a scale are, in standard errors of the mean of 50 episodes."""
+    """Return the distance of the two ends of a scale, in standard errors of the mean of 50 episodes."""
     found = apart()[name]["headroom"]
-    return "without noise" if found is None else f"{found:.1f}"
+    return "no noise" if found is None else f"{found:.1f}"
 
 
 def counts() -> str:
-    """The sentence that counts the scales of each kind."""
+    """Return the sentence that counts the scales of each kind."""
     kinds = Counter(games.kind(name) for name in SCENARIOS)
     return (
-        f"Of the {len(SCENARIOS)} scenarios, 1 is the optimum in {kinds['optimal']} and a strong player in "
-        f"{kinds['reference']}; in the other {kinds['']} several players act, and scores aren't normalised."
+        f"In {kinds['optimal']} of the {len(SCENARIOS)} scenarios 1 is optimal play, in {kinds['reference']} a strong "
+        f"player; {kinds['']} are for several players, without normalised scores."
     )

@@ -15,7 +15,7 @@ from pages import prose, scores
 from pages.marks import remade
 from pages.pictures.animation import pictures
 from pages.pictures.playing import Play, good_and_bad, scenario_of
-from textgames import SCENARIOS, SUITES, find_yardstick
+from textgames import SCENARIOS, find_yardstick
 from textgames.environments.rules import load_game
 from textgames.registry import settings_of
 from textgames.settings import taken_by
@@ -46,7 +46,7 @@ SHOWN = {
     "cleanup": Showing(together=True),
     "werewolf": Showing("werewolf-5", together=True),
 }
-"""Where it isn't the first scenario, shown by its board, with the others at random."""
+"""The pages that show something else than their first scenario, by its board, with the others at random."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,17 @@ class GamePage:
 
     @property
     def shown(self) -> str:
-        """The scenario of pictures and observation; empty where the page has neither a scenario nor a choice."""
+        """The scenario of pictures and observation; empty if the page has neither a scenario nor a choice."""
         return self.showing.scenario or next(iter(self.scenarios), "")
 
     def made(self) -> str:
-        """The page's text with its made parts as they should be."""
+        """Return the page's text with its made parts as they should be."""
         makers = {name: partial(part, self) for name, part in PARTS.items()}
         return remade(self.file.read_text(encoding="utf-8"), makers)
 
 
 def pages() -> list[GamePage]:
-    """The pages of the games that something is shown of."""
+    """Return the pages of the games that something is shown of."""
     found = []
     for file in sorted(FOLDER.glob("*.md")):
         (env_id,) = file.read_text(encoding="utf-8").splitlines()[0].split("`")[1::2]
@@ -93,7 +93,7 @@ def pages() -> list[GamePage]:
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """The pages and their pictures."""
+    """Yield the pages and their pictures."""
     for page in pages():
         yield page.file, page.made()
         for name, drawing in drawings(page).items():
@@ -105,7 +105,7 @@ def files() -> Iterator[tuple[Path, str]]:
 
 @cache
 def plays(page: GamePage) -> tuple[Play, Play]:
-    """A good and a bad player from one start."""
+    """Return a good and a bad player from one start."""
     players = scenario_of(page.shown).game().players
 
     def seats(agent: str) -> Mapping[str, str]:
@@ -116,14 +116,14 @@ def plays(page: GamePage) -> tuple[Play, Play]:
 
 
 def drawings(page: GamePage) -> dict[str, str]:
-    """``{file name: SVG}`` of a page."""
+    """Return ``{file name: SVG}`` of a page."""
     titles = [("planner", method(page.shown)), ("random", "any legal action, with equal chances")]
     drawn = pictures(plays(page), titles)
     return {f"{page.name}-{which}.svg": svg for which, svg in zip(("good", "bad"), drawn, strict=True)}
 
 
 def method(scenario: str) -> str:
-    """How ``planner`` plays a scenario."""
+    """Return how ``planner`` plays a scenario."""
     game = scenario_of(scenario).game()
     player, known = find_search_player(game), find_yardstick(game)
     if player is not None and player.exact:
@@ -134,17 +134,17 @@ def method(scenario: str) -> str:
 
 
 def picture_part(page: GamePage) -> str:
-    """The two pictures and who plays there."""
-    good, bad = plays(page)
+    """Show the two pictures with their players."""
+    good, _ = plays(page)
     players = scenario_of(page.shown).game().players
     names = {}
     for which, agent in (("good", "planner"), ("bad", "random")):
-        names[which] = f"![{agent} plays {page.shown}](pictures/{page.name}-{which}.svg)"
-    told = f"`{page.shown}`, seed {good.seed:,}: `planner` gets {good.paid:.4g}, `random` {bad.paid:.4g}"
+        names[which] = f"![{agent}](pictures/{page.name}-{which}.svg)"
+    told = f"`{page.shown}`, seed {good.seed:,}"
     if len(players) > 1 and page.showing.together:
-        told += f"; each plays all {len(players)} seats, and this is the return of `{players[0]}`"
+        told += f", each in all {len(players)} seats"
     elif len(players) > 1:
-        told += f", as `{players[0]}` against random play"
+        told += ", against random play"
     return f"{names['good']} {names['bad']}\n\n*{told}.*"
 
 
@@ -152,18 +152,17 @@ def picture_part(page: GamePage) -> str:
 
 
 def settings_part(page: GamePage) -> str:
-    """Every setting of the game's class with its default, and what its docstring says of it."""
+    """List every setting of the game's class with its default, and its meaning from the docstring."""
     cls = load_game(settings_of(page.env_id)["game"])
     defaults = {name: default(parameter.default) for name, parameter in taken_by(cls).named.items()}
-    rows = [
-        [", ".join(f"`{name}`" for name in names), ", ".join(defaults[name] for name in names), about]
+    return "\n".join(
+        f"- {', '.join(f'`{name}`' for name in names)} ({', '.join(defaults[name] for name in names)}): {about}"
         for names, about in told_together(prose.arguments(cls), list(defaults))
-    ]
-    return prose.table(["setting", "default", "meaning"], rows)
+    )
 
 
 def told_together(about: Mapping[str, str], names: list[str]) -> list[tuple[list[str], str]]:
-    """``[(settings, what is said of them)]``: a docstring may tell of several in one sentence, "``b`` likewise".
+    """Return ``[(settings, what is said of them)]``: a docstring may tell of several in one sentence, "``b`` likewise".
 
     Raises:
         ValueError: a setting of which nothing is said.
@@ -180,7 +179,7 @@ def told_together(about: Mapping[str, str], names: list[str]) -> list[tuple[list
 
 
 def default(value: Any) -> str:
-    """A default as one would write it."""
+    """Return a default as one would write it."""
     if isinstance(value, float):
         share = Fraction(value).limit_denominator(12)
         if float(share) == value and len(repr(value)) > 6:
@@ -192,7 +191,7 @@ def default(value: Any) -> str:
 
 
 def observation_part(page: GamePage) -> str:
-    """What is read at the third decision of the good player's episode, or at its last one."""
+    """Return what is read at the third decision of the good player's episode, or at its last one."""
     viewer = scenario_of(page.shown).game().players[0]
     read = [step.observation for step in plays(page)[0].episode.steps if step.player == viewer]
     return prose.fenced(read[min(2, len(read) - 1)])
@@ -202,35 +201,32 @@ def observation_part(page: GamePage) -> str:
 
 
 def scenarios_part(page: GamePage) -> str:
-    """The page's scenarios: which settings differ from the defaults, rounds and seeds, and what a score of 1 is."""
+    """List the page's scenarios: settings that differ from the defaults, rounds, seeds, and what a score of 1 is."""
     usual = taken_by(load_game(settings_of(page.env_id)["game"])).named
-    rows = []
+    lines = []
     for name in page.scenarios:
         scenario = SCENARIOS[name]
         changed = {key: value for key, value in scenario.kwargs.items() if usual[key].default != value}
         kwargs = ", ".join(default(value).replace("`", f"`{key}=", 1) for key, value in changed.items())
-        suites = ", ".join(suite for suite in SUITES if suite != "all" and name in SUITES[suite])
-        row = [f"`{name}`", kwargs, str(scenario.horizon), f"{scenario.first_seed:,}", suites or "none", scale(name)]
-        rows.append(row)
-    heads = ["scenario", "settings", "rounds", "first seed", "suite", "1 is"]
-    return prose.table(heads, rows, numbers=heads[2:4])
+        told = f"{scenario.horizon} rounds, first seed {scenario.first_seed:,}; {scale(name)}."
+        lines.append(f"- `{name}`{f' ({kwargs})' if kwargs else ''}: {told}")
+    return "\n".join(lines)
 
 
 def kind(name: str) -> str:
-    """Of what kind the 1 of a scenario's scores is; empty where several play, who have no such scores."""
+    """Return the kind of the 1 of a scenario's scores; empty in games of several players, which have no such scores."""
     game = SCENARIOS[name].game()
     player = find_search_player(game)
     return "" if len(game.players) > 1 or player is None else player.kind
 
 
 def scale(name: str) -> str:
-    """What 1 is and how it is known; where several play, what their moves can be held against."""
+    """Return what 1 is and how it is known; if several play, what their moves can be held against."""
     game = SCENARIOS[name].game()
     known, player = find_yardstick(game), find_search_player(game)
     told = "" if player is None else player.method
     if kind(name):
-        bound = f"; clairvoyant bound: {known.method}" if known is not None and known.kind == "clairvoyant" else ""
-        return f"{kind(name)}: {told}{bound}"
+        return f"1 is {kind(name)}: {told}"
     if known is not None and known.kind == "optimal":
         return f"no scale; exact value of every move: {told or known.method}"
     exploitable = len(game.players) == 2 and game.hidden_information and game.has_initial_outcomes
@@ -241,18 +237,8 @@ def scale(name: str) -> str:
 
 
 def scores_part(page: GamePage) -> str:
-    """The players that ship, in every scenario of the page."""
-    measured = scores.measured()
-    counts = {one["episodes"] for name in page.scenarios for one in measured[name]["agents"].values()}
-    several = any(len(SCENARIOS[name].game().players) > 1 for name in page.scenarios)
-    table = scores.score_table(page.scenarios)
-    told = f"Mean returns with 95% intervals, {_episodes(counts)}" + (", and successes" if "%" in table else "")
-    return f"{told}.{' Where several play, they played each other.' if several else ''}\n\n{table}"
-
-
-def _episodes(counts: set[int]) -> str:
-    low, high = min(counts), max(counts)
-    return f"{low:,} episodes" if low == high else f"{low:,} to {high:,} episodes"
+    """Show the scores of players without a model, in every scenario of the page."""
+    return scores.score_table(page.scenarios)
 
 
 PARTS = {

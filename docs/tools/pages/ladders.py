@@ -1,7 +1,7 @@
-"""The tables of docs/ladders.md: all ladders, and the levels of the players that ship.
+"""The tables of docs/research/ladders.md: all ladders, and the levels of the players that ship.
 
 The levels are in textgames/ladders, measured by ``python -m research.robustness.ladders.measure``; players' levels in
-docs/ladders, by ``research.robustness.ladders.players``.
+docs/research/ladders, by ``research.robustness.ladders.players``.
 """
 
 import json
@@ -15,18 +15,18 @@ from pages.prose import table
 from textgames import SCENARIOS, Scenario
 from textgames.solving.blind import blind_play
 
-FILE = Path(__file__).parents[2] / "ladders.md"
-MEASURED = Path(__file__).parents[2] / "ladders"
+FILE = Path(__file__).parents[2] / "research/ladders.md"
+MEASURED = Path(__file__).parents[2] / "research/ladders"
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """The page."""
+    """Yield the page."""
     makers = {"ladders": ladders, "players": players}
     yield FILE, remade(FILE.read_text(encoding="utf-8"), makers)
 
 
 def ladders() -> str:
-    """A row for each ladder, from its first level to its last; the files of ladders have every level."""
+    """Return a row for each ladder, from its first level to its last; the files of ladders have every level."""
     rows = []
     for name, one in SCENARIOS.items():
         if one.levels:
@@ -50,13 +50,13 @@ def _blind(levels: Sequence[Scenario]) -> list[str]:
 
 
 def _differs(setting: str, levels: Sequence[Scenario]) -> bool:
-    """Whether a setting tells levels apart, and isn't the number of rounds by another name."""
+    """Return whether a setting tells levels apart, and isn't the number of rounds by another name."""
     values = [level.kwargs[setting] for level in levels]
     return any(value != values[0] for value in values) and values != [level.horizon for level in levels]
 
 
 def players() -> str:
-    """A row for each ladder, a column for each player."""
+    """Return a row for each ladder, a column for each player."""
     measured = json.loads((MEASURED / "players.json").read_text(encoding="utf-8"))
     agents = list(dict.fromkeys(("random", "blind", "greedy", "planner", *(row["agent"] for row in measured))))
     rows = []

@@ -14,18 +14,18 @@ FIGURES = {
     "mean_correlation": "the same without luck: averaged over what an action got in its state",
     "gradient_cosine": "cosine of one batch's gradient and the exact one",
 }
-"""In the order of the table; docs/credit/instrument.md explains them, and the report has the others."""
+"""In the order of the table; docs/research/credit/instrument.md explains them, and the report has the others."""
 
 
 @cache
 def report() -> dict[str, Any]:
-    """The whole report."""
+    """Return the whole report."""
     found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return found
 
 
 def measured(method: str) -> str:
-    """The section on a method of credit, as Markdown; empty where nothing was measured."""
+    """Return the section on a method of credit, as Markdown; empty if nothing was measured."""
     parts = [part for part in (_fidelity(method), _learning(method)) if part]
     return "\n\n".join(parts)
 
@@ -48,7 +48,8 @@ def _fidelity(method: str) -> str:
 
 
 def _learning(method: str) -> str:
-    """The arms of the training study that use a method's credit: those of its name, perhaps with a draw behind it."""
+    """Return the arms of the training study that use a method's credit: those of its name, perhaps with a draw behind
+    it."""
     rows = [
         [arm["game"], f"`{arm['arm']}`", _interval(arm["learning"]), _interval(arm["minus_plain"]), str(arm["runs"])]
         for arm in report()["arms"]

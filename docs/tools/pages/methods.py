@@ -1,8 +1,8 @@
 """A page for every method of the fine-tuner: its formula, source, settings, cost, and what was measured of it.
 
-The formula stands in docs/credit/formulas.toml, source and cost in docs/credit/methods.md, what it does in the
-docstring of its code, and its settings are the fields of its class: nothing is written here. The pages aren't kept in
-the repository: docs/conf.py writes them when the site is built.
+The formula stands in docs/research/credit/formulas.toml, source and cost in docs/research/credit/methods.md, what it
+does in the docstring of its code, and its settings are the fields of its class: nothing is written here. The pages
+aren't kept in the repository: docs/conf.py writes them when the site is built.
 """
 
 import re
@@ -17,7 +17,7 @@ from agents.msgrpo.configuration.settings import POINTS
 from agents.msgrpo.plugins import OWN
 from pages import measurements, overview, prose
 
-FOLDER = Path(__file__).parents[2] / "credit/methods"
+FOLDER = Path(__file__).parents[2] / "research/credit/methods"
 ROOT = Path(__file__).parents[3]
 
 KINDS = {
@@ -55,7 +55,7 @@ NEEDS = {
 
 @cache
 def formulas() -> dict[str, dict[str, dict[str, str]]]:
-    """``{point: {name: {"title", "formula" and perhaps "source"}}}``."""
+    """Return ``{point: {name: {"title", "formula" and perhaps "source"}}}``."""
     file = FOLDER.parent / "formulas.toml"
     found: dict[str, dict[str, dict[str, str]]] = tomllib.loads(file.read_text(encoding="utf-8"))
     return found
@@ -75,7 +75,7 @@ def write_pages(folder: Path = FOLDER) -> None:
 
 
 def method_pages() -> dict[str, str]:
-    """``{file name: page}`` of every registered method."""
+    """Return ``{file name: page}`` of every registered method."""
     return {
         f"{point}-{name}.md": method_page(point, name)
         for point, registry in POINTS.items()
@@ -85,7 +85,7 @@ def method_pages() -> dict[str, str]:
 
 
 def method_page(point: str, name: str) -> str:
-    """The page of one method, as Markdown."""
+    """Return the page of one method, as Markdown."""
     about, registry = formulas()[point][name], POINTS[point]
     cls = registry.find(name)
     parts = [
@@ -106,7 +106,7 @@ def method_page(point: str, name: str) -> str:
 
 
 def sources(point: str, name: str) -> str:
-    """Where a method comes from, with remarks on what is our reading or missing."""
+    """Return the source of a method, with remarks on what is our reading or missing."""
     row = overview.rows().get((point, name), overview.Row("", ""))
     source = row.source or formulas()[point][name]["source"]
     said = f"{_sentence(_linked(source))}\n\n{_sentence(row.remarks)}".strip()
@@ -114,7 +114,7 @@ def sources(point: str, name: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """A table's cell as a sentence: names of repositories and symbols stay as they are."""
+    """Return a table's cell as a sentence: names of repositories and symbols stay as they are."""
     if re.match(r"[a-z]+[ ,:]", text) and not re.match(r"w ", text):
         text = text[0].upper() + text[1:]
     return text and (text if text.endswith((".", "?")) else f"{text}.")
@@ -126,25 +126,25 @@ def _linked(source: str) -> str:
 
 
 def described(cls: type[Any]) -> str:
-    """The first paragraph of the docstring of a method's class; the code has the rest."""
+    """Return the first paragraph of the docstring of a method's class; the code has the rest."""
     return prose.summary(cls).partition("\n\n")[0]
 
 
 def code_of(cls: type[Any]) -> str:
-    """The link from a page to the file of a class."""
+    """Return the link from a page to the file of a class."""
     file = Path(sys.modules[cls.__module__].__file__ or "").resolve()
-    return f"../../../{file.relative_to(ROOT).as_posix()}"
+    return f"../../../../{file.relative_to(ROOT).as_posix()}"
 
 
 def _variant(point: str, name: str) -> str:
-    """Which method a name stands for, where it is another one with some of its settings."""
+    """Return the method of a name that is another one with some of its settings."""
     base, chosen = POINTS[point].variant(name)
     listed = ", ".join(f"`{setting} = {_value(value).strip('`')}`" for setting, value in chosen.items())
     return f" It is [`{base}`]({point}-{base}.md) with {listed}." if chosen else ""
 
 
 def settings(point: str, name: str) -> str:
-    """The table of a method's own settings."""
+    """Return the table of a method's own settings."""
     registry = POINTS[point]
     shared = registry.shared(name)
     rows = []
@@ -168,7 +168,7 @@ def _value(value: Any) -> str:
 
 
 def needed(point: str, name: str, cls: type[Any]) -> str:
-    """What a method asks for, what that costs, and the presets that choose it."""
+    """Return what a method asks for, what that costs, and the presets that choose it."""
     asked = cls().needs if isinstance(getattr(cls, "needs", None), property) else getattr(cls, "needs", frozenset())
     words = [f"{NEEDS[one]} (`{one}`)" for one in sorted(asked)]
     said = [f"It needs {', '.join(words)}." if words else "It needs nothing that isn't there anyway."]

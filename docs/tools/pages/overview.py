@@ -1,11 +1,11 @@
-"""What docs/credit/methods.md says of each method: sources and remarks stand there, and so does what methods cost."""
+"""Read sources, remarks and costs of methods from docs/research/credit/methods.md."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-FILE = Path(__file__).parents[2] / "credit/methods.md"
+FILE = Path(__file__).parents[2] / "research/credit/methods.md"
 
 POINTS = {
     "Credit by episode: one advantage for all steps": "credit",
@@ -20,14 +20,14 @@ POINTS = {
 
 
 class Row(NamedTuple):
-    """What a table says of a method: where it comes from, and remarks."""
+    """A method's row of a table: its source, and remarks."""
 
     source: str
     remarks: str
 
 
 def rows() -> dict[tuple[str, str], Row]:
-    """``{(point, name): row}``; one row may be of several methods."""
+    """Return ``{(point, name): row}``; one row may be of several methods."""
     found: dict[tuple[str, str], Row] = {}
     for heading, cells in _table_rows():
         if heading in POINTS and "name" in cells:
@@ -38,7 +38,8 @@ def rows() -> dict[tuple[str, str], Row]:
 
 
 def costs() -> tuple[dict[str, tuple[str, str]], tuple[str, str]]:
-    """``{method: (ratio to plain, what for)}`` of the table of costs, and the same of all that it doesn't name."""
+    """Return ``{method: (ratio to plain, what for)}`` of the table of costs, and the same of all that it doesn't
+    name."""
     named: dict[str, tuple[str, str]] = {}
     rest = ("", "")
     for heading, cells in _table_rows():
@@ -52,13 +53,13 @@ def costs() -> tuple[dict[str, tuple[str, str]], tuple[str, str]]:
 
 
 def without_cost() -> set[str]:
-    """The methods of credit of which the page says that their cost wasn't measured."""
+    """Return the methods of credit of which the page says that their cost wasn't measured."""
     (names,) = re.findall(r"^(`.*`) were not measured\.", FILE.read_text(encoding="utf-8"), re.MULTILINE)
     return set(re.findall(r"`(\w+)`", names))
 
 
 def _table_rows() -> Iterator[tuple[str, dict[str, str]]]:
-    """``(heading of the section, {head of a column: cell})`` of every row of every table."""
+    """Yield ``(heading of the section, {head of a column: cell})`` of every row of every table."""
     for section in re.split(r"^## ", FILE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         heading = section.splitlines()[0]
         for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE):

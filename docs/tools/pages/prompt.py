@@ -12,12 +12,12 @@ FILE = Path(__file__).parents[2] / "players.md"
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """The page."""
+    """Yield the page."""
     yield FILE, remade(FILE.read_text(encoding="utf-8"), {"prompt": prompt})
 
 
 def prompt() -> str:
-    """The one message of the third decision of the first episode, after two moves down."""
+    """Return the one message of the third decision of the first episode, after two moves down."""
     scenario = SCENARIOS["frozen-lake"]
     session = EpisodeSession(scenario, scenario.first_seed, opponents=None)
     for _ in range(2):

@@ -12,7 +12,8 @@ _SECTIONS = ("Args", "Raises", "Returns", "Attributes")
 
 
 def markdown(text: str) -> str:
-    """A docstring's text as Markdown: literals, references and blocks of code; emphasis and lists are the same."""
+    """Return a docstring's text as Markdown: literals, references and blocks of code; emphasis and lists are the
+    same."""
     blocks = re.split(r"\n\s*\n", text.strip())
     made: list[str] = []
     code = False
@@ -34,24 +35,24 @@ def _inline(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A docstring's sentence as Markdown without line ends."""
+    """Return a docstring's sentence as Markdown without line ends."""
     return _inline(" ".join(text.split()))
 
 
 def summary(cls: type[Any]) -> str:
-    """A class's docstring up to its sections, as Markdown."""
+    """Return a class's docstring up to its sections, as Markdown."""
     text = inspect.getdoc(cls) or ""
     return markdown(re.split(rf"\n(?:{'|'.join(_SECTIONS)}):\n", text)[0])
 
 
 def arguments(cls: type[Any]) -> dict[str, str]:
-    """``{argument: what its class's docstring says of it}``, as Markdown."""
+    """Return ``{argument: what its class's docstring says of it}``, as Markdown."""
     return {name: one_line(about) for name, about in explained(cls).items()}
 
 
 def table(heads: list[str], rows: list[list[str]], numbers: Collection[str] = ()) -> str:
-    """A Markdown table; the columns whose heads are in ``numbers`` are set to the right."""
-    marks = [" --: " if head in numbers else " :-- " for head in heads]
+    """Write a Markdown table; the columns whose heads are in ``numbers`` are set to the right."""
+    marks = ["--:" if head in numbers else ":--" for head in heads]
     lines = ["| " + " | ".join(heads) + " |", "|" + "|".join(marks) + "|"]
     return "\n".join(lines + ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows])
 
@@ -61,6 +62,6 @@ def _cell(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """A text as it is, in a block."""
+    """Return a text as it is, in a block."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"

@@ -24,7 +24,7 @@ Schema = dict[str, Any]
 
 
 def kind(schema: Schema) -> str:
-    """What a value may be, in a few words."""
+    """Return what a value may be, in a few words."""
     if "$ref" in schema:
         return schema["$ref"].rpartition("/")[2].removesuffix("Shape")
     if "const" in schema:
@@ -44,7 +44,7 @@ def kind(schema: Schema) -> str:
 
 
 def bounded(schema: Schema) -> str:
-    """A number with its bounds."""
+    """Return a number with its bounds."""
     name = schema.get("type", "any")
     low, above = schema.get("minimum"), schema.get("exclusiveMinimum")
     if low is not None:
@@ -53,13 +53,13 @@ def bounded(schema: Schema) -> str:
 
 
 def plain(text: str) -> str:
-    """A description on one line, in Markdown's backticks, with the flags that it names in some as well."""
+    """Return a description on one line, in Markdown's backticks, with the flags that it names in some as well."""
     line = one_line(text)
     return line if "`" in line else re.sub(r"(?<!\S)(--[a-z][a-z-]*)", r"`\1`", line)
 
 
 def object_tables(name: str) -> str:
-    """A table for the document that a schema describes, and one for each kind of object in it."""
+    """Return a table for the document that a schema describes, and one for each kind of object in it."""
     schema = schema_of(name)
     parts = []
     for title, shape in [("", schema), *schema.get("$defs", {}).items()]:
@@ -78,7 +78,8 @@ def object_tables(name: str) -> str:
 
 
 def run_options() -> str:
-    """Every option of a run, with its flag and its environment variable; the page of commands says what it means."""
+    """Return every option of a run, with its flag and its environment variable; the page of commands says what it
+    means."""
     variables = {name: variable for variable, name in VARIABLES.items()}
     rows = []
     for name, one in OPTIONS.items():
@@ -90,12 +91,12 @@ def run_options() -> str:
 
 
 def shown_default(value: Any) -> str:
-    """An option's default, or nothing where its text says it."""
+    """Return an option's default, or nothing if its text says it."""
     return "" if value in (None, ()) else f"`{toml(list(value) if isinstance(value, tuple) else value)}`"
 
 
 def training_settings() -> str:
-    """Every setting of a training, by its table in the file."""
+    """Return every setting of a training, by its table in the file."""
     sections: dict[str, list[list[str]]] = {}
     for name, one in schema_of("training-config")["properties"].items():
         shown = f"`{toml(one['default'])}`" if one.get("default") not in (None, "", [], {}) else ""
@@ -106,7 +107,7 @@ def training_settings() -> str:
 
 
 def toml(value: Any) -> str:
-    """A value as TOML writes it."""
+    """Return a value as TOML writes it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -117,7 +118,8 @@ def toml(value: Any) -> str:
 
 
 def commands() -> str:
-    """Every command: what it does, its examples, its arguments; those that a command above has alike by name alone."""
+    """Return every command: what it does, its examples, its arguments; those that a command above has alike by name
+    alone."""
     parts, told = [], set[tuple[str, str]]()
     for name, text in (COMMANDS | lab_commands()).items():
         parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.")
@@ -141,7 +143,7 @@ def commands() -> str:
 
 
 def called(action: Action) -> str:
-    """``--agent SPEC``, or ``RUN ...`` of an argument without a flag."""
+    """Return ``--agent SPEC``, or ``RUN ...`` of an argument without a flag."""
     metavar = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
     value = " ".join(metavar) if isinstance(metavar, tuple) else metavar
     if action.nargs in ("*", "+"):
@@ -160,11 +162,11 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 def with_tables(page: str) -> str:
-    """A page of docs/reference with its tables, as the site shows it."""
+    """Return a page of docs/reference with its tables, as the site shows it."""
     return remade(page, PARTS, ON_THE_SITE)
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """The schemas."""
+    """Yield the schemas."""
     for name in NAMES:
         yield SCHEMAS / f"{name}.json", schema_text(name)

@@ -14,18 +14,8 @@ from textgames import SCENARIOS
 
 FILE = Path(__file__).parents[2] / "games/scores.json"
 
-AGENTS = (
-    "planner",
-    "greedy",
-    "tiny-msgrpo-snake",
-    "tiny-msgrpo-frozen-lake",
-    "smollm2-lake",
-    "smollm2-snake",
-    "tiny",
-    "smollm2",
-    "random",
-)
-"""In the order of the tables. ``blind`` isn't among them: what it gets is computed, in a row of its own."""
+AGENTS = ("planner", "greedy", "random")
+"""In the order of the tables. ``blind`` is computed, in a row of its own, and models are on the leaderboard."""
 
 
 MOST_COLUMNS = 4
@@ -33,7 +23,8 @@ MOST_COLUMNS = 4
 
 
 def collected(documents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """``{scenario: {"agents": {agent: score}, "blind": 0, "reference": 1}}``; of two scores the first one counts."""
+    """Return ``{scenario: {"agents": {agent: score}, "blind": 0, "reference": 1}}``; of two scores the first one
+    counts."""
     found: dict[str, Any] = {}
     for document in documents:
         for score in document["scores"]:
@@ -53,33 +44,36 @@ def _rounded(estimate: Mapping[str, float | None] | None) -> dict[str, float | N
 
 @cache
 def measured() -> dict[str, Any]:
-    """The file's content."""
+    """Return the file's content."""
     found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return found
 
 
 def score_table(names: list[str]) -> str:
-    """Players by scenarios, with what optimal and blind play get."""
+    """Write the scores of players by scenarios, with those of optimal play and of ``blind``."""
     scores = measured()
     names = [name for name in names if name in scores]  # a scenario that is new has none
     cells = {name: scores[name]["agents"] for name in names}
     rows = [[f"`{agent}`", *(_cell(name, cells[name].get(agent)) for name in names)] for agent in AGENTS]
     rows = [row for row in rows if any(row[1:])]
     for said, values in (
-        ("optimal, exact", [_optimal(scores[name]["reference"]) for name in names]),
-        ("best without reading", [_blind(scores[name]["blind"]) for name in names]),
+        ("optimal", [_optimal(scores[name]["reference"]) for name in names]),
+        ("`blind`", [_blind(scores[name]["blind"]) for name in names]),
     ):
         if any(values):
             rows.append([said, *values])
-    heads = ["player", *(f"`{name}`" for name in names)]
+    counts = {one["episodes"] for name in names for one in cells[name].values()}
+    episodes = "-".join(f"{count:,}" for count in sorted({min(counts), max(counts)}))
+    if len(names) == 1:
+        return "\n".join([f"{episodes} episodes:\n", *(f"- {player}: {score}" for player, score in rows)])
+    heads = [f"{episodes} episodes", *(f"`{name}`" for name in names)]
     if len(names) > MOST_COLUMNS:
         heads, *rows = [list(column) for column in zip(heads, *rows, strict=True)]
-        heads[0] = "scenario"
     return table(heads, rows, numbers=heads[1:])
 
 
 def _cell(name: str, score: Mapping[str, Any] | None) -> str:
-    """``-0.34 [-0.54, -0.10], 40%``; the share of successes where the game counts any."""
+    """Write ``-0.34 [-0.54, -0.10], 40%``; the share of successes if the game counts any."""
     if score is None:
         return ""
     value, low, high = (score["mean_return"][end] for end in ("value", "low", "high"))
@@ -89,10 +83,10 @@ def _cell(name: str, score: Mapping[str, Any] | None) -> str:
 
 
 def _optimal(reference: Mapping[str, Any]) -> str:
-    """The exact mean over the same episodes, or nothing."""
+    """Return the exact mean over the same episodes, or nothing."""
     return f"{reference['value']:.2f}" if reference["kind"] == "optimal" else ""
 
 
 def _blind(blind: Mapping[str, Any]) -> str:
-    """``0.27 (down 0.5, right 0.5)``."""
+    """Return ``0.27 (down 0.5, right 0.5)``."""
     return "" if blind["value"] is None else f"{blind['value']:.2f} ({blind['policy']})"

@@ -1,4 +1,4 @@
-"""The table of docs/notes/speeds.md: how fast the games are beside TextArena's, from docs/games/speeds.json.
+"""The table of docs/research/speeds.md: how fast the games are beside TextArena's, from docs/games/speeds.json.
 
 The file is measured by ``python research/perf/games.py --json docs/games/speeds.json``.
 """
@@ -12,17 +12,17 @@ from pages import games
 from pages.marks import remade
 from pages.prose import table
 
-FILE = Path(__file__).parents[2] / "notes/speeds.md"
+FILE = Path(__file__).parents[2] / "research/speeds.md"
 SPEEDS = games.FOLDER / "speeds.json"
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """The page."""
+    """Yield the page."""
     yield FILE, remade(FILE.read_text(encoding="utf-8"), {"speeds": speeds})
 
 
 def speeds() -> str:
-    """The scenarios that have a peer, the fastest beside it first."""
+    """Return the scenarios that have a peer, the fastest beside it first."""
     measured: dict[str, dict[str, Any]] = json.loads(SPEEDS.read_text(encoding="utf-8"))
     beside = sorted((one["ratio"], name, one) for name, one in measured.items() if one["peer"])
     rows = [

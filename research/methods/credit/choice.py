@@ -4,7 +4,7 @@ Tokens of the named parts (by default ``<plan>`` and ``<action>``) get the base 
 the update leaves reasoning as it is, but for what moves it through shared weights. That is right for reasoning that
 only reports: a report is as true before a good move as before a bad one, so what a return says of it is noise. It is
 wrong for reasoning that decides: that of the package's own tiny models mentions a cell beside the way only when it is
-about to go there, and without credit for that they learn far more slowly (docs/credit/recipe.md).
+about to go there, and without credit for that they learn far more slowly (docs/research/credit/recipe.md).
 
 A response without any of the parts keeps its advantages on all of its tokens: its form is what has to be learnt then.
 This method is our own.

@@ -101,7 +101,8 @@ class LadderSampling:
             if len(found) < self.start or any(one.rung is None or one.rung.optimum is None for one in found):
                 raise ConfigError(
                     f"task_sampling = 'ladder' plays levels that were measured, from level {self.start} on, and "
-                    f"{name!r} has {len(found)} of them: choose a scenario of docs/ladders.md, or another sampler"
+                    f"{name!r} has {len(found)} of them: choose a scenario of docs/research/ladders.md, or "
+                    "another sampler"
                 )
             self._levels[name] = found
         return self._levels[name]

@@ -118,7 +118,7 @@ def test_what_it_has_learnt_is_carried_over() -> None:
 
 def test_other_games_are_refused_before_anything_is_played() -> None:
     for name in ("snake", "frozen-lake-big", "TextFrozenLake-v0"):
-        with pytest.raises(ConfigError, match=f"'{name}' has 0 of them: choose a scenario of docs/ladders.md"):
+        with pytest.raises(ConfigError, match=f"'{name}' has 0 of them: choose a scenario of docs/research/ladders.md"):
             LadderSampling().games([name])
     with pytest.raises(ConfigError, match=r"from level 11 on, and 'frozen-lake' has 10"):
         LadderSampling(start=11).tasks(lake(), np.random.default_rng(0))

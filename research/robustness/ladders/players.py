@@ -1,4 +1,4 @@
-"""The levels of the players that ship, for docs/ladders.md: docs/ladders/players.json.
+"""The levels of the players that ship, for docs/research/ladders.md: docs/research/ladders/players.json.
 
     python -m research.robustness.ladders.players [--agent SPEC ...] [--ladder NAME ...] [--episodes 100]
 
@@ -16,7 +16,7 @@ from typing import Any
 import benchmark
 from textgames import SCENARIOS
 
-FILE = Path(__file__).parents[3] / "docs" / "ladders" / "players.json"
+FILE = Path(__file__).parents[3] / "docs" / "research" / "ladders" / "players.json"
 SCRIPTED = ("random", "blind", "greedy", "planner")
 
 

@@ -1,6 +1,6 @@
 """How few episodes find a player's level, by simulation: the staircase beside playing every level equally often.
 
-    python -m research.robustness.ladders.staircase [--runs 200] [--json docs/ladders/staircase.json]
+    python -m research.robustness.ladders.staircase [--runs 200] [--json docs/research/ladders/staircase.json]
 
 Players are curves whose level is known: those of the model, steep and flat, on the ladder and beyond it; some that it
 doesn't have, with lapses, with an edge, with levels out of order, with returns that aren't coins; and the best player

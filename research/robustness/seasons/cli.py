@@ -2,7 +2,7 @@
 
 The organiser opens a season, which publishes the hash of a secret. Players register their agents. The organiser reveals
 the secret, and the seeds follow from it and from the registrations. Everybody plays and submits; everybody can check.
-All of it is files in one folder; see docs/seasons.md.
+All of it is files in one folder; see docs/research/seasons.md.
 
 examples:
   textbench season new autumn --scenario frozen-lake --scenario snake --episodes 100

@@ -79,7 +79,7 @@ def test_boards_name_the_season(played, capsys):
 @pytest.mark.slow
 def test_the_commands_of_the_page_hold_a_season_between_machines(tmp_path, monkeypatch, capsys):
     """Everybody has a folder of their own, and of the others' only what is published: the season's folder."""
-    page = (Path(__file__).parents[3] / "docs" / "seasons.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "research" / "seasons.md").read_text()
     steps = re.findall(r"^\*\*(?:The )?(\w+)\*\* .*?```sh\n(.*?)```", page, re.MULTILINE | re.DOTALL)
     assert [who for who, _ in steps] == ["organiser", "players", "organiser", "players", "Anybody"]
     commands = 0

@@ -74,7 +74,7 @@ def test_intervals_of_returns_cover_their_mean(draw, truth, possible, least, cou
 
 @pytest.mark.slow
 def test_a_rare_disaster_is_missed_where_nobody_knows_that_it_can_happen():
-    """What docs/notes/scores.md says of games without stated bounds: one episode in twenty loses ten."""
+    """What docs/research/scores.md says of games without stated bounds: one episode in twenty loses ten."""
     held = {}
     for count in SIZES:
         rng = np.random.default_rng(count)

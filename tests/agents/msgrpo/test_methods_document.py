@@ -11,8 +11,8 @@ from agents.msgrpo.configuration.config import preset_names
 from agents.msgrpo.configuration.settings import POINTS
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs/credit/methods.md").read_text()
-TUTORIAL = (ROOT / "docs/tutorials/add-a-credit-method.md").read_text()
+PAGE = (ROOT / "docs/research/credit/methods.md").read_text()
+TUTORIAL = (ROOT / "docs/research/credit/add-a-method.md").read_text()
 (FILE,) = re.findall(r"^%%writefile my_credit.py\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
 (CONFIG,) = re.findall(r"^```toml\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
 

@@ -90,7 +90,7 @@ def test_in_the_tutorial_a_mute_model_doesnt_rank_first(workplace, monkeypatch):
     """The games of docs/tutorials/add-a-game.md, as written there: mute ranked first."""
     monkeypatch.syspath_prepend(str(workplace))
     cells = re.findall(r"%%writefile (\w+)\.py\n(.*?)```", TUTORIAL.read_text(), flags=re.DOTALL)
-    assert [name for name, _ in cells] == ["my_games", "my_solved_games", "my_duel"]
+    assert [name for name, _ in cells] == ["my_games", "my_solved_games"]
     for name, code in cells:
         Path(f"{name}.py").write_text(code)
     try:

@@ -59,14 +59,6 @@ def test_validates_and_has_a_page(server: tuple[subprocess.Popen[str], str]) -> 
     assert play(url, seed=3)[1].done
 
 
-def test_the_page_of_the_docs_prints_what_it_says(server: tuple[subprocess.Popen[str], str]) -> None:
-    page = (ROOT / "docs/integrations/openenv.md").read_text()
-    ((program, printed),) = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    program = program.replace("http://127.0.0.1:8000", server[1])
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
-    assert (done.stdout, done.returncode) == (printed, 0), done.stderr
-
-
 def test_port_that_is_taken_and_ctrl_c(server: tuple[subprocess.Popen[str], str]) -> None:
     process, url = server
     other = start("snake", "--port", url.rpartition(":")[2])

@@ -35,12 +35,12 @@ text{font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",m
 
 
 def pictures(plays: Sequence[Play], titles: Sequence[tuple[str, str]]) -> list[str]:
-    """A picture for each play, of the same size and pace; ``titles`` are a name and a line below it."""
+    """Return a picture for each play, of the same size and pace; ``titles`` are a name and a line below it."""
     return [_svg([panel], [title]) for panel, title in zip(_panels(plays, titles), titles, strict=True)]
 
 
 def side_by_side(plays: Sequence[Play], titles: Sequence[tuple[str, str]]) -> str:
-    """One picture of several plays."""
+    """Draw one picture of several plays."""
     return _svg(_panels(plays, titles), titles)
 
 
@@ -59,7 +59,7 @@ def _svg(panels: Sequence["_Panel"], titles: Sequence[tuple[str, str]]) -> str:
 
 
 def _panels(plays: Sequence[Play], titles: Sequence[tuple[str, str]]) -> list["_Panel"]:
-    """The panels of plays that are looked at together: one pace, one size."""
+    """Lay out the panels of plays that are looked at together: one pace, one size."""
     pace = min(1.0 if all(one.has_board for one in plays) else 1.6, LONGEST / max(len(one.frames) for one in plays))
     seconds = max(len(one.frames) for one in plays) * pace + HOLD
     panels = [
@@ -154,7 +154,7 @@ class _Panel:
         return "\n".join(parts)
 
     def _usual_board(self) -> tuple[str, ...]:
-        """What stands in each cell most of the time: drawn once, so that a frame has only what differs."""
+        """Return what stands in each cell most of the time: drawn once, so that a frame has only what differs."""
         boards = [frame.rows for frame in self._play.frames]
         return tuple(
             "".join(Counter(board[row][column] for board in boards).most_common(1)[0][0] for column in range(len(line)))
@@ -162,7 +162,7 @@ class _Panel:
         )
 
     def _cells(self, board: tuple[str, ...], beneath: tuple[str, ...] | None) -> str:
-        """The cells that differ from those beneath: a shape for each mark, and its letters in one text."""
+        """Return the cells that differ from those beneath: a shape for each mark, and its letters in one text."""
         size = self._cell
         left = PADDING + (BOARD - size * len(board[0])) // 2
         places: dict[str, list[tuple[int, int]]] = {}

@@ -23,7 +23,7 @@ class Frame:
     """One picture.
 
     Attributes:
-        rows: the board, a character a cell; or lines of text where the game has no board.
+        rows: the board, a character a cell; or lines of text if the game has no board.
         doing: what was done in the round that led here, in lines.
         paid: what the shown player has been paid so far.
     """
@@ -60,7 +60,7 @@ class Play:
 
 
 def scenario_of(name: str) -> Scenario:
-    """A scenario that ships, or a game without one, as commands take it: ``"module:Id-v0"``."""
+    """Return a scenario that ships, or a game without one, as commands take it: ``"module:Id-v0"``."""
     return find_scenarios([name])[name]
 
 
@@ -92,7 +92,8 @@ def shown(
     text: bool = False,
     responses: bool = False,
 ) -> Play:
-    """An episode that was played, with its states, as pictures tell it; ``responses``: with what the player wrote."""
+    """Return an episode that was played, with its states, as pictures tell it; ``responses``: with what the player
+    wrote."""
     viewer = game.players[0]
     has_board = game.has_board and not text
     rounds: dict[int, list[Step]] = {}
@@ -116,7 +117,7 @@ def _rows(game: TSMG[Any], state: Any, viewer: str, has_board: bool) -> tuple[st
 
 
 def _doing(game: TSMG[Any], steps: Sequence[Step], before: Any, after: Any, viewer: str) -> tuple[str, ...]:
-    """What the viewer did, or whoever moved in its place, and what became of it."""
+    """Return the deeds of the viewer, or of the player that moved in its place, and what became of it."""
     step = next((step for step in steps if step.player == viewer), steps[0])
     who = f"{step.player}: " if len(game.players) > 1 else ""
     did = step.action if step.valid else f"unreadable, so {step.action}"

@@ -22,7 +22,7 @@ EPISODES = 4  # the scenario's first ones
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """The picture."""
+    """Yield the picture."""
     yield FILE, training_picture()
 
 
@@ -36,7 +36,7 @@ def training_picture() -> str:
 
 
 def recorded(agent: str, seed: int) -> Play:
-    """An episode of a leaderboard's entry, played again from its responses."""
+    """Return an episode of a leaderboard's entry, played again from its responses."""
     lines = (ENTRIES / agent / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
     records = map(json.loads, lines)
     record = next(one for one in records if (one["scenario"], one["seed"]) == (SCENARIO, seed))
@@ -52,7 +52,7 @@ def _told(agent: str) -> str:
 
 
 def _as_long(one: Play, other: Play) -> tuple[Play, Play]:
-    """Both with as many frames as the longer one: the last one stays. One frame more keeps episodes apart."""
+    """Return both with as many frames as the longer one: the last one stays. One frame more keeps episodes apart."""
     longest = max(len(one.frames), len(other.frames)) + 1
 
     def padded(play: Play) -> Play:
