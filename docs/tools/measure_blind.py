@@ -3,9 +3,7 @@
     python docs/tools/measure_blind.py [SCENARIO ...] [--again]
 
 Every scenario for one player and every level that has no row is searched, half an hour for all; a row is written as
-soon as it is there, so that an interrupted run
-resumes. ``--again`` makes the rows anew that are
-there already.
+soon as it is there, so that an interrupted run resumes. ``--again`` makes existing rows anew.
 """
 
 import argparse
