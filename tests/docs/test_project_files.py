@@ -91,3 +91,12 @@ def test_every_method_has_a_line_with_its_source() -> None:
     } <= told
     rows = [line for line in text.splitlines() if re.match(r"\| `", line)]
     assert sum(bool(re.search(r"\b\d{4}\.\d{5}\b", row)) for row in rows) > 25
+
+
+def test_every_page_that_is_named_exists() -> None:
+    """In code, settings, recipes and files of the project; the changelog names pages of its time."""
+    pattern = r"(?<![\w/])docs/[\w/-]+\.(?:md|toml)\b"
+    found = subprocess.run(
+        ["git", "grep", "-ohP", pattern, "--", ":!CHANGELOG.md"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert sorted({name for name in found.stdout.split() if not (ROOT / name).is_file()}) == []

@@ -17,6 +17,7 @@ from textgames.registry import settings_of
 PAGES = {page.stem: page.read_text() for page in sorted((Path(__file__).parents[2] / "docs/games").glob("*.md"))}
 OURS = [page for page in PAGES if page != "openspiel"]  # whose games take any setting of the library's
 
+
 def quoted(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 

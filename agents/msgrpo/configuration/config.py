@@ -5,8 +5,8 @@ A file may group its keys in ``[section]`` tables, as :meth:`MSGRPOConfig.to_tom
 ``--set preset=dr_grpo`` changes a file's settings to those of the method, and other overrides count more.
 
 A preset holds what makes the method; learning rates, group sizes and the like are left to the run. Sources, and what is
-our reading, are in docs/credit/methods.md. Installed packages add presets by the group ``textbench.presets`` of entry
-points, each a mapping like :data:`PRESETS`.
+our reading, are in docs/research/credit/methods.md. Installed packages add presets by the group ``textbench.presets``
+of entry points, each a mapping like :data:`PRESETS`.
 
 The trainings that ship as files are found by name as well as by path. In a clone they are ``configs/NAME.toml``. A
 wheel has the same files in ``agents/msgrpo/configs``, where ``pyproject.toml`` puts them: documents name a folder at
