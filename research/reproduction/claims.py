@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from agents.common.intervals import Array, Estimate, student
-from benchmark.score.differences import paired
+from agents.common import Array, Estimate, student
+from benchmark.score import paired
 from research.jobs.intervals import difference_of_means, ratio_of_means
-from research.reproduce.reproduction import Reproduction
+from research.reproduction.reproduction import Reproduction
 
 HEADLINE_RATIO = 1.5  # the paper: the post-trained model beats the large one by 50% on Frozen Lake
 

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import REPORT_MARKDOWN, drawn, write_report
 from research.jobs.work import facts_of
-from research.reproduce.claims import Claim
-from research.reproduce.jobs import ReproductionFolder, jobs_of
-from research.reproduce.pace import typical_seconds
-from research.reproduce.plots import draw_plots
-from research.reproduce.report import claims_of, report_data, report_markdown
-from research.reproduce.reproduction import Reproduction, read_reproduction
-from research.reproduce.settings import Experiment
-from research.reproduce.shipping import ship
-from research.reproduce.work import WORK, source_folder
+from research.reproduction.claims import Claim
+from research.reproduction.jobs import ReproductionFolder, jobs_of
+from research.reproduction.pace import typical_seconds
+from research.reproduction.plots import draw_plots
+from research.reproduction.report import claims_of, report_data, report_markdown
+from research.reproduction.reproduction import Reproduction, read_reproduction
+from research.reproduction.settings import Experiment
+from research.reproduction.shipping import ship
+from research.reproduction.work import WORK, source_folder
 
 _CALLED = {
     "pretrain": "bases to pretrain",

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.episode import Episode, EpisodeTask, Step
-from agents.loop.rollout import rollout
-from agents.turn import Policy, Turn, TurnRequest
-from research.reproduce.settings import PROTOCOL
-from research.tiny.statements import check
-from textgames.scenarios import SCENARIOS
+from agents import Episode, EpisodeTask, Policy, Step, Turn, TurnRequest, rollout
+from research.reproduction.settings import PROTOCOL
+from research.reproduction.tiny.statements import check
+from textgames import SCENARIOS
 
 _DRAW, _AGAIN = 101, 202  # what the seeds of the controls' own draws end in, so that they meet no decision's
 

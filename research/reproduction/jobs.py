@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from research.jobs.folder import Folder
-from research.reproduce.settings import Experiment
+from research.reproduction.settings import Experiment
 
 Kind = Literal["pretrain", "train", "play", "control"]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from research.reproduce.jobs import Job
-from research.reproduce.settings import Experiment
-from textgames.scenarios import SCENARIOS
+from research.reproduction.jobs import Job
+from research.reproduction.settings import Experiment
+from textgames import SCENARIOS
 
 
 class Cost(NamedTuple):
@@ -65,7 +65,7 @@ def _seconds_of(job: Job, experiment: Experiment) -> float:
 
 
 def _pretraining_seconds(base: str, experiment: Experiment) -> float:
-    from agents.tiny.data import scenarios_of
+    from agents.tiny import scenarios_of
 
     if experiment.bases[base].source:
         return 0.0

@@ -12,8 +12,8 @@ import numpy as np
 
 from research.jobs.intervals import mean_over_runs
 from research.jobs.pictures import COLOURS, bars, figure_of, save, style
-from research.reproduce.reproduction import Reproduction
-from research.reproduce.settings import Experiment
+from research.reproduction.reproduction import Reproduction
+from research.reproduction.settings import Experiment
 
 
 def draw_plots(results: Reproduction, experiment: Experiment, folder: Path) -> list[tuple[str, str]]:

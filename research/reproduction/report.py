@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.clock import duration
-from benchmark.show.table import number
+from agents.common import duration
+from benchmark.show import number
 from research.jobs.intervals import mean_over_runs
 from research.jobs.report import Facts, made_by, said_first, table, whole_report
-from research.reproduce.claims import Claim, judge
-from research.reproduce.reproduction import Played, Reproduction
-from research.reproduce.settings import Experiment
+from research.reproduction.claims import Claim, judge
+from research.reproduction.reproduction import Played, Reproduction
+from research.reproduction.settings import Experiment
 
 _LAST_LOSSES = 5  # losses are means over 1% of the steps
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.intervals import Array
-from research.reproduce.jobs import ReproductionFolder, jobs_of
-from research.reproduce.settings import Experiment
+from agents.common import Array
+from research.reproduction.jobs import ReproductionFolder, jobs_of
+from research.reproduction.settings import Experiment
 
 
 @dataclass(frozen=True)

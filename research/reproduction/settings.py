@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from benchmark.errors import UsageError, unknown_name
-from benchmark.runs.plan import PAPER_SCENARIOS
+from benchmark import UsageError, unknown_name
+from benchmark.runs import PAPER_SCENARIOS
 from research.jobs.recipes import (
     Count,
     NotNegative,
@@ -20,10 +20,10 @@ from research.jobs.recipes import (
     checked_training,
     read_recipe,
 )
-from textgames.scenarios import SCENARIOS
+from textgames import SCENARIOS
 
 if TYPE_CHECKING:
-    from agents.tiny.recipe import Recipe
+    from agents.tiny import Recipe
 
 _NAMING = ("title", "ships")  # settings of an experiment that say how results are called and don't touch them
 
@@ -141,7 +141,7 @@ class Experiment(SeededSettings):
         Raises:
             UsageError: the recipe of tiny models refuses its fields.
         """
-        from agents.tiny.recipe import Recipe
+        from agents.tiny import Recipe
 
         try:
             return Recipe().changed({**self.data, **(self.bases[base].model_extra or {})})

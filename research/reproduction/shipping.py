@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.common.files import replacing_folder
-from agents.common.intervals import Estimate, mean_estimate
-from benchmark.errors import UsageError
+from agents.common import Estimate, mean_estimate, replacing_folder
+from benchmark import UsageError
 from research.jobs.report import table
-from research.reproduce.jobs import ReproductionFolder
-from research.reproduce.reproduction import Played, Reproduction, Run, read_reproduction
-from research.reproduce.settings import Experiment
+from research.reproduction.jobs import ReproductionFolder
+from research.reproduction.reproduction import Played, Reproduction, Run, read_reproduction
+from research.reproduction.settings import Experiment
 
 WEIGHTS_FILES = ("config.json", "generation_config.json", "model.safetensors", "textbench.json")
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")

@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.episode import Episode, EpisodeTask
-from agents.loop.rollout import rollout
-from agents.turn import Policy
-from benchmark.errors import UsageError
+from agents import Episode, EpisodeTask, Policy, rollout
+from benchmark import UsageError
 from research.jobs import bases
 from research.jobs.work import Report, Work
-from research.reproduce.jobs import Job, ReproductionFolder
-from research.reproduce.settings import PROTOCOL, Experiment
-from textgames.scenarios import SCENARIOS
+from research.reproduction.jobs import Job, ReproductionFolder
+from research.reproduction.settings import PROTOCOL, Experiment
+from textgames import SCENARIOS
 
 AT_ONCE = 256  # how many episodes are played at the same time in an evaluation
 
@@ -50,7 +48,7 @@ def source_folder(source: str) -> Path:
     Raises:
         UsageError: there is no model.
     """
-    from agents.models.provider import model_folder
+    from agents.models import model_folder
 
     folder = Path(model_folder(source))
     if (folder / "config.json").is_file():
@@ -77,8 +75,7 @@ def run_training(
         load: makes the model and the tokenizer.
         report: told the share of the iterations that is done.
     """
-    from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-    from agents.msgrpo.run.saving import STATE, load_state
+    from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, iteration_of
     from research.jobs.tokens import tokens_taken
 
     class ReportingTrainer(MSGRPOTrainer):
@@ -89,7 +86,7 @@ def run_training(
             report(self.iteration / self.config.iterations)
             return metrics
 
-    going_on = (out / "last" / STATE).exists() and load_state((out / "last").resolve())["iteration"] > 0
+    going_on = (iteration_of(out, "last") or 0) > 0
     if not going_on:
         shutil.rmtree(out, ignore_errors=True)  # of a process that was stopped before its first iteration was saved
     model, tokenizer = load()
@@ -113,13 +110,9 @@ def run_training(
 
 def policy_of(agent: str, experiment: Experiment, folder: ReproductionFolder) -> Policy:
     """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
-    from agents.load import load_agent
-    from agents.models.base import Decoding
-    from agents.models.local.loading.card import card_of
-    from agents.models.local.transformers import TransformersModel
-    from agents.msgrpo import MSGRPOConfig
-    from agents.msgrpo.trajectories import prompts_of
-    from agents.policy import LanguageAgentPolicy
+    from agents import LanguageAgentPolicy, load_agent
+    from agents.models import Decoding, TransformersModel, card_of
+    from agents.msgrpo import MSGRPOConfig, prompts_of
 
     if agent in experiment.reference_agents:
         return load_agent(agent)
@@ -164,7 +157,7 @@ def columns_of(episodes: Sequence[Episode]) -> dict[str, list[float]]:
 
 def control_agent(job: Job, experiment: Experiment, folder: ReproductionFolder, report: Report) -> dict[str, Any]:
     """The controls of one agent: a run on the game it was trained on, a base on all games."""
-    from research.reproduce.controls import control
+    from research.reproduction.controls import control
 
     policy = policy_of(job.agent, experiment, folder)
     games = (job.game,) if job.game else experiment.games

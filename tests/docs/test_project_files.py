@@ -91,3 +91,8 @@ def test_every_method_has_a_line_with_its_source() -> None:
     } <= told
     rows = [line for line in text.splitlines() if re.match(r"\| `", line)]
     assert sum(bool(re.search(r"\b\d{4}\.\d{5}\b", row)) for row in rows) > 25
+
+
+def test_data_of_studies_is_not_among_the_documents() -> None:
+    """It lies beside the study, compressed: ``research/*/data``."""
+    assert [file for file in (ROOT / "docs").rglob("*.json") if file.stat().st_size > 100_000] == []

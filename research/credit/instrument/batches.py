@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from agents.analysis.action_probabilities import has_local_model
-from agents.episode import Episode, EpisodeTask
-from agents.loop.rollout import rollout
-from agents.msgrpo.configuration.config import MSGRPOConfig
-from agents.msgrpo.credit import CreditMethod
-from agents.msgrpo.credit.batch import Batch, Floats, Heads, TokenRow, Trajectory
-from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.rollouts import Rollouts, completed
-from agents.msgrpo.segments import Segmenter, needed_segmenter
-from agents.msgrpo.trajectories import trajectories_of
-from agents.turn import Policy
-from benchmark.credit.exact.truth import Truth
-from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
-from textgames.environments.rules import InvalidAction, layout_generator
-from textgames.scenarios import TRAINING_SEEDS, Scenario
-from textgames.tsmg import TSMG
+from agents import Episode, EpisodeTask, Policy, rollout
+from agents.analysis import has_local_model
+from agents.msgrpo import (
+    ConfigError,
+    MSGRPOConfig,
+    Rollouts,
+    Segmenter,
+    TokenRow,
+    completed,
+    needed_segmenter,
+    trajectories_of,
+)
+from agents.msgrpo.credit import Batch, CreditMethod, Floats, Heads, Trajectory
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
+from textgames import TRAINING_SEEDS, TSMG, InvalidAction, Scenario, layout_generator
 
 CONCURRENCY = 256  # episodes that a model sees together
 

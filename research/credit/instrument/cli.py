@@ -19,14 +19,14 @@ from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agents.common.arguments import Parser, real_number, whole_number
-from benchmark.cli.arguments import add_number, add_output_options
-from benchmark.play.options import OF_ONE_AGENT, add_options, read_options
+from agents.common import Parser, real_number, whole_number
+from benchmark.cli import add_number, add_output_options
+from benchmark.play import OF_ONE_AGENT, add_options, read_options
 
 if TYPE_CHECKING:
-    from agents.turn import Policy
-    from benchmark.credit.instrument import Instrument
-    from textgames.scenarios import Scenario
+    from agents import Policy
+    from research.credit.instrument.instrument import Instrument
+    from textgames import Scenario
 
 SMALL_MODEL = 5_000_000  # parameters
 
@@ -65,17 +65,16 @@ def run(args: Namespace) -> int:
     """Measure the methods' credit, and print or draw what was found."""
     import json
 
+    from agents.msgrpo import DRAWS, ConfigError, RolloutError
     from agents.msgrpo.credit import METHODS
-    from agents.msgrpo.draws import DRAWS
-    from agents.msgrpo.errors import ConfigError, RolloutError
-    from benchmark.errors import BenchmarkError, UsageError
-    from textgames.extras import install_command
+    from benchmark import BenchmarkError, UsageError
+    from textgames import install_command
 
     try:
-        from benchmark.credit.instrument import default_methods, methods_of
-        from benchmark.credit.show.checklist import as_text, checklist
-        from benchmark.credit.show.tables import print_report
-        from benchmark.show.draw import stdout_console
+        from benchmark.show import stdout_console
+        from research.credit.instrument.instrument import default_methods, methods_of
+        from research.credit.instrument.show.checklist import as_text, checklist
+        from research.credit.instrument.show.tables import print_report
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "transformers"):
             raise
@@ -115,13 +114,12 @@ def run(args: Namespace) -> int:
 
 def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
     """Return everything that the measurement needs; what is wrong is said before anything is played."""
-    from benchmark.credit.batches import Setting
-    from benchmark.credit.gradients.scores import why_no_gradient
-    from benchmark.credit.instrument import Instrument, methods_of
-    from benchmark.credit.show.pictures import check_drawable
-    from benchmark.errors import UsageError
-    from benchmark.runs.folder import check_file_place
-    from benchmark.runs.plan import find_scenario
+    from benchmark import UsageError
+    from benchmark.runs import check_file_place, find_scenario
+    from research.credit.instrument.batches import Setting
+    from research.credit.instrument.gradients.scores import why_no_gradient
+    from research.credit.instrument.instrument import Instrument, methods_of
+    from research.credit.instrument.show.pictures import check_drawable
 
     scenario = find_scenario(args.game, "measure")
     shared = {name: getattr(args, name) for name in ("groups", "group_size", "max_steps", "format_penalty", "seed")}
@@ -148,9 +146,9 @@ def _draw(instrument: "Instrument", file: str) -> None:
     """Write the picture of all methods that were measured, but for the oracle's, which is the truth."""
     from pathlib import Path
 
-    from benchmark.credit.instrument import ORACLE
-    from benchmark.credit.show.pictures import board_picture
-    from benchmark.errors import storing
+    from benchmark import storing
+    from research.credit.instrument.instrument import ORACLE
+    from research.credit.instrument.show.pictures import board_picture
 
     names = [name for name in instrument.credited if name != ORACLE]
     picture = board_picture(instrument, names)
@@ -161,7 +159,7 @@ def _draw(instrument: "Instrument", file: str) -> None:
 def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
     from dataclasses import replace
 
-    from benchmark.play.agents.players import load_one
+    from benchmark.play import load_one
 
     options = read_options(args, names=OF_ONE_AGENT)
     # the temperature has a value that nobody gave
@@ -172,7 +170,7 @@ def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
 
 def _take_one_thread(policy: "Policy") -> None:
     """Give a small model one thread: its products are too small to be shared, and waiting for each other costs more."""
-    from agents.analysis.action_probabilities import has_local_model
+    from agents.analysis import has_local_model
 
     if not has_local_model(policy):
         return

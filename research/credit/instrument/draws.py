@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Estimate, mean, over_rows, ratio
-from agents.msgrpo.credit.batch import Batch, Credit, Floats
-from agents.msgrpo.draws import DRAWS, DrawRule, effective_sample_size
-from benchmark.credit.gradients.episodes import EpisodeGradients
-from benchmark.credit.gradients.quality import COSINES, SQUARES
+from agents.common import Estimate, mean, over_rows, ratio
+from agents.msgrpo import DRAWS, DrawRule, effective_sample_size
+from agents.msgrpo.credit import Batch, Credit, Floats
+from research.credit.instrument.gradients.episodes import EpisodeGradients
+from research.credit.instrument.gradients.quality import COSINES, SQUARES
 
 REPEATS = 20
 """Draws from each batch, whose mean is one independent value."""

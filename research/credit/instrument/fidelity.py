@@ -7,10 +7,11 @@ from math import nan
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, Range, over_rows, ratio, without_each
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit
-from benchmark.credit.exact.truth import Truth
-from benchmark.credit.gradients.quality import cosine_of_means
+from agents.common import Array, Estimate, Range, over_rows, ratio, without_each
+from agents.msgrpo import StepCredit
+from agents.msgrpo.credit import Batch, Credit, Floats
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.gradients.quality import cosine_of_means
 
 NOTHING = 1e-9
 """Advantages of no larger size count as 0: they are what rounding leaves."""

@@ -13,26 +13,24 @@ from zlib import crc32
 
 import numpy as np
 
-from agents.analysis.action_probabilities import has_local_model
-from agents.common.intervals import Estimate, mean, over_rows
-from agents.msgrpo.credit import METHODS, CreditMethod
-from agents.msgrpo.credit.batch import Batch, Credit, Trajectory, checked_credit
-from agents.msgrpo.draws import DRAWS
-from agents.msgrpo.filters import spreads
-from agents.turn import Policy
-from benchmark.credit.batches import Setting, play, why_not_met, with_needs
-from benchmark.credit.draws import DrawnBatch, DrawResult, compare_draws
-from benchmark.credit.exact.answers import DEFAULT_SAMPLES, Progress
-from benchmark.credit.exact.drawn_returns import Chances, DrawnReturns
-from benchmark.credit.exact.game_graph import MAX_STATES
-from benchmark.credit.exact.gradient import ExactGradient, exact_gradient
-from benchmark.credit.exact.truth import Noise, Oracle, Truth
-from benchmark.credit.fidelity import NOTHING, compare, fidelity, granularity
-from benchmark.credit.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
-from benchmark.credit.gradients.quality import COSINES, BatchGradient, GradientQuality, quality
-from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
-from benchmark.credit.results import CreditReport, MethodResult, TruthSummary
-from textgames.scenarios import Scenario
+from agents import Policy
+from agents.analysis import has_local_model
+from agents.common import Estimate, mean, over_rows
+from agents.msgrpo import DRAWS, checked_credit, spreads
+from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod, Trajectory
+from research.credit.instrument.batches import Setting, play, why_not_met, with_needs
+from research.credit.instrument.draws import DrawnBatch, DrawResult, compare_draws
+from research.credit.instrument.exact.answers import DEFAULT_SAMPLES, Progress
+from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
+from research.credit.instrument.exact.game_graph import MAX_STATES
+from research.credit.instrument.exact.gradient import ExactGradient, exact_gradient
+from research.credit.instrument.exact.truth import Noise, Oracle, Truth
+from research.credit.instrument.fidelity import NOTHING, compare, fidelity, granularity
+from research.credit.instrument.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
+from research.credit.instrument.gradients.quality import COSINES, BatchGradient, GradientQuality, quality
+from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
+from research.credit.instrument.results import CreditReport, MethodResult, TruthSummary
+from textgames import Scenario
 
 ORACLE, NOISE = "oracle", "noise"
 

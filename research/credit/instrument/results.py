@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agents.common.intervals import Estimate
-from benchmark.credit.draws import DrawResult
-from benchmark.credit.fidelity import Fidelity
-from benchmark.credit.gradients.quality import GradientQuality
+from agents.common import Estimate
+from research.credit.instrument.draws import DrawResult
+from research.credit.instrument.fidelity import Fidelity
+from research.credit.instrument.gradients.quality import GradientQuality
 
 LEAST_CEILING = 0.5
 """A cell (a policy on a game) is weak where the oracle's own gradient has a smaller cosine with the exact one.

@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
-from benchmark.credit.show.document import CreditDocument
+from research.credit.instrument.show.document import CreditDocument
 
 SMALL = ("--groups", "2", "--group-size", "4", "--batches", "2")
 
@@ -84,6 +84,7 @@ def test_every_method_is_measured_or_left_out_with_a_reason(textbench):
         (("random", "--groups", "0"), "--groups must be a whole number of at least 1"),
         (("random", "--group-size", "1"), "--group-size must be a whole number of at least 2"),
         (("random", "--format-penalty", "-1"), "--format-penalty must be a number of at least 0"),
+        (("tiny", "snake"), "'snake' stands where an option is wanted (see"),
         (("nobody",), "unknown agent 'nobody'"),
         (("random", "--max-states", "10"), "more than 10 states can be reached"),
         (("random", "--game", "word-guess"), "word-guess: "),

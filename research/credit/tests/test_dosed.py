@@ -10,9 +10,9 @@ pytest.importorskip("torch")
 from agents import load_agent
 from agents.msgrpo.credit import METHODS, Batch
 from agents.msgrpo.errors import ConfigError
-from benchmark.credit.batches import Setting, play
-from benchmark.credit.exact.truth import Truth
 from research.credit.dosed import Dosed
+from research.credit.instrument.batches import Setting, play
+from research.credit.instrument.exact.truth import Truth
 from textgames.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.slow  # every credit computes all that may happen in a game

@@ -8,12 +8,12 @@ import pytest
 
 from agents.episode import EpisodeTask
 from agents.msgrpo.credit.batch import Start
-from benchmark.credit.batches import Setting, play
-from benchmark.credit.exact.drawn_returns import Chances, DrawnReturns
-from benchmark.credit.exact.truth import Truth
-from benchmark.credit.instrument import Instrument, methods_of
-from tests.benchmark.credit.helpers import direct_policy
-from tests.benchmark.credit.test_exact import PENALTY, Habit
+from research.credit.instrument.batches import Setting, play
+from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.instrument import Instrument, methods_of
+from research.credit.tests.helpers import direct_policy
+from research.credit.tests.test_exact import PENALTY, Habit
 from textgames import SCENARIOS
 from textgames.registry import game_of
 

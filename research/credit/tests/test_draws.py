@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agents.msgrpo.credit import Batch, Credit, Trajectory
-from benchmark.credit.draws import DrawnBatch, compare_draws
-from benchmark.credit.gradients.episodes import EpisodeGradients
+from research.credit.instrument.draws import DrawnBatch, compare_draws
+from research.credit.instrument.gradients.episodes import EpisodeGradients
 
 
 def by_hand() -> DrawnBatch:

@@ -7,9 +7,9 @@ import pytest
 
 from agents import load_agent
 from agents.turn import Turn
-from benchmark.credit.exact.answers import INVALID, ask, behaviour_of, weighed, weight
-from benchmark.credit.exact.game_graph import expand
-from benchmark.credit.exact.solution import solve
+from research.credit.instrument.exact.answers import INVALID, ask, behaviour_of, weighed, weight
+from research.credit.instrument.exact.game_graph import expand
+from research.credit.instrument.exact.solution import solve
 from textgames import SCENARIOS
 from textgames.registry import game_of
 from textgames.tsmg import TSMG

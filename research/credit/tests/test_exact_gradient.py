@@ -8,12 +8,12 @@ from agents import load_agent
 from agents.models.local.transformers import TransformersModel
 from agents.msgrpo.credit.batch import TokenRow
 from agents.policy import LanguageAgentPolicy
-from benchmark.credit.exact.answers import ask, behaviour_of
-from benchmark.credit.exact.game_graph import expand
-from benchmark.credit.exact.gradient import exact_gradient
-from benchmark.credit.exact.solution import solve
-from benchmark.credit.gradients.scores import ScoreModel, why_no_gradient
-from tests.benchmark.credit.helpers import direct_policy, lake
+from research.credit.instrument.exact.answers import ask, behaviour_of
+from research.credit.instrument.exact.game_graph import expand
+from research.credit.instrument.exact.gradient import exact_gradient
+from research.credit.instrument.exact.solution import solve
+from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
+from research.credit.tests.helpers import direct_policy, lake
 from textgames import SCENARIOS
 
 
@@ -85,11 +85,11 @@ def test_tokens_of_a_row_may_have_weights_of_their_own():
 
 
 def test_a_sketch_keeps_inner_products(monkeypatch):
-    monkeypatch.setattr("benchmark.credit.gradients.scores.SKETCH_ABOVE", 10)
+    monkeypatch.setattr("research.credit.instrument.gradients.scores.SKETCH_ABOVE", 10)
     sketched, plain = ScoreModel(direct_policy()), direct_policy()
     rows = [TokenRow((3, 4, 5), (2, 6)), TokenRow((7, 8), (9, 2, 3))]
     short = torch.stack([sketched.weighted([row], [1.0]) for row in rows])
-    monkeypatch.setattr("benchmark.credit.gradients.scores.SKETCH_ABOVE", 10**9)
+    monkeypatch.setattr("research.credit.instrument.gradients.scores.SKETCH_ABOVE", 10**9)
     model = ScoreModel(plain)
     full = torch.stack([model.weighted([row], [1.0]) for row in rows])
     assert sketched.sketched

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from agents import load_agent
-from benchmark.credit.batches import Setting
-from benchmark.credit.fidelity import Compared, compare, fidelity
-from benchmark.credit.instrument import Instrument, methods_of
+from research.credit.instrument.batches import Setting
+from research.credit.instrument.fidelity import Compared, compare, fidelity
+from research.credit.instrument.instrument import Instrument, methods_of
 from textgames import SCENARIOS
 
 

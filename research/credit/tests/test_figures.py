@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from agents.msgrpo.credit import Batch, Credit, Trajectory
-from benchmark.credit.fidelity import compare, fidelity
-from benchmark.credit.gradients.quality import BatchGradient, quality
+from research.credit.instrument.fidelity import compare, fidelity
+from research.credit.instrument.gradients.quality import BatchGradient, quality
 
 
 class OneEpisode:

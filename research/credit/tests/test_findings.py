@@ -32,6 +32,7 @@ from research.credit.report import report_data, report_markdown
 from research.credit.settings import Study
 from research.credit.stored import recomputed
 from research.credit.tables import draws_by_stage, thinking_told_apart
+from research.jobs.report import stored_report
 
 FACTS = {"facts": {"textbench": "1.2.3, commit abc"}, "processor_seconds": 1.0, "seconds": 2.0}
 # the learning of every run: msgrpo 0.2, 0.4 and rtg 0.5, 0.5, by seed
@@ -179,21 +180,21 @@ def test_p_values_of_a_model_that_reasons_are_students(findings: Findings) -> No
 
 @pytest.mark.slow
 def test_the_published_report_is_what_its_measurements_give_today() -> None:
-    """``python -m research.credit.stored docs/credit/report.json`` brings it up to date."""
-    report = json.loads(Path("docs/credit/report.json").read_text(encoding="utf-8"))
+    """``python -m research.credit.stored research/credit/data/report.json.gz`` brings it up to date."""
+    report = stored_report(Path("research/credit/data/report.json.gz"))
     again = json.loads(json.dumps(recomputed(report), allow_nan=False))
     for name in ("over_cells", "told_apart", "arms", "arms_told_apart", "weak", "stages", "measured"):
         assert again[name] == report[name], name
 
 
-REPORTS = [file for file in sorted(Path("docs/credit").rglob("*.json")) if "settings" in json.loads(file.read_text())]
+REPORTS = sorted(Path("research/credit/data").rglob("*.json.gz"))
 
 
 @pytest.mark.parametrize("file", REPORTS, ids=str)
 def test_a_stored_report_keeps_its_effects_or_says_that_it_can_not(file: Path) -> None:
     """Without the figures that runs end with, Holm's correction would be over a third of the tests."""
-    report = json.loads(file.read_text(encoding="utf-8"))
-    if file.parent.name in ("draws", "explore") and file.name == "report.json":
+    report = stored_report(file)
+    if file.parent.name in ("draws", "explore") and file.name == "report.json.gz":
         with pytest.raises(UsageError, match="its runs lack their figures"):
             recomputed(report)
     else:

@@ -8,10 +8,10 @@ from pydantic import TypeAdapter
 
 from agents import load_agent
 from agents.msgrpo.credit import Credit
-from benchmark.credit.batches import Setting
-from benchmark.credit.instrument import Instrument, measure, methods_of
-from benchmark.credit.show.document import CreditDocument
-from tests.benchmark.credit.helpers import HORIZON, direct_policy
+from research.credit.instrument.batches import Setting
+from research.credit.instrument.instrument import Instrument, measure, methods_of
+from research.credit.instrument.show.document import CreditDocument
+from research.credit.tests.helpers import HORIZON, direct_policy
 from textgames import SCENARIOS, Scenario
 
 SMALL = Scenario(

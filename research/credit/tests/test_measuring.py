@@ -2,12 +2,12 @@
 
 import pytest
 
-from benchmark.credit.batches import Setting
-from benchmark.credit.draws import compare_draws
-from benchmark.credit.instrument import Instrument, methods_of
+from research.credit.instrument.batches import Setting
+from research.credit.instrument.draws import compare_draws
+from research.credit.instrument.instrument import Instrument, methods_of
 from research.credit.measuring import gradients_of_others, ready_to_draw
-from tests.benchmark.credit.helpers import direct_policy
-from tests.benchmark.credit.test_instrument import SMALL
+from research.credit.tests.helpers import direct_policy
+from research.credit.tests.test_instrument import SMALL
 
 
 @pytest.mark.slow

@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from agents import load_agent
-from benchmark.credit.batches import Setting
-from benchmark.credit.instrument import Instrument, methods_of
-from benchmark.credit.show.pictures import board_picture
+from research.credit.instrument.batches import Setting
+from research.credit.instrument.instrument import Instrument, methods_of
+from research.credit.instrument.show.pictures import board_picture
 from textgames import SCENARIOS
 
 SVG = "{http://www.w3.org/2000/svg}"

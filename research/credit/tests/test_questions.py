@@ -24,13 +24,13 @@ import torch
 
 from agents.msgrpo.credit import Batch, Credit, Trajectory
 from agents.msgrpo.learner.loss import importance_weights
-from benchmark.credit.batches import Setting
-from benchmark.credit.exact.gradient import exact_gradient
-from benchmark.credit.exact.truth import Truth
-from benchmark.credit.gradients.scores import ScoreModel
+from research.credit.instrument.batches import Setting
+from research.credit.instrument.exact.gradient import exact_gradient
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.gradients.scores import ScoreModel
 from research.credit.questions import measures
-from tests.benchmark.credit.helpers import direct_policy
-from tests.benchmark.credit.test_instrument import SMALL
+from research.credit.tests.helpers import direct_policy
+from research.credit.tests.test_instrument import SMALL
 
 MINIATURE = """
 kind = "questions"

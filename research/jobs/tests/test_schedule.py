@@ -19,9 +19,9 @@ import pytest
 from agents.msgrpo.warmup.demonstrations import TooFewDecisionsError
 from research.jobs import schedule
 from research.jobs.schedule import STOP_SECONDS, JobFailedError, begin, default_processes, run_jobs, submit
-from research.reproduce.jobs import Job, ReproductionFolder
-from research.reproduce.settings import Experiment
-from research.reproduce.work import WORK
+from research.reproduction.jobs import Job, ReproductionFolder
+from research.reproduction.settings import Experiment
+from research.reproduction.work import WORK
 
 
 class Recorder:
@@ -97,7 +97,7 @@ def test_workers_end_with_a_main_process_that_was_killed() -> None:
     """Idle ones too, and at once: the same command must find nobody at work in the folder."""
     program = """
 import time
-from tests.research.jobs.test_schedule import pool, submit
+from research.jobs.tests.test_schedule import pool, submit
 
 if __name__ == "__main__":
     executor = pool()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from research.jobs.timetable import Timetable
-from research.reproduce.jobs import ReproductionFolder, jobs_of
-from research.reproduce.pace import typical_seconds
-from research.reproduce.settings import Experiment
+from research.reproduction.jobs import ReproductionFolder, jobs_of
+from research.reproduction.pace import typical_seconds
+from research.reproduction.settings import Experiment
 
 
 def timetable(folder: Path, processes: int = 1, recipe: str = "full") -> Timetable:

@@ -19,7 +19,8 @@ from research.perf.recipes import RECIPES, Measured, gain_of, of_shares, outcome
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "configs").glob("*.toml"))]
 TRAINING = re.compile(
-    r"^[#$ ]*((?:\w+=\S+ )*(?:python -m (?:agents\.msgrpo|research\.tiny)|textbench train) -.*?)(?: +#.*)?$", re.M
+    r"^[#$ ]*((?:\w+=\S+ )*(?:python -m (?:agents\.msgrpo|research\.[a-z]+\.tiny)|textbench train) -.*?)(?: +#.*)?$",
+    re.M,
 )
 COMMANDS = sorted({found for page in PAGES for found in TRAINING.findall(page.read_text())})
 

@@ -5,11 +5,11 @@ from functools import partial
 
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
-from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of
-from research.pretrained.pace import typical_seconds
-from research.pretrained.settings import Pretrained
-from research.pretrained.shipping import ship
-from research.pretrained.work import WORK
+from research.reproduction.pretrained.jobs import PretrainedFolder, chosen, jobs_of
+from research.reproduction.pretrained.pace import typical_seconds
+from research.reproduction.pretrained.settings import Pretrained
+from research.reproduction.pretrained.shipping import ship
+from research.reproduction.pretrained.work import WORK
 
 
 def reproduce_pretrained(experiment: Pretrained, options: Options) -> int:
@@ -43,9 +43,9 @@ _KINDS = {"start": "warm starts", "train": "training runs", "play": "players of 
 
 
 def _report(experiment: Pretrained, folder: PretrainedFolder, options: Options, wanted: Sequence[str]) -> int:
-    from research.pretrained.findings import read_findings
-    from research.pretrained.plots import draw_plots
-    from research.pretrained.report import report_data, report_markdown
+    from research.reproduction.pretrained.findings import read_findings
+    from research.reproduction.pretrained.plots import draw_plots
+    from research.reproduction.pretrained.report import report_data, report_markdown
 
     findings = read_findings(experiment, folder)
     markdown = partial(report_markdown, command=f"textbench reproduce --config {options.source}")

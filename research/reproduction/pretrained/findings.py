@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, mean_estimate, student
+from agents.common import Array, Estimate, mean_estimate, student
 from research.jobs.intervals import difference_of_means, mean_over_runs
-from research.pretrained.jobs import PretrainedFolder, PretrainedJob, jobs_of
-from research.pretrained.settings import Pretrained, seen
-from textgames.scenarios import SCENARIOS
-from textgames.solving.blind import blind_play
+from research.reproduction.pretrained.jobs import PretrainedFolder, PretrainedJob, jobs_of
+from research.reproduction.pretrained.settings import Pretrained, seen
+from textgames import SCENARIOS
+from textgames.solving import blind_play
 
 
 class Fresh(NamedTuple):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from benchmark.errors import UsageError, unknown_name
-from benchmark.runs.folder import write_atomically
+from benchmark import UsageError, unknown_name
+from benchmark.runs import write_atomically
 from research.jobs.folder import Folder
 from research.jobs.recipes import ExperimentSettings, differences_of
-from research.pretrained.settings import ARMS, STARTS, Player, Pretrained, own_settings
+from research.reproduction.pretrained.settings import ARMS, STARTS, Player, Pretrained, own_settings
 
 Kind = Literal["start", "train", "play"]
 MADE_WITH = "settings.json"

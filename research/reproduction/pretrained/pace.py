@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from agents.msgrpo import MSGRPOConfig
-from research.pretrained.jobs import PretrainedJob
-from research.pretrained.settings import Pretrained
-from research.reproduce.pace import game_kilocharacters
-from textgames.scenarios import SCENARIOS
+from research.reproduction.pace import game_kilocharacters
+from research.reproduction.pretrained.jobs import PretrainedJob
+from research.reproduction.pretrained.settings import Pretrained
+from textgames import SCENARIOS
 
 # A training iteration on Frozen Lake takes 17 s: 32 episodes (about 210 decisions) are played in 12 s, and 16 of them
 # learnt from in 5 s. Imitating a decision there takes at most 0.3 s.

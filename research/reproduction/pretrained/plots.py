@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from research.jobs.pictures import COLOURS, bars, figure_of, save, style
-from research.pretrained.findings import Findings, Trained
+from research.reproduction.pretrained.findings import Findings, Trained
 
 SMOOTHED = 5  # iterations that a point of a curve is the mean of
 

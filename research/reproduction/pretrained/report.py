@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.clock import duration
-from benchmark.show.table import number
+from agents.common import duration
+from benchmark.show import number
 from research.jobs.report import Facts, made_by, table, whole_report
-from research.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
-from research.pretrained.settings import Arm
+from research.reproduction.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
+from research.reproduction.pretrained.settings import Arm
 
 GPU_RATE, GPU_SHARE = 989e12, 0.3  # bfloat16 products a second of an H100 (its data sheet), and what of it is reached
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.load import check_spec, known_options
-from agents.protocol import read_protocol
-from benchmark.errors import UsageError, unknown_name
+from agents import check_spec, known_options, read_protocol
+from benchmark import UsageError, unknown_name
 from research.jobs.recipes import Count, ExperimentSettings, NotNegative, PositiveCount, Table, checked_training
-from textgames.scenarios import SCENARIOS, Scenario
+from textgames import SCENARIOS, Scenario
 
 if TYPE_CHECKING:
     from agents.msgrpo import MSGRPOConfig
@@ -250,7 +249,7 @@ class Pretrained(ExperimentSettings):
             UsageError: the config refuses them.
         """
         from agents.msgrpo import ConfigError
-        from agents.msgrpo.warmup.start import warmup_config
+        from agents.msgrpo.warmup import warmup_config
 
         own = self.starts[start]
         settings = {"response_mode": self.mode, **self.imitation, **own.imitation}

@@ -7,9 +7,9 @@ the best run nor the best iteration, so that a shipped model shows what to expec
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark.errors import UsageError
-from research.pretrained.jobs import PretrainedFolder, model_needs
-from research.pretrained.settings import ARMS, STARTS, Pretrained
+from benchmark import UsageError
+from research.reproduction.pretrained.jobs import PretrainedFolder, model_needs
+from research.reproduction.pretrained.settings import ARMS, STARTS, Pretrained
 
 
 def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path, source: str) -> list[Path]:
@@ -24,7 +24,7 @@ def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path, source: 
     Raises:
         UsageError: none of them is there, or a model can't be made smaller as its entry says.
     """
-    from agents.adapters.shrinking import shrink
+    from agents import shrink
 
     written = []
     for name, shipped in experiment.ships.items():

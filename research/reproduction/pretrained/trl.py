@@ -12,12 +12,12 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmark.runs.folder import write_atomically
+from benchmark.runs import write_atomically
 from research.jobs.work import Report
 
 if TYPE_CHECKING:
     from agents.msgrpo import MSGRPOConfig
-    from research.pretrained.settings import Pretrained
+    from research.reproduction.pretrained.settings import Pretrained
 
 SAVE_EVERY = 5  # iterations between checkpoints: what a kill loses at most
 STARTS = 10_000  # layouts in the dataset: all that training may draw
@@ -46,10 +46,9 @@ def train_by_trl(
         report: told the share that is done.
     """
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # TRL says that a rollout function may change
-    from agents.models.local.loading.card import card_of
-    from agents.msgrpo.learner.prepare import prepare_model
-    from agents.msgrpo.run.saving import save_model
-    from agents.msgrpo.trajectories import prompts_of
+    from agents.models import card_of
+    from agents.msgrpo import prompts_of, save_model
+    from agents.msgrpo.learner import prepare_model
     from textbench.integrations.trl import StepRollouts
 
     prompts = prompts_of(config, card_of(model))
@@ -135,7 +134,7 @@ def _trainer(
     from transformers import PrinterCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    from agents.msgrpo.learner.prepare import product_dtype
+    from agents.msgrpo.learner import product_dtype
     from textbench.integrations.trl import episode_return, start_dataset
 
     if tokenizer.pad_token is None:
@@ -182,7 +181,7 @@ def _follower(rollouts: Any, spent: _Spent, iterations: int, seconds: float, rep
     """Keeps what an iteration gave, and ends the run when it has spent what it may."""
     from transformers import TrainerCallback
 
-    from agents.msgrpo.rollouts import layout_of
+    from agents.msgrpo import layout_of
 
     class Follower(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> Any:

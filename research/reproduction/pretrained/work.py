@@ -5,15 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.episode import Episode, EpisodeTask
-from agents.loop.rollout import rollout
-from agents.prompt import PromptMap
-from agents.turn import Policy, Prompt, TurnRequest
+from agents import Episode, EpisodeTask, Policy, Prompt, PromptMap, TurnRequest, rollout
 from research.jobs.work import Report, Work
-from research.pretrained.jobs import RUN, PretrainedFolder, PretrainedJob, model_needs
-from research.pretrained.settings import MODEL, Player, Pretrained, seen
-from research.reproduce.work import columns_of, run_training
-from textgames.scenarios import SCENARIOS
+from research.reproduction.pretrained.jobs import RUN, PretrainedFolder, PretrainedJob, model_needs
+from research.reproduction.pretrained.settings import MODEL, Player, Pretrained, seen
+from research.reproduction.work import columns_of, run_training
+from textgames import SCENARIOS
 
 HELD_OUT = 100  # decisions that the loss of a warm start is measured on
 
@@ -26,14 +23,12 @@ _SHOWN_SEED = 7_777  # of the layouts of the decisions that stand in a prompt, a
 
 def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Imitate the teachers, and leave a model that plays and can be trained on."""
-    from agents.models.local.loading.card import card_of
-    from agents.msgrpo.rollouts import layout_digest
-    from agents.msgrpo.run.saving import save_model
-    from agents.msgrpo.trajectories import prompts_of
+    from agents.models import card_of
+    from agents.msgrpo import layout_digest, prompts_of, save_model
     from agents.msgrpo.warmup import demonstrate, imitate
-    from agents.msgrpo.warmup.start import CHECKPOINT
 
     start, place = experiment.starts[job.about], folder.path / job.name
+    checkpoint = place / "warmup.checkpoint"
     examples = start.examples
     config = experiment.imitation_config(job.about, job.seed)
     model, tokenizer = load(experiment.model, config)
@@ -51,12 +46,12 @@ def warm_start(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFol
         config,
         held_out=held_out,
         on_progress=lambda progress: report(progress.step / progress.steps),
-        checkpoint=place / CHECKPOINT,
+        checkpoint=checkpoint,
     )
     to = folder.model_of(job.name)
     to.mkdir(exist_ok=True)
     save_model(learnt.model, tokenizer, prompts, to, learnt.model.state_dict())
-    (place / CHECKPOINT).unlink(missing_ok=True)
+    checkpoint.unlink(missing_ok=True)
     return {
         "seconds": learnt.seconds,
         "processor_seconds": learnt.cpu_seconds,
@@ -85,16 +80,15 @@ class _Noting:
 
 def load(source: str, config: Any) -> tuple[Any, Any]:
     """The model to be trained, and its tokenizer."""
-    from agents.models.local.loading.load import load_model
+    from agents.models import load_model
 
     return load_model(source, dtype=config.param_dtype, device=config.device)
 
 
 def train(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Train one run of an arm, from its last checkpoint if it has one."""
-    from agents.msgrpo import MSGRPOConfig
-    from agents.msgrpo.run.saving import load_state
-    from research.pretrained.trl import train_by_trl
+    from agents.msgrpo import MSGRPOConfig, load_state
+    from research.reproduction.pretrained.trl import train_by_trl
 
     arm = experiment.arms[job.about]
     settings = experiment.training_settings(job.about, job.seed)
@@ -116,7 +110,7 @@ def train(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, 
 
 def play(job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder, report: Report) -> dict[str, Any]:
     """Play the fresh episodes of one scenario, and tell for each whether training had drawn its layout."""
-    from agents.msgrpo.rollouts import layout_of
+    from agents.msgrpo import layout_of
 
     player = experiment.everyone[job.about]
     first = SCENARIOS[job.scenario].seed(experiment.first_episode)
@@ -150,8 +144,8 @@ def _tokens(episodes: Sequence[Episode]) -> dict[str, int]:
 
 def policy_of(player: Player, job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder) -> Policy:
     """The player with its options: a model of this experiment, the pretrained one, or any agent."""
-    from agents.load import load_agent
-    from agents.models.provider import find_model
+    from agents import load_agent
+    from agents.models import find_model
 
     source = experiment.model if player.agent == MODEL else player.agent
     source = str(folder.model_of(job.needs[0])) if job.needs else source

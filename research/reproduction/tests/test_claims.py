@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from agents.common.intervals import Estimate
-from research.reproduce import claims
-from research.reproduce.claims import Verdict, combine, judge, verdict_of
-from research.reproduce.reproduction import Played, Reproduction, Run
+from research.reproduction import claims
+from research.reproduction.claims import Verdict, combine, judge, verdict_of
+from research.reproduction.reproduction import Played, Reproduction, Run
 
 EPISODES = 200
 SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")

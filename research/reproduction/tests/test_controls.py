@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agents import Turn, TurnRequest, load_agent
-from research.reproduce.controls import ShuffledObservations, control
+from research.reproduction.controls import ShuffledObservations, control
 
 
 class Blind:

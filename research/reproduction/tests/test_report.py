@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from research.reproduce.claims import Verdict
-from research.reproduce.plots import draw_plots
-from research.reproduce.report import arm_summary, claims_of, report_data, report_markdown
-from research.reproduce.reproduction import Played, Reproduction, Run
-from research.reproduce.settings import Experiment
+from research.reproduction.claims import Verdict
+from research.reproduction.plots import draw_plots
+from research.reproduction.report import arm_summary, claims_of, report_data, report_markdown
+from research.reproduction.reproduction import Played, Reproduction, Run
+from research.reproduction.settings import Experiment
 
 GOLDEN = Path(__file__).with_name("report.md")
 FACTS = {"textbench": "0.0, commit 0123456789ab", "Python": "3.11"}

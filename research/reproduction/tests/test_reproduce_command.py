@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli import main
-from research.reproduce.jobs import Job, ReproductionFolder, jobs_of
-from research.reproduce.reproduction import read_reproduction
-from research.reproduce.settings import Experiment
+from research.reproduction.jobs import Job, ReproductionFolder, jobs_of
+from research.reproduction.reproduction import read_reproduction
+from research.reproduction.settings import Experiment
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_what_a_folder_lacks_is_done_again(
 
 
 def report_of(results: object) -> object:
-    from research.reproduce.report import report_data
-    from research.reproduce.reproduction import Reproduction
+    from research.reproduction.report import report_data
+    from research.reproduction.reproduction import Reproduction
 
     assert isinstance(results, Reproduction)
     data = report_data(results, Experiment.read("miniature"), {})
@@ -151,7 +151,7 @@ def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) ->
     from safetensors.torch import load_file
 
     from research.jobs.work import Report, do
-    from research.reproduce.work import WORK
+    from research.reproduction.work import WORK
 
     def done(job: Job, folder: ReproductionFolder, report: Report = lambda share: None) -> None:
         do(WORK[job.kind], job, experiment, folder, report)
@@ -186,7 +186,7 @@ def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) ->
 @pytest.mark.slow
 def test_a_failing_job_is_said_with_its_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
-    text = Path("research/reproduce/recipes/miniature.toml").read_text()
+    text = Path("research/reproduction/recipes/miniature.toml").read_text()
     start = text.index("[bases.small]")
     end = text.index("[bases.large]")
     file = tmp_path / "mine.toml"

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from benchmark.errors import StorageError, UsageError
-from research.command import EXPERIMENTS, REPRODUCTION
 from research.jobs.folder import SETTINGS_NAME, Folder
 from research.jobs.recipes import read_recipe, shipped_recipes
-from research.reproduce.jobs import jobs_of
-from research.reproduce.settings import Experiment
+from research.reproduction.cli import EXPERIMENTS, REPRODUCTION
+from research.reproduction.jobs import jobs_of
+from research.reproduction.settings import Experiment
 
-SHIPPED = Path(__file__).parents[3] / "research/reproduce/recipes"
+SHIPPED = Path(__file__).parents[3] / "research/reproduction/recipes"
 
 
 @pytest.mark.parametrize("name", [file.stem for file in SHIPPED.glob("*.toml")])

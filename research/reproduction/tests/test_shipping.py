@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmark.errors import UsageError
-from research.reproduce.jobs import ReproductionFolder
-from research.reproduce.settings import Experiment
-from research.reproduce.shipping import LARGEST, ship
+from research.reproduction.jobs import ReproductionFolder
+from research.reproduction.settings import Experiment
+from research.reproduction.shipping import LARGEST, ship
 
 EMBEDDED = Path(__file__).parents[3] / "agents/tiny/weights"
 

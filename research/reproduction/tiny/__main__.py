@@ -1,4 +1,4 @@
-"""``python -m research.tiny --out DIR``: make a tiny language model from scratch."""
+"""``python -m research.reproduction.tiny --out DIR``: make a tiny language model from scratch."""
 
 import argparse
 import shlex
@@ -7,17 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.common.files import check_writable, refusal, replacing_folder
-from agents.common.interrupt import kills_interrupt
-from agents.common.progress import ProgressLines
-from agents.common.terminal import plain_streams
-from agents.common.toml import read_setting
-from agents.tiny.data import scenarios_of
-from agents.tiny.recipe import Recipe
-from textgames.extras import install_command
+from agents.common import (
+    ProgressLines,
+    check_writable,
+    kills_interrupt,
+    plain_streams,
+    read_setting,
+    refusal,
+    replacing_folder,
+)
+from agents.tiny import Recipe, scenarios_of
+from textgames import install_command
 
 if TYPE_CHECKING:
-    from agents.tiny.imitation import Pretrained
+    from agents.tiny import Pretrained
 
 
 @plain_streams()
@@ -52,7 +55,7 @@ def _make(options: argparse.Namespace, given: list[str]) -> int:
         print(f"error: {options.out} is not empty; add --force to overwrite the model in it", file=sys.stderr)
         return 2
     try:
-        from agents.tiny import imitation
+        from agents.tiny import pretrain
     except ModuleNotFoundError as error:
         print(f"error: {error.name} is not installed: {install_command('local')}", file=sys.stderr)
         return 2
@@ -62,7 +65,7 @@ def _make(options: argparse.Namespace, given: list[str]) -> int:
     kept = options.out.with_name(options.out.name + ".partial")  # so that the same command goes on after a stop
     kept.parent.mkdir(parents=True, exist_ok=True)
     try:
-        made = imitation.pretrain(recipe, on_progress=None if options.quiet else ProgressLines(say), checkpoint=kept)
+        made = pretrain(recipe, on_progress=None if options.quiet else ProgressLines(say), checkpoint=kept)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -73,11 +76,11 @@ def _make(options: argparse.Namespace, given: list[str]) -> int:
 
 def _save(made: "Pretrained", out: Path, given: list[str]) -> None:
     """Write the model, all or nothing where the folder is ours as a whole; beside what else is in it otherwise."""
-    from agents.tiny.saving import save
+    from agents.tiny import save
 
     # the card goes where the model goes: it must not tell the folders of this machine
     shown = ["DIR" if Path(word) == out else word for word in given]
-    command = shlex.join(["python", "-m", "research.tiny", *shown])
+    command = shlex.join(["python", "-m", "research.reproduction.tiny", *shown])
     if out.exists() and any(out.iterdir()):
         save(made, out, command=command)
         return
@@ -86,7 +89,7 @@ def _save(made: "Pretrained", out: Path, given: list[str]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m research.tiny", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m research.reproduction.tiny", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the model")
     parser.add_argument("--quick", action="store_true", help="0.2M parameters, Frozen Lake only, about a minute")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Small players trained inside others: ``python -m research.tiny.inside advisor|router --out DIR``.
+"""Small players trained inside others: ``python -m research.reproduction.tiny.inside advisor|router --out DIR``.
 
 ``advisor``: a player that answers directly is made, which has learnt to heed advice that is right in 70% of its
 positions. It stays as it is, and the base of the recipe ``tiny-frozen-lake`` is trained to advise it. Printed is the
@@ -19,20 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from agents.baselines.search import search_player_of
-from agents.common.intervals import half_interval
-from agents.episode import EpisodeTask
-from agents.load import load_agent
-from agents.loop.rollout import rollout
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.__main__ import load
-from agents.tiny import Recipe, pretrain, save
-from agents.tiny.data import Example, demonstrations
-from agents.tiny.demonstrator import Demonstrator, StyleShares
-from agents.turn import TurnRequest
-from agents.wrappers import wrapper
+from agents import EpisodeTask, TurnRequest, load_agent, rollout, search_player_of, wrapper
+from agents.common import half_interval
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, load
+from agents.tiny import Demonstrator, Example, Recipe, StyleShares, demonstrations, pretrain, save
 from research.jobs.intervals import share_of
-from textgames.scenarios import SCENARIOS
+from textgames import SCENARIOS
 
 LAKE = SCENARIOS["frozen-lake"]
 ROUTER = wrapper("router")
@@ -138,7 +130,7 @@ def router(out: Path, lakes: int, seed: int, first: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog="python -m research.tiny.inside", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m research.reproduction.tiny.inside", description=__doc__)
     parser.add_argument("what", choices=("advisor", "router"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--lakes", type=int, default=200)

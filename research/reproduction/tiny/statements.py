@@ -19,7 +19,7 @@ from the grid that observations show (:class:`agents.tiny.sight.Sight`).
 import re
 from typing import NamedTuple
 
-from agents.tiny.sight import Sight, directions_of
+from agents.tiny import Sight, directions_of
 
 TARGETS = ("goal", "apple", "banana", "fire", "enemy")
 

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.analysis.action_probabilities import (
+from agents import Policy, Turn, TurnRequest, own_action_help
+from agents.analysis import (
     Source,
     answer_after,
     exact_probabilities,
@@ -30,12 +31,11 @@ from agents.analysis.action_probabilities import (
     plays_legal_only,
     sample_responses,
 )
-from agents.msgrpo.credit.batch import TokenRow
-from agents.turn import Policy, Turn, TurnRequest, own_action_help
-from benchmark.credit.exact.game_graph import GameGraph, NumberedDecision
-from benchmark.credit.exact.solution import Behaviour
-from textgames.solving.state_space import Indices
-from textgames.tsmg import TSMG
+from agents.msgrpo import TokenRow
+from research.credit.instrument.exact.game_graph import GameGraph, NumberedDecision
+from research.credit.instrument.exact.solution import Behaviour
+from textgames import TSMG
+from textgames.solving import Indices
 
 DEFAULT_SAMPLES = 64
 """Responses to each question whose answers have to be sampled."""
@@ -271,7 +271,7 @@ def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[in
 
     They are scored together, in token trees: prompts of one game begin alike, which is computed once.
     """
-    from benchmark.credit.gradients.scores import ScoreModel
+    from research.credit.instrument.gradients.scores import ScoreModel
 
     model = policy.model
     prompts = [tuple(ids) for ids in model.encode([policy.prompt_map(request) for request in requests])]

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.msgrpo.credit.batch import Floats, Start
-from agents.turn import Policy
-from benchmark.credit.exact.answers import behaviour_of
-from benchmark.credit.exact.solution import joint, stand_ins_for, stood_in_by
-from benchmark.credit.exact.truth import Truth
-from textgames.solving.state_space import END, Indices, joint_actions
+from agents import Policy
+from agents.msgrpo.credit import Floats, Start
+from research.credit.instrument.exact.answers import behaviour_of
+from research.credit.instrument.exact.solution import joint, stand_ins_for, stood_in_by
+from research.credit.instrument.exact.truth import Truth
+from textgames.solving import END, Indices, joint_actions
 
 
 class Chances:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from textgames.solving.state_space import END, Indices, StateSpace
-from textgames.tsmg import TSMG, Action, Player
+from textgames import TSMG, Action, Player
+from textgames.solving import END, Indices, StateSpace
 
 MAX_STATES = 20_000
 """The most different states, unless said otherwise: some seconds, and a policy has to be asked in each of them."""

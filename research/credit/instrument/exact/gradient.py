@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.msgrpo.credit.batch import TokenRow
-from benchmark.credit.exact.answers import Answers, Response
-from benchmark.credit.exact.solution import Solution
-from benchmark.credit.gradients.scores import ScoreModel
-from textgames.solving.state_space import Floats
+from agents.msgrpo import TokenRow
+from research.credit.instrument.exact.answers import Answers, Response
+from research.credit.instrument.exact.solution import Solution
+from research.credit.instrument.gradients.scores import ScoreModel
+from textgames.solving import Floats
 
 
 class ExactGradient(NamedTuple):

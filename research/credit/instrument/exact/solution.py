@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmark.credit.exact.game_graph import GameGraph
-from textgames.environments.rules import InvalidAction
-from textgames.solving.state_space import END, Floats, Indices
+from research.credit.instrument.exact.game_graph import GameGraph
+from textgames import InvalidAction
+from textgames.solving import END, Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory
-from agents.msgrpo.plugins import Method
-from agents.turn import Policy
-from benchmark.credit.exact.answers import DEFAULT_SAMPLES, INVALID, Answers, Progress, ask, behaviour_of
-from benchmark.credit.exact.game_graph import MAX_STATES, GameGraph, expand
-from benchmark.credit.exact.solution import Solution, solve
-from textgames.environments.rules import InvalidAction
-from textgames.tsmg import TSMG
+from agents import Policy
+from agents.msgrpo import Method
+from agents.msgrpo.credit import Batch, Credit, Floats, Trajectory
+from research.credit.instrument.exact.answers import DEFAULT_SAMPLES, INVALID, Answers, Progress, ask, behaviour_of
+from research.credit.instrument.exact.game_graph import MAX_STATES, GameGraph, expand
+from research.credit.instrument.exact.solution import Solution, solve
+from textgames import TSMG, InvalidAction
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, StepCredit, TokenRow
-from benchmark.credit.gradients.scores import ScoreModel
-from textgames.solving.state_space import Indices
+from agents.msgrpo import TokenRow
+from agents.msgrpo.credit import Batch, Credit, Floats, StepCredit
+from research.credit.instrument.gradients.scores import ScoreModel
+from textgames.solving import Indices
 
 SCORE_BYTES = 2**30
 """The most memory for the score gradients of rows."""

@@ -46,18 +46,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents.common.intervals import (
-    ANYWHERE,
-    Array,
-    Estimate,
-    Range,
-    mean,
-    over_parts,
-    over_rows,
-    student_quantile,
-    without_each,
-)
-from agents.msgrpo.credit.batch import Floats
+from agents.common import ANYWHERE, Array, Estimate, Range, mean, over_parts, over_rows, student_quantile, without_each
+from agents.msgrpo.credit import Floats
 
 COSINES: Range = (-1.0, 1.0)
 SQUARES: Range = (0.0, inf)

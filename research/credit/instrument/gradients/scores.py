@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from agents.analysis.action_probabilities import has_local_model, plays_legal_only
-from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.learner.scoring.packing import MicroBatch, pack
-from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
-from agents.turn import Policy
+from agents import Policy
+from agents.analysis import has_local_model, plays_legal_only
+from agents.msgrpo import TokenRow
+from agents.msgrpo.learner import MicroBatch, TokenScorer, choose_ways, pack
 
 SKETCH = 2**16
 """Numbers that a gradient is shortened to, where the model has more than :data:`SKETCH_ABOVE` parameters."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from agents.msgrpo.credit import METHODS
-from benchmark.credit.results import CreditReport, MethodResult
+from research.credit.instrument.results import CreditReport, MethodResult
 
 BY_EPISODE = "msgrpo", "rloo", "dr_grpo", "lite_ppo"
 """Plain methods of credit by episode, one of which is to be among those measured."""

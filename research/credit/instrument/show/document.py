@@ -5,7 +5,7 @@ from typing import Any, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from benchmark.runs.record import STRICT
+from benchmark.runs import STRICT
 
 
 @with_config(STRICT)
@@ -19,7 +19,7 @@ class FigureShape(TypedDict):
 
 @with_config(STRICT)
 class DrawShape(TypedDict):
-    """What a draw rule does to a method's gradient; see benchmark.credit.draws.DrawResult."""
+    """What a draw rule does to a method's gradient."""
 
     rule: str
     m: int
@@ -39,7 +39,7 @@ class DrawShape(TypedDict):
 
 @with_config(STRICT)
 class MethodShape(TypedDict):
-    """One method of credit; see benchmark.credit.fidelity.Fidelity and benchmark.credit.gradients.quality.
+    """The figures of one method of credit.
 
     Without a model in the process ``gradient_cosine`` and ``bias`` are null, and the other figures of gradients are
     missing.
@@ -64,7 +64,7 @@ class MethodShape(TypedDict):
 
 @with_config(STRICT)
 class TruthShape(TypedDict):
-    """How the true advantages were found; see benchmark.credit.results.TruthSummary."""
+    """How the true advantages were found."""
 
     source: str
     samples: int | None

@@ -13,10 +13,10 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from agents.msgrpo.credit.batch import Credit
-from benchmark.credit.fidelity import NOTHING, per_step
-from benchmark.credit.instrument import Instrument
-from textgames.tsmg import TSMG
+from agents.msgrpo.credit import Credit
+from research.credit.instrument.fidelity import NOTHING, per_step
+from research.credit.instrument.instrument import Instrument
+from textgames import TSMG
 
 DIRECTIONS = {
     "left": "left", "west": "left", "right": "right", "east": "right",
@@ -48,7 +48,7 @@ def board_picture(instrument: Instrument, methods: Sequence[str]) -> str:
     """Draw what some methods assigned on the start whose true advantages differ most.
 
     Args:
-        instrument: after :meth:`~benchmark.credit.instrument.Instrument.measure`, whose credit is drawn.
+        instrument: after :meth:`~research.credit.instrument.instrument.Instrument.measure`, whose credit is drawn.
         methods: which of the methods that were measured.
 
     Returns:

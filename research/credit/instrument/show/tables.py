@@ -5,8 +5,8 @@ from math import isnan, nan
 from rich.console import Console
 from rich.table import Table
 
-from agents.common.intervals import Estimate
-from benchmark.credit.results import LEAST_CEILING, CreditReport, MethodResult
+from agents.common import Estimate
+from research.credit.instrument.results import LEAST_CEILING, CreditReport, MethodResult
 
 
 def print_report(report: CreditReport, console: Console) -> None:

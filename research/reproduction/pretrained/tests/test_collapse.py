@@ -6,7 +6,7 @@ pytest.importorskip("torch")
 
 from agents.msgrpo import MSGRPOConfig
 from benchmark.cli import main
-from research.pretrained.settings import Pretrained
+from research.reproduction.pretrained.settings import Pretrained
 
 CHANGED = {
     "plain": set(),

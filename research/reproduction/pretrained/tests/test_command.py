@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.cli import main
-from tests.research.pretrained.helpers import make_model, write_recipe
+from research.reproduction.pretrained.tests.helpers import make_model, write_recipe
 
 
 def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

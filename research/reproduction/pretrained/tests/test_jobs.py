@@ -6,10 +6,10 @@ import pytest
 
 from benchmark.cli import main
 from benchmark.errors import UsageError
-from research.pretrained.jobs import PretrainedFolder, chosen, jobs_of, settings_of
-from research.pretrained.pace import typical_seconds
-from research.pretrained.settings import Pretrained
-from tests.research.pretrained.helpers import write_recipe
+from research.reproduction.pretrained.jobs import PretrainedFolder, chosen, jobs_of, settings_of
+from research.reproduction.pretrained.pace import typical_seconds
+from research.reproduction.pretrained.settings import Pretrained
+from research.reproduction.pretrained.tests.helpers import write_recipe
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from research.pretrained.findings import Findings, Fresh, Trained, blind_success, read_findings
-from research.pretrained.jobs import PretrainedFolder, jobs_of
-from research.pretrained.plots import draw_plots
-from research.pretrained.report import report_data, report_markdown
-from research.pretrained.settings import Pretrained
-from tests.research.pretrained.helpers import write_recipe
+from research.reproduction.pretrained.findings import Findings, Fresh, Trained, blind_success, read_findings
+from research.reproduction.pretrained.jobs import PretrainedFolder, jobs_of
+from research.reproduction.pretrained.plots import draw_plots
+from research.reproduction.pretrained.report import report_data, report_markdown
+from research.reproduction.pretrained.settings import Pretrained
+from research.reproduction.pretrained.tests.helpers import write_recipe
 
 COMMAND = "textbench reproduce --config recipe.toml"
 

@@ -14,13 +14,13 @@ pytest.importorskip("peft")
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from research.jobs import work as engine
 from research.jobs.work import Report
-from research.pretrained import work as work_module
-from research.pretrained.findings import read_findings
-from research.pretrained.jobs import RUN, PretrainedFolder, PretrainedJob, jobs_of
-from research.pretrained.report import report_data, report_markdown
-from research.pretrained.settings import Pretrained
-from research.pretrained.work import WORK, examples_for
-from tests.research.pretrained.helpers import make_model, write_recipe
+from research.reproduction.pretrained import work as work_module
+from research.reproduction.pretrained.findings import read_findings
+from research.reproduction.pretrained.jobs import RUN, PretrainedFolder, PretrainedJob, jobs_of
+from research.reproduction.pretrained.report import report_data, report_markdown
+from research.reproduction.pretrained.settings import Pretrained
+from research.reproduction.pretrained.tests.helpers import make_model, write_recipe
+from research.reproduction.pretrained.work import WORK, examples_for
 
 pytestmark = pytest.mark.slow  # all jobs are done, once
 

@@ -1,4 +1,4 @@
-"""What the operating system refuses ``python -m research.tiny`` is one sentence; what was made before is kept."""
+"""What the operating system refuses the command is told in one sentence, and what was made before is kept."""
 
 import resource
 import signal
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from research.tiny.__main__ import main
+from research.reproduction.tiny.__main__ import main
 
 QUICK = ["--quick", "--quiet", "--set", "modes=direct", "--set", "examples=300"]
 
@@ -39,7 +39,7 @@ def test_a_full_disk_leaves_no_half_model(tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.slow
 def test_a_polite_kill_can_be_gone_on_from(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "research.tiny", "--out", str(tmp_path / "model"), *QUICK, "--set"]
+    command = [sys.executable, "-m", "research.reproduction.tiny", "--out", str(tmp_path / "model"), *QUICK, "--set"]
     process = subprocess.Popen([*command, "steps=5000"], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
     while not (tmp_path / "model.partial").exists():

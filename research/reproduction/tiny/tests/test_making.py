@@ -1,4 +1,4 @@
-"""``python -m research.tiny`` makes a model, and says how it is played with."""
+"""``python -m research.reproduction.tiny`` makes a model, and says how it is played with."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 
 
 def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from research.tiny.__main__ import main
+    from research.reproduction.tiny.__main__ import main
 
     for setting, wrong in (
         ("games=chess", "no game or scenario 'chess'"),
@@ -37,7 +37,7 @@ def test_the_command_refuses_bad_input_without_a_traceback(tmp_path: Path, capsy
 def test_the_command_says_what_is_wrong_with_the_state_that_it_would_go_on_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from research.tiny.__main__ import main
+    from research.reproduction.tiny.__main__ import main
 
     (tmp_path / "model.partial").write_text("not a state")
     names = ("games=frozen-lake-training", "modes=direct", "examples=40", "steps=1")
@@ -52,7 +52,7 @@ def test_the_command_says_what_is_wrong_with_the_state_that_it_would_go_on_from(
 @pytest.mark.slow
 def test_the_command_makes_and_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from agents import load_agent
-    from research.tiny.__main__ import main
+    from research.reproduction.tiny.__main__ import main
 
     out = tmp_path / "model"
     settings = (word for name in ("steps=4", "examples=120", "seed=2") for word in ("--set", name))
@@ -73,8 +73,8 @@ def test_the_quick_recipe_learns_to_play_and_to_say_what_is_true() -> None:
     from agents.common.intervals import mean_estimate
     from agents.models.local.transformers import TransformersModel
     from agents.tiny import pretrain
-    from research.tiny.inside import LAKE
-    from research.tiny.statements import check
+    from research.reproduction.tiny.inside import LAKE
+    from research.reproduction.tiny.statements import check
 
     made = pretrain(Recipe.quick(steps=500, examples=20_000))
     model = TransformersModel(made.model, made.tokenizer, name="quick")

@@ -1,14 +1,22 @@
 """Statements about a board are told from false ones, and from what isn't one."""
 
 import math
+import re
 
+import numpy as np
 import pytest
 
-from research.tiny.statements import check
+from agents.msgrpo.warmup import demonstrate
+from agents.prompt import PromptMap
+from agents.tiny.data import demonstrations
+from agents.tiny.demonstrator import StyleShares
+from research.reproduction.tiny.statements import check
 from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
+from textgames.scenarios import SCENARIOS
 from textgames.snake import Snake
 from textgames.snake.rules import SnakeState
 
+DEMONSTRATED = [name for name, one in SCENARIOS.items() if one.env_id in ("TextFrozenLake-v0", "TextSnake-v0")]
 LAKE = FrozenLake().observe(FrozenLakeState(Lake.from_desc(["SFFF", "FHFF", "FFHF", "HFFG"]), 4), "player_0")
 # the player is at (0, 2): ice above and below, a hole to the right, the edge to the left; the goal is 3 right, 2 down
 
@@ -90,3 +98,37 @@ def test_a_reasoning_is_counted_part_by_part() -> None:
     assert math.isnan(check("", LAKE).share)
     with pytest.raises(ValueError, match="grid=True"):
         check("right is ice", FrozenLake(grid=False).observe(FrozenLakeState(Lake.from_desc(["SF", "FG"]), 0), ""))
+
+
+@pytest.mark.parametrize("foresight", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", DEMONSTRATED)
+def test_what_the_demonstrator_says_is_true_and_names_its_action(name: str, foresight: int) -> None:
+    scenario = SCENARIOS[name]
+    game = scenario.game()
+    for example in demonstrations(scenario, 60, StyleShares(), np.random.default_rng(1), foresight=foresight):
+        truth = check(example.response, example.observation)
+        assert truth.true
+        assert (truth.false, truth.unreadable) == (0, 0)
+        action = game.interpret(example.response, None, "player_0")
+        assert action in game.actions
+        assert f"<plan>{action}</plan>" in example.response
+
+
+@pytest.mark.parametrize(
+    "scenario", ["frozen-lake", pytest.param("snake", marks=pytest.mark.slow), "frozen-lake-slippery"]
+)
+def test_what_is_said_of_a_board_is_true_and_the_plan_begins_with_the_action(scenario: str) -> None:
+    longest = 0
+    for one in demonstrate([scenario], ["planner"], 40, PromptMap("think"), explore=0.3):
+        seen = check(one.response, one.prompt[-1].content)
+        assert seen.true >= 1
+        assert (seen.false, seen.unreadable) == (0, 0)
+        assert re.search(
+            r"; (left|right|up|down) \(-?\d+, -?\d+\) is ", one.response
+        )  # the cell, and then what is in it
+        action = re.fullmatch(r"<think>.+</think><plan>.+</plan><action>(\w+)</action>", one.response)
+        assert action is not None
+        plan = one.response.partition("<plan>")[2].partition("</plan>")[0].split(", ")
+        assert plan[0] == action[1]
+        longest = max(longest, len(plan))
+    assert longest > 2 or scenario != "frozen-lake"  # chance decides soon elsewhere

@@ -15,7 +15,7 @@ from agents.tiny import Recipe
 from agents.turn import Turn, TurnRequest
 from research.improve.around.choosing import RouterPolicy
 from research.improve.around.reading import AdvisedPolicy
-from research.tiny.inside import LAKE, choosing, heeding
+from research.reproduction.tiny.inside import LAKE, choosing, heeding
 
 
 class Reads:
