@@ -1,4 +1,4 @@
-from .errors import BenchmarkError, StorageError, UsageError, unknown_name
+from .errors import BenchmarkError, StorageError, UsageError, storing, unknown_name
 from .evaluation import evaluate
 from .results import Comparison, Leaderboard, Results, read_results
 from .runs.replay import replay
@@ -13,5 +13,6 @@ __all__ = [
     "evaluate",
     "read_results",
     "replay",
+    "storing",
     "unknown_name",
 ]

@@ -100,7 +100,7 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", put_tables)
 
 
-TABLES = {"reference/commands", "reference/configuration", "reference/files"}
+TABLES = {"reference/commands", "reference/research", "reference/configuration", "reference/files"}
 """The pages with tables that are made of the code. They are read again in every build, as the code may have changed."""
 
 

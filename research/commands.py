@@ -2,8 +2,9 @@
 
 from benchmark.cli import Command
 
+CREDIT = Command("research.credit.instrument.cli", "measure methods of credit against the true advantage")
 IMPROVE = Command("research.improve.cli", "make a player better, by one of several methods and within a budget")
-REPRODUCE = Command("research.reproduce.cli", "reproduce the paper's experiment")
+REPRODUCE = Command("research.reproduction.cli", "reproduce the paper's experiment")
 SEASON = Command(
     "research.robustness.seasons.cli", "hold a tournament on seeds that are drawn after its agents are registered"
 )

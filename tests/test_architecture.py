@@ -1,9 +1,11 @@
 """The shape of the project: who imports whom, and what a light import may cost."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -16,11 +18,9 @@ ALLOWED = {
     "agents": {"textgames", "agents"},
     "benchmark": {"textgames", "agents", "benchmark"},
     "textbench": {"textgames", "agents", "benchmark", "textbench"},
-    "research": {"textgames", "agents", "benchmark", "textbench", "research"},
 }
 # the command that starts an adapter: the door through which an import may go back
 DOORS = {"benchmark/cli/serve.py": "textbench"}
-INSTALLED = set(ALLOWED) - {"research"}
 PACKAGES = set(ALLOWED)
 
 
@@ -47,13 +47,14 @@ def test_imports_go_one_way(package: str) -> None:
         assert ours <= ALLOWED[package], f"{path} imports {ours - ALLOWED[package]}"
 
 
-def modules() -> dict[str, Path]:
+def modules(packages: Iterable[str] = PACKAGES) -> dict[str, Path]:
     """``{dotted name: file}`` of everything in the packages; a folder's ``__init__`` has the folder's name."""
     found = {}
-    for package in PACKAGES:
+    for package in packages:
         for path in (ROOT / package).rglob("*.py"):
             parts = path.relative_to(ROOT).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+            if "tests" not in parts:
+                found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
@@ -62,23 +63,45 @@ def imports_between(files: dict[str, Path]) -> dict[str, set[str]]:
     return {name: {other for other in imports_of(path) if other in files} - {name} for name, path in files.items()}
 
 
-def test_no_file_is_in_a_circle_of_imports() -> None:
-    faces = {name for name, path in modules().items() if path.name == "__init__.py"}
-    graph = {name: others - faces for name, others in imports_between(modules()).items() if name not in faces}
-    TopologicalSorter(graph).prepare()  # CycleError names the files of a circle
+def check_circles(files: dict[str, Path]) -> None:
+    """Raise a CycleError that names the files of a circle of imports."""
+    faces = {name for name, path in files.items() if path.name == "__init__.py"}
+    graph = {name: others - faces for name, others in imports_between(files).items() if name not in faces}
+    TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("package", ["agents", "agents.msgrpo", "benchmark", "research"])
-def test_rooms_import_one_way(package: str) -> None:
-    """The folders of a package form no circle either, and a file beside them stands above or below each."""
+def check_rooms(package: str, files: dict[str, Path]) -> None:
+    """Raise a CycleError if folders of a package, or files beside them, import each other in a circle."""
     depth = package.count(".") + 2
     graph: dict[str, set[str]] = {}
-    for name, others in imports_between(modules()).items():
+    for name, others in imports_between(files).items():
         room = ".".join(name.split(".")[:depth])
         if name.startswith(f"{package}.") and name != package:
             inside = {".".join(other.split(".")[:depth]) for other in others if other.startswith(f"{package}.")}
             graph.setdefault(room, set()).update(inside - {room})
     TopologicalSorter(graph).prepare()
+
+
+def test_no_file_is_in_a_circle_of_imports() -> None:
+    check_circles(modules())
+
+
+@pytest.mark.parametrize("package", ["agents", "agents.msgrpo", "benchmark"])
+def test_rooms_import_one_way(package: str) -> None:
+    check_rooms(package, modules())
+
+
+NAMES_RESEARCH = re.compile(r"^\s*(?:from|import) research\b|\bresearch(?:\.[a-z_]+)+(?!\.?[a-z_]*/)", re.M)
+
+
+@pytest.mark.parametrize("folder", [*sorted(ALLOWED), "configs", "examples", "tests", "conftest.py"])
+def test_the_product_does_not_know_research(folder: str) -> None:
+    """It finds what research adds by entry points alone, so it runs and passes its tests without."""
+    place = ROOT / folder
+    for path in [place] if place.is_file() else place.rglob("*"):
+        if path.suffix in (".py", ".pyi", ".toml", ".json", ".ipynb") and path != Path(__file__):
+            found = NAMES_RESEARCH.search(path.read_text(encoding="utf-8"))
+            assert found is None, f"{path} names {found and found[0]!r}"
 
 
 def test_players_do_not_know_their_trainer() -> None:
@@ -143,12 +166,12 @@ def test_the_face_of_the_benchmark_loads_nothing() -> None:
 
 
 def test_packages_are_typed() -> None:
-    assert all((ROOT / package / "py.typed").exists() for package in INSTALLED)
+    assert all((ROOT / package / "py.typed").exists() for package in PACKAGES)
 
 
 def test_the_wheel_leaves_out_what_is_run_from_a_clone() -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert set(wheel["packages"]) == INSTALLED
+    assert set(wheel["packages"]) == PACKAGES
 
 
 def test_dependencies_have_their_reason() -> None:

@@ -14,8 +14,7 @@ From Python (needs the ``local`` extra)::
     save(made, "runs/tiny-quick")                      # then load_agent("hf:runs/tiny-quick")
 
 ``Recipe()`` without changes reads both games and all their variants. Trainings start from such models: those whose
-``model`` is ``tiny-quick`` or ``tiny-legal`` make one first. In a clone, ``python -m research.tiny --out DIR`` makes
-one with any settings and writes its card, and :mod:`research.tiny.statements` tells how much of a reasoning is true.
+``model`` is ``tiny-quick`` or ``tiny-legal`` make one first.
 """
 
 import lazy_loader

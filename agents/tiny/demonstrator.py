@@ -7,8 +7,8 @@ What it writes is what the tiny base model imitates. Each decision is taken in o
 * *hasty*: a move that brings the goal (or the nearest food that pays) nearer, whatever lies there;
 * *random*: any move.
 
-The reasoning is true in every style (:mod:`research.tiny.statements` checks it): where the target lies, and
-what is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
+The reasoning is true in every style: where the target lies, and what
+is in the cells that come into question. What the demonstrator gets wrong is what it does, not what it says. In
 Snake it names its own cell and the food's before it says where that lies: finding both and comparing them are steps
 that a small model learns one by one, and hardly learns at once. With a foresight of 2 or more it also says what lies as
 many moves ahead on the ways towards the target, which changes what it says and not what it does. With ``cells`` it also

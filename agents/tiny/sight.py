@@ -1,7 +1,7 @@
 """What a player sees on the board of Frozen Lake or Snake, read from the grid that observations show.
 
 No knowledge of a game's state is needed, so the demonstrator says nothing that isn't in the prompt, and
-:mod:`research.tiny.statements` checks any model's reasoning against the same sight.
+any model's reasoning can be checked against the same sight.
 """
 
 import re

@@ -65,7 +65,6 @@ COMMANDS = {
 
 LAB = {
     "warmup": "let a model imitate a player before it is fine-tuned",
-    "credit": "measure methods of credit against the true advantage",
     "inspect": "compare a model's action probabilities with the solver at each step",
     "exploitability": "compute what an agent loses to its worst opponent in a small game",
     "serve": "serve a game to trainers, as an OpenEnv environment",
@@ -229,7 +228,7 @@ usage: textbench COMMAND [options]        textbench COMMAND --help
 {_lines(COMMANDS)}
 
 textbench run        plays the embedded agents on the paper's scenarios; needs no key and no network
-textbench lab        lists the commands of research and upkeep, among them warmup, credit and serve
+textbench lab        lists the commands of research and upkeep, among them warmup and serve
 textbench --version  the version"""
 
 

@@ -8,12 +8,21 @@ examples:
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-NAMES = ("manifest", "episode", "run-config", "training-config", "credit")
+NAMES = ("manifest", "episode", "run-config", "training-config")
+"""The schemas of the product. An installed package adds those of its commands' documents under the group
+``textbench.schemas`` of entry points, each a type that pydantic reads."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all schemas, those of installed packages among them."""
+    from textgames.plugins import installed
+
+    return tuple(dict.fromkeys((*NAMES, *installed("textbench.schemas"))))
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare which schema, and the folder to write into."""
-    parser.add_argument("name", nargs="?", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("name", nargs="?", choices=names(), metavar="NAME", help=", ".join(names()))
     parser.add_argument("--out", metavar="DIR", help="write the schemas into this folder instead")
 
 
@@ -24,8 +33,8 @@ def run(args: Namespace) -> int:
     from benchmark.errors import UsageError, storing
 
     if args.name is None and args.out is None:
-        raise UsageError(f"say which schema to print, {', '.join(NAMES)}, or --out DIR for all of them")
-    for name in NAMES if args.name is None else (args.name,):
+        raise UsageError(f"say which schema to print, {', '.join(names())}, or --out DIR for all of them")
+    for name in names() if args.name is None else (args.name,):
         text = schema_text(name)
         if args.out is None:
             print(text, end="")
@@ -38,14 +47,14 @@ def run(args: Namespace) -> int:
 
 
 def schema_text(name: str) -> str:
-    """Return the JSON Schema of one of :data:`NAMES` as it is printed."""
+    """Return the JSON Schema of one of :func:`names` as it is printed."""
     import json
 
     return json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n"
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of one of :data:`NAMES`."""
+    """Return the JSON Schema (draft 2020-12) of one of :func:`names`."""
     from pydantic import TypeAdapter
 
     if name == "training-config":
@@ -61,11 +70,11 @@ def schema_of(name: str) -> dict[str, Any]:
         tables = {"type": "object", "additionalProperties": table, "description": "[agents.NAME], with options"}
         schema["properties"]["agents"] = {"anyOf": [agents, tables], "title": agents.pop("title")}
     else:
-        from benchmark.credit.show.document import CreditDocument
         from benchmark.runs.manifest import ManifestShape
         from benchmark.runs.record import EpisodeRecord
+        from textgames.plugins import installed
 
-        shapes = {"manifest": ManifestShape, "episode": EpisodeRecord, "credit": CreditDocument}
-        adapter: TypeAdapter[Any] = TypeAdapter(shapes[name])
+        shapes = {"manifest": ManifestShape, "episode": EpisodeRecord}
+        adapter: TypeAdapter[Any] = TypeAdapter(shapes.get(name) or installed("textbench.schemas")[name].load())
         schema = adapter.json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -10,7 +10,7 @@ from .agents.agent_folder import (
 from .agents.choice import PlannedRun, plan_run
 from .agents.objects import AgentSpec, AgentTable
 from .agents.options import secrets_of, typed_option, with_agent_options
-from .agents.players import OWN_PLAYERS, Players, card_of, is_shipped, load_policy, load_table, unloaded
+from .agents.players import OWN_PLAYERS, Players, card_of, is_shipped, load_one, load_policy, load_table, unloaded
 from .manifest import innermost
 from .options import (
     OF_ONE_AGENT,
@@ -47,6 +47,7 @@ __all__ = [
     "innermost",
     "is_agent_folder",
     "is_shipped",
+    "load_one",
     "load_policy",
     "load_table",
     "open_session",

@@ -1,8 +1,8 @@
 from .authorship import RERUN, taken_on_trust
-from .folder import RunFolder, folder_name, write_atomically
+from .folder import RunFolder, check_file_place, folder_name, write_atomically
 from .manifest import MANIFEST_NAME, MOST_AGENTS, MOST_SCENARIOS, MOST_SEEDS, CardShape, strict_json
-from .plan import Plan, find_scenario, find_scenarios, num_players
-from .provenance import code_version, data_digest, file_digest, now
+from .plan import PAPER_SCENARIOS, Plan, find_scenario, find_scenarios, num_players
+from .provenance import code_version, data_digest, file_digest, now, package_versions
 from .record import STRICT, Record, answers_of, paid_tokens
 from .replay import Replay, ReplayedStep, ending, replay_if_unchanged, requests_of
 
@@ -11,6 +11,7 @@ __all__ = [
     "MOST_AGENTS",
     "MOST_SCENARIOS",
     "MOST_SEEDS",
+    "PAPER_SCENARIOS",
     "RERUN",
     "STRICT",
     "CardShape",
@@ -20,6 +21,7 @@ __all__ = [
     "ReplayedStep",
     "RunFolder",
     "answers_of",
+    "check_file_place",
     "code_version",
     "data_digest",
     "ending",
@@ -29,6 +31,7 @@ __all__ = [
     "folder_name",
     "now",
     "num_players",
+    "package_versions",
     "paid_tokens",
     "replay_if_unchanged",
     "requests_of",

@@ -1,9 +1,10 @@
 from .beside import solo_losses
 from .cache import FolderCache, read_cache, write_cache
 from .comparison import return_range, solo_scenarios
-from .differences import holm, paired, paired_p_value, student_tests
+from .differences import holm, paired, paired_p_value, student_p_value, student_tests
 from .document import EstimateView
 from .levels import Fit, Found, Seen
+from .luck import cross_fitted
 from .move_losses import ALL, Decision, MoveLosses
 from .overall import game_weights, span_of
 from .references import References
@@ -23,6 +24,7 @@ __all__ = [
     "ResultColumns",
     "Seen",
     "corrected_returns",
+    "cross_fitted",
     "game_weights",
     "holm",
     "luck_free",
@@ -34,6 +36,7 @@ __all__ = [
     "solo_losses",
     "solo_scenarios",
     "span_of",
+    "student_p_value",
     "student_tests",
     "to_view",
     "write_cache",

@@ -1,4 +1,7 @@
 from .board import AGENT, SCENARIO
+from .document_of import results_document
+from .draw import stdout_console
+from .page import write_page
 from .table import Column, Figure, Scored, Table, agent_figure, estimate, estimate_figure, number, value
 from .training_data import EVALUATED, RecordedDecision, Source, preferences
 
@@ -17,5 +20,8 @@ __all__ = [
     "estimate_figure",
     "number",
     "preferences",
+    "results_document",
+    "stdout_console",
     "value",
+    "write_page",
 ]

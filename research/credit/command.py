@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from agents.models.embedded import PROVIDER as EMBEDDED
+from agents.models import embedded_agents
 from agents.msgrpo.credit import METHODS
 from research.credit.jobs import StudyFolder, StudyJob, jobs_of
 from research.credit.settings import Study
 from research.credit.work import WORK
 from research.jobs.command import Options, Undertaking, carry_out
 from research.jobs.report import publish
-from research.pretrained.pace import batch_seconds
+from research.reproduction.pretrained.pace import batch_seconds
 
 PACKAGES = ("torch", "transformers", "tokenizers", "scipy")
 
@@ -41,7 +41,7 @@ def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
     """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
     sizes = {"measure": study.measurement, "draws": study.draws, "think": study.thinking}
     batches = {kind: size.batches for kind, size in sizes.items() if size is not None}
-    large = study.thinking if study.thinking is not None and study.thinking.agent not in EMBEDDED.models else None
+    large = study.thinking if study.thinking is not None and study.thinking.agent not in embedded_agents() else None
     seconds = {}
     for job in jobs:
         if job.kind in ("stages", "tune", "train"):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, student
-from benchmark.score.differences import student_tests
+from agents.common import Array, Estimate, student
+from benchmark.score import student_tests
 from research.credit.findings import Findings, figure_on
 from research.jobs.report import table
 

@@ -20,11 +20,9 @@ import numpy as np
 from pydantic import Field
 
 import textgames
-from agents.msgrpo.credit.batch import Batch, Credit, Floats, Trajectory
-from agents.msgrpo.credit.fresh import local_policy, task_of
-from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.plugins import configured
-from benchmark.credit.exact.truth import Truth
+from agents.msgrpo import ConfigError, configured, local_policy, task_of
+from agents.msgrpo.credit import Batch, Credit, Floats, Trajectory
+from research.credit.instrument.exact.truth import Truth
 
 
 @configured

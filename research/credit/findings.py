@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import RESAMPLES, Array, Estimate, percentiles, student
-from benchmark.score.differences import holm, paired, student_p_value
+from agents.common import RESAMPLES, Array, Estimate, percentiles, student
+from benchmark.score import holm, paired, student_p_value
 from research.credit.games import OnGames
 from research.credit.jobs import StudyFolder, jobs_of
 from research.credit.settings import Study

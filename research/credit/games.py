@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from benchmark.errors import UsageError, unknown_name
+from benchmark import UsageError, unknown_name
 from research.jobs.bases import PROMPTS
 from research.jobs.recipes import Count, PositiveCount, SeededSettings, Table
-from textgames.scenarios import SCENARIOS, Scenario
+from textgames import SCENARIOS, Scenario
 
 
 class Game(BaseModel):
@@ -63,7 +63,7 @@ class OnGames(SeededSettings):
         Raises:
             UsageError: fields that the recipe refuses.
         """
-        from agents.tiny.recipe import Recipe
+        from agents.tiny import Recipe
 
         game = self.games[name]
         scenario = game.scenario or name

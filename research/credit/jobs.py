@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from benchmark.errors import UsageError
+from benchmark import UsageError
 from research.credit.settings import STAGES, Study
 from research.jobs.folder import Folder, Settings
 from research.jobs.recipes import TUNING_SEED

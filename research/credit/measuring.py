@@ -12,20 +12,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod
-from agents.msgrpo.errors import ConfigError
-from benchmark.credit.batches import Setting, play
-from benchmark.credit.draws import DrawnBatch, compare_draws
-from benchmark.credit.exact.answers import Progress
-from benchmark.credit.gradients.episodes import EpisodeGradients, RowProducts, episode_by_episode, numbered
-from benchmark.credit.gradients.scores import ScoreModel
-from benchmark.credit.instrument import Instrument
+from research.credit.instrument.batches import Setting, play
+from research.credit.instrument.draws import DrawnBatch, compare_draws
+from research.credit.instrument.exact.answers import Progress
+from research.credit.instrument.gradients.episodes import EpisodeGradients, RowProducts, episode_by_episode, numbered
+from research.credit.instrument.gradients.scores import ScoreModel
+from research.credit.instrument.instrument import Instrument
 from research.credit.jobs import StudyFolder, StudyJob
 from research.credit.players import policy_of
 from research.credit.settings import DrawMeasurement, Measurement, Study
 from research.jobs.bases import load
 from research.jobs.work import Report
-from textgames.scenarios import SCENARIOS
+from textgames import SCENARIOS
 
 DRAWN_METHOD = "msgrpo"
 """The method whose episodes are drawn from: the paper's own, whose draw rule AAW is."""
@@ -91,8 +91,8 @@ def draws_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -
 
 def draws_of_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
     """Draw rules of the plain method for a model that reasons, against the mean gradient of all other batches."""
-    from agents.load import load_agent
-    from agents.models.base import Decoding
+    from agents import load_agent
+    from agents.models import Decoding
 
     thinking = study.thinking
     assert thinking is not None

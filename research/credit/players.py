@@ -8,12 +8,12 @@ import numpy as np
 from research.credit.games import OnGames
 from research.credit.settings import Study
 from research.jobs.bases import PROMPTS
-from textgames.environments.rules import layout_generator
+from textgames import layout_generator
 
 
 def examples_of(study: OnGames, game: str, recipe: Any) -> Any:
     """What a game's base imitates; ``None`` for the recipe's own demonstrations."""
-    from agents.tiny.legal import legal_play
+    from agents.tiny import legal_play
 
     if study.games[game].start != "legal-play":
         return None
@@ -28,7 +28,7 @@ def expected_return(model: Any, tokenizer: Any, game: str, study: Study, tempera
     No episode is played, so nothing of it is luck but the choice of the starts, which is the same for all. The
     temperature is the study's where none is given.
     """
-    from benchmark.credit.exact.truth import Truth
+    from research.credit.instrument.exact.truth import Truth
 
     scenario = study.scenario(game)
     rules, unused = scenario.game(), np.random.default_rng(0)
@@ -56,10 +56,8 @@ def played_elsewhere(policy: Any, scenarios: Sequence[str], episodes: int) -> di
 
 def policy_of(model: Any, tokenizer: Any, temperature: float, name: str) -> Any:
     """A model as a player that answers directly."""
-    from agents.models.base import Decoding
-    from agents.models.local.transformers import TransformersModel
-    from agents.policy import LanguageAgentPolicy
-    from agents.prompt import PromptMap
+    from agents import LanguageAgentPolicy, PromptMap
+    from agents.models import Decoding, TransformersModel
 
     decoding, prompts = Decoding(temperature=temperature), PromptMap.from_file(PROMPTS, "direct")
     return LanguageAgentPolicy(TransformersModel(model, tokenizer, name=name), prompts, decoding)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.intervals import Estimate, student
+from agents.common import Estimate, student
 from research.credit.dose import curves, standings
 from research.credit.factors import LEARNING, Effect, effects
 from research.credit.findings import Findings, draw_of, methods_of, value_of

@@ -6,7 +6,7 @@ Figures are rounded for people in the Markdown and whole in the JSON; both come 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.common.clock import duration
+from agents.common import duration
 from research.credit.advice import recommendation
 from research.credit.dose import curve_table, curves, dose_of, standings, standings_table
 from research.credit.factors import RATE, at_best, effects, effects_table

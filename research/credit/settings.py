@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from benchmark.errors import UsageError, unknown_name
+from benchmark import UsageError, unknown_name
 from research.credit.games import Game, OnGames
 from research.jobs.recipes import Positive, PositiveCount, Share, Table, checked_training, differences_of
-from textgames.scenarios import SCENARIOS
+from textgames import SCENARIOS
 
 STAGES = ("base", "middle", "end")
 """The stages of training at which credit is measured: before, at half and at the end of a plain run."""

@@ -1,10 +1,10 @@
 """A stored report as findings, so that its figures follow the estimators of today: no job is done again.
 
-``python -m research.credit.stored docs/credit/report.json`` computes what a report's tables are made of anew from the
-measurements and runs that it holds. What lies within a measurement, such as its intervals over batches, stays as it is.
+``python -m research.credit.stored research/credit/data/report.json.gz`` computes what a report's tables are made of
+anew from the measurements and runs that it holds. What lies within a measurement, such as its intervals over batches,
+stays as it is.
 """
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.errors import UsageError
-from benchmark.runs.folder import write_atomically
+from benchmark import UsageError
 from research.credit.findings import Cell, Findings, Run, value_of
 from research.credit.questions.findings import findings_of as asked_in
 from research.credit.questions.report import report_data as answers_data
 from research.credit.report import report_data
 from research.credit.settings import Study
-from research.jobs.report import compact
+from research.jobs.report import store_report, stored_report
 
 
 def findings_of(report: Mapping[str, Any]) -> Findings:
@@ -28,7 +27,7 @@ def findings_of(report: Mapping[str, Any]) -> Findings:
     Raises:
         UsageError: the report is of a study with figures that reports didn't keep by run when it was written.
     """
-    from benchmark.credit.results import LEAST_CEILING
+    from research.credit.instrument.results import LEAST_CEILING
 
     def cells(rows: Any) -> dict[Cell, dict[str, Any]]:
         return {(row["game"], row.get("run", 0), row["stage"]): dict(row) for row in rows}
@@ -95,7 +94,7 @@ if __name__ == "__main__":
     for name in sys.argv[1:]:
         file = Path(name)
         try:
-            again = recomputed(json.loads(file.read_text(encoding="utf-8")))
+            again = recomputed(stored_report(file))
         except UsageError as error:
             sys.exit(f"{file}: {error}")
-        write_atomically(file, compact(again))
+        store_report(file, again)

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.clock import duration
-from agents.common.intervals import Estimate, student_quantile
-from benchmark.score.differences import holm, student_tests
+from agents.common import Estimate, duration, student_quantile
+from benchmark.score import holm, student_tests
 from research.credit.findings import (
     CONTROLS,
     RANKED,

@@ -11,12 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from time import process_time
 from typing import Any, NamedTuple
 
-from agents.models.answers import LegalAnswers
-from agents.models.base import Decoding
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.engines.live import LiveEngine
-from agents.turn import Prompt, Turn
-from textgames.scenarios import Scenario
+from agents import Prompt, Turn
+from agents.models import Decoding, LegalAnswers
+from agents.msgrpo import LiveEngine, MSGRPOConfig, MSGRPOTrainer
+from textgames import Scenario
 
 KEPT_METRICS = (
     *("return", "success", "invalid_rate", "entropy", "grad_norm", "episode_length", "skipped", "seconds"),

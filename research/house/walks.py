@@ -115,7 +115,7 @@ def walk_reward() -> Passed:
 
 def walk_setting() -> Passed:
     """Walk ``clip_low`` from a TOML file to the surrogate."""
-    from agents.msgrpo.__main__ import main
+    from agents.msgrpo import main
 
     looks: Counter[CodeType] = Counter()
 
@@ -166,8 +166,8 @@ def _inside(value: Any) -> bool:
 
 def walk_interval() -> Passed:
     """Walk an interval from a run's folder to the terminal."""
+    from benchmark import read_results
     from benchmark.cli import main
-    from benchmark.results import read_results
 
     with tempfile.TemporaryDirectory() as folder, _silence():
         main(["run", "--agent", "random", "--scenario", "frozen-lake", "--episodes", "5", "--out", f"{folder}/run"])

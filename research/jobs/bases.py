@@ -14,7 +14,7 @@ are left, so that equal positions are equal prompts."""
 
 def load(place: Path | str) -> tuple[Any, Any]:
     """A model, of a folder or by an agent's name, and its tokenizer."""
-    from agents.models.local.loading.load import load_model
+    from agents.models import load_model
 
     return load_model(str(place), dtype="float32", device="cpu")
 

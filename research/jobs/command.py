@@ -11,16 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agents.common.clock import duration
-from agents.common.interrupt import kills_interrupt
-from agents.common.locking import FolderLock
-from benchmark.errors import StorageError, UsageError
+from agents.common import FolderLock, duration, kills_interrupt
+from benchmark import StorageError, UsageError
 from research.jobs.display import ProgressDisplay
 from research.jobs.folder import AnyJob, Folder
 from research.jobs.schedule import run_jobs
 from research.jobs.timetable import Timetable
 from research.jobs.work import Work
-from textgames.extras import install_command
+from textgames import install_command
 
 
 @dataclass(frozen=True)

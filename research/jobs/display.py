@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from agents.common.clock import duration
-from agents.common.console import PlainConsole
+from agents.common import PlainConsole, duration
 from research.jobs.timetable import Timetable
 
 

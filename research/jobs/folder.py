@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from agents.common.locking import strangers
-from agents.common.reading import read_json
-from benchmark.errors import StorageError, UsageError
-from benchmark.runs.folder import write_atomically
+from agents.common import read_json, strangers
+from benchmark import StorageError, UsageError
+from benchmark.runs import write_atomically
 
 SETTINGS_NAME = "experiment.json"
 

@@ -10,7 +10,7 @@ from math import hypot, inf
 
 import numpy as np
 
-from agents.common.intervals import RESAMPLES, SEED, Array, Estimate, half_interval, mean_estimate, percentiles, student
+from agents.common import RESAMPLES, SEED, Array, Estimate, half_interval, mean_estimate, percentiles, student
 
 _CONFIDENCE = 0.9500042097  # of 1.96 standard errors, the rounded quantile that recorded results were made with
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.intervals import Estimate
-from textgames.extras import install_command
+from agents.common import Estimate
+from textgames import install_command
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe and Ito's, told apart with any colour vision."""

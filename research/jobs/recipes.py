@@ -6,9 +6,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.common.refusals import problem_of
-from agents.common.toml import read_toml
-from benchmark.errors import UsageError, unknown_name
+from agents.common import problem_of, read_toml
+from benchmark import UsageError, unknown_name
 
 Table = Mapping[str, Any]
 Count = Annotated[int, Field(strict=True, ge=0)]

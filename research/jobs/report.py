@@ -1,5 +1,6 @@
 """What the reports of all experiments are made with: tables, numbers that JSON can hold, and the files themselves."""
 
+import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -7,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmark.runs.folder import write_atomically
+from benchmark.runs import write_atomically
 from research.jobs.command import Options, say
 from research.jobs.pictures import NO_MATPLOTLIB
 from research.jobs.work import facts_of
@@ -121,6 +122,19 @@ def compact(data: dict[str, Any]) -> str:
         told = "[\n  " + ",\n  ".join(records) + "\n ]" if records else json.dumps(value)
         parts.append(f" {json.dumps(key)}: {told}")
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def stored_report(file: Path) -> dict[str, Any]:
+    """Read a report's JSON, which is compressed if the file's name ends in ``.gz``."""
+    data = file.read_bytes()
+    found: dict[str, Any] = json.loads(gzip.decompress(data) if file.suffix == ".gz" else data)
+    return found
+
+
+def store_report(file: Path, data: dict[str, Any]) -> None:
+    """Write a report's JSON as :func:`stored_report` reads it; the same data gives the same bytes."""
+    text = compact(data).encode()
+    file.write_bytes(gzip.compress(text, mtime=0) if file.suffix == ".gz" else text)
 
 
 def drawn(draw: Callable[[], list[PlotT]], options: Options) -> list[PlotT]:

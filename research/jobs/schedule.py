@@ -21,8 +21,8 @@ from graphlib import TopologicalSorter
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
-from agents.common.files import open_for_appending
-from benchmark.errors import BenchmarkError
+from agents.common import open_for_appending
+from benchmark import BenchmarkError
 from research.jobs.folder import AnyJob, Folder
 from research.jobs.work import Work, do
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agents.msgrpo.configuration.config import MSGRPOConfig
+from agents.msgrpo import MSGRPOConfig
 
 
 class TokensTaken(NamedTuple):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmark.runs.provenance import code_version, package_versions
+from benchmark.runs import code_version, package_versions
 from research.jobs.folder import AnyJob, Folder
 
 Report = Callable[[float], None]

@@ -26,11 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.cluster.cluster import Cluster
-from agents.cluster.rollout import Pace
-from agents.episode import Episode, EpisodeTask
-from agents.load import load_agent
-from agents.turn import Turn
+from agents import Episode, EpisodeTask, Turn, load_agent
+from agents.cluster import Cluster, Pace
 
 ROOT = Path(__file__).parents[2]
 WAIT = 0.05  # seconds that a waiting player takes for a batch

@@ -23,11 +23,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.common.intervals import student
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.__main__ import load
-from agents.msgrpo.configuration.settings import POINTS
-from agents.msgrpo.errors import ConfigError
+from agents.common import student
+from agents.msgrpo import POINTS, ConfigError, MSGRPOConfig, MSGRPOTrainer, load
 
 PLAIN = MSGRPOConfig(
     model="tiny", scenarios=("frozen-lake",), groups=4, group_size=8, max_response_tokens=48, iterations=10_000,

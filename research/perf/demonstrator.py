@@ -11,11 +11,10 @@ import argparse
 
 import numpy as np
 
-from agents.common.intervals import half_interval
-from agents.tiny.demonstrator import Demonstrator, StyleShares
-from research.reproduce.settings import Experiment
-from textgames import SCENARIOS
-from textgames.scenarios import Scenario
+from agents.common import half_interval
+from agents.tiny import Demonstrator, StyleShares
+from research.reproduction.settings import Experiment
+from textgames import SCENARIOS, Scenario
 
 
 def returns(scenario: Scenario, style: StyleShares, episodes: range) -> np.ndarray:

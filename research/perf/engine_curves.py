@@ -16,18 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from agents.common.intervals import student
-from agents.models.base import Decoding
-from agents.models.local.loading.card import read_card
-from agents.models.local.transformers import TransformersModel
-from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.trajectories import prompts_of
-from agents.policy import LanguageAgentPolicy
-from benchmark.credit.exact.truth import Truth
+from agents import LanguageAgentPolicy
+from agents.common import student
+from agents.models import Decoding, TransformersModel, read_card
+from agents.msgrpo import MSGRPOConfig, prompts_of
+from research.credit.instrument.exact.truth import Truth
 from research.jobs.report import compact, table
-from research.reproduce.plots import COLOURS, figure_of, save, style
-from textgames import SCENARIOS
-from textgames.environments.rules import layout_generator
+from research.reproduction.plots import COLOURS, figure_of, save, style
+from textgames import SCENARIOS, layout_generator
 
 STARTS, TEMPERATURE, LAST, WINDOW = 100, 0.5, 10, 5
 LABELS = {

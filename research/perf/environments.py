@@ -23,7 +23,7 @@ import numpy as np
 from rich.table import Table
 
 import textgames
-from agents.common.console import PlainConsole
+from agents.common import PlainConsole
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 THINK = "<think>One step that way.</think><plan>{0}</plan><action>{0}</action>"

@@ -29,7 +29,7 @@ import numpy as np
 from environments import Steps, measure
 from rich.table import Table
 
-from agents.common.console import PlainConsole
+from agents.common import PlainConsole
 from research.jobs.report import compact
 from textgames import SCENARIOS, TSMG
 

@@ -26,14 +26,11 @@ import numpy as np
 import torch
 
 import agents
-from agents.models.base import Decoding
-from agents.models.local.decoding.lean_decoder import LeanDecoder
-from agents.models.local.transformers import TransformersModel
-from agents.prompt import PromptMap
-from agents.tiny.imitation import demonstrate, make_model, make_tokenizer
-from agents.tiny.recipe import Recipe
-from agents.turn import Prompt, TurnRequest
-from textgames.scenarios import SCENARIOS
+from agents import Prompt, PromptMap, TurnRequest
+from agents.models import Decoding, TransformersModel
+from agents.models.local.decoding import LeanDecoder
+from agents.tiny import Recipe, demonstrate, make_model, make_tokenizer
+from textgames import SCENARIOS
 
 SHIPPED = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
 
@@ -111,7 +108,7 @@ def ours(model: TransformersModel, prompts: list[Prompt], tokens: int, *, stop: 
 
 def products_of_a_step(model: TransformersModel, batch: int) -> tuple[list[Callable[[], object]], float]:
     """The matrix products of one decoding step on ``batch`` rows, with nothing around them, and their operations."""
-    from agents.models.local.forward.llama_forward import read_weights
+    from agents.models.local.forward import read_weights
 
     with torch.no_grad():
         weights = read_weights(model.model)

@@ -35,7 +35,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]  # the packages of this c
 from gpu_checks import attention, machine, models, recipes, report, sampling  # noqa: E402
 from recipe_cost import SHAPES  # noqa: E402
 
-from agents.common.interrupt import kills_interrupt  # noqa: E402
+from agents.common import kills_interrupt  # noqa: E402
 
 RECIPES = sorted((ROOT / "configs").glob("*.toml"))
 PARTS = ("attention", "sampling", "recipes", "vllm")

@@ -25,21 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents import EpisodeTask, Policy, Turn, load_agent
-from agents.loop.rollout import rollout
-from benchmark.score.references import References
+from agents import EpisodeTask, Policy, Turn, load_agent, rollout
+from benchmark.score import References
 from research.jobs.report import compact
 from textgames import SCENARIOS, Scenario
-from textgames.solving.blind import (
-    SEARCH_EPISODES,
-    SEARCH_STARTS,
-    NotAllComputedError,
-    blind_play,
-    candidates,
-    computed,
-    played,
-)
-from textgames.tsmg import TSMG, Action
+from textgames.solving import best_constant, blind_play
 
 PLAYERS = ("mute", "constant", "random", "blind", "greedy", "planner")
 STANDARD_EPISODES = 50
@@ -74,17 +64,6 @@ def play(policy: Policy, scenario: Scenario, episodes: int, protocol: str) -> Pl
     played = list(rollout(policy, tasks))
     returns = np.array([sum(episode.returns.values()) for episode in played])
     return Played(returns, float(np.mean([any(episode.successes.values()) for episode in played])))
-
-
-def best_constant(game: TSMG[Any], horizon: int | None) -> Action:
-    """The best action to take always, among those that are listed, or a sample of those that aren't."""
-    constants = [policy for policy in candidates(game) if len(policy) == 1]
-    try:
-        means = computed(game, horizon, 0, SEARCH_STARTS)(constants).mean(axis=0)
-    except NotAllComputedError:
-        means = played(game, horizon, 0, SEARCH_EPISODES)(constants).mean(axis=0)
-    (action,) = constants[int(means.argmax())]
-    return action
 
 
 def measure(scenario: Scenario, episodes: int) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from textgames import SCENARIOS, TRAINING_SEEDS
-from textgames.frozen_lake.rules import FROZEN, GOAL, HOLE, START, move_table
+from textgames.frozen_lake import FROZEN, GOAL, HOLE, START, move_table
 
 Floats = npt.NDArray[np.float64]
 View = Callable[[str, int], Hashable]

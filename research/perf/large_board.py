@@ -44,9 +44,8 @@ def make_wide_board(folder: Path, agents: int, seeds: int) -> None:
 
 def make_page(folder: Path, page: Path, episodes: int) -> None:
     """Read, compute and write, each with its processor time."""
-    from benchmark.score.results import read_columns
-    from benchmark.show.document_of import results_document
-    from benchmark.show.page import write_page
+    from benchmark.score import read_columns
+    from benchmark.show import results_document, write_page
 
     started = time.process_time()
     columns = read_columns([folder])

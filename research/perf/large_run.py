@@ -38,11 +38,9 @@ def command(*arguments: str) -> tuple[float, float]:
 
 def bare_loop(episodes: int) -> float:
     """Processor seconds of the loop alone, per episode."""
-    from agents.episode import EpisodeTask
-    from agents.load import load_agent
-    from agents.loop.rollout import rollout
-    from benchmark.runs.plan import PAPER_SCENARIOS
-    from textgames.scenarios import SCENARIOS
+    from agents import EpisodeTask, load_agent, rollout
+    from benchmark.runs import PAPER_SCENARIOS
+    from textgames import SCENARIOS
 
     tasks = chain.from_iterable(
         (EpisodeTask.of(name, SCENARIOS[name].seed(k)) for k in range(episodes // len(PAPER_SCENARIOS)))

@@ -26,19 +26,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from agents.models.base import Decoding
-from agents.models.local.decoding.lean_decoder import LeanDecoder
-from agents.models.local.decoding.sampler import sample
-from agents.models.local.loading.load import load_model
-from agents.models.local.transformers import TransformersModel
-from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.prepare import autocast_dtype, prepare_model
-from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import Learner, make_optimizer
-from agents.prompt import PromptMap
-from agents.turn import TurnRequest
+from agents import PromptMap, TurnRequest
+from agents.models import Decoding, TransformersModel, load_model
+from agents.models.local.decoding import LeanDecoder, sample
+from agents.msgrpo import MSGRPOConfig, TokenRow
+from agents.msgrpo.learner import (
+    Learner,
+    Processes,
+    TokenScorer,
+    autocast_dtype,
+    choose_ways,
+    make_optimizer,
+    prepare_model,
+)
 from textgames import SCENARIOS
 
 GROUPS, SIZE = 4, 8
@@ -346,9 +346,9 @@ def main() -> None:
     if part == "generation" and source.startswith("gguf:"):
         file = Path(source.removeprefix("gguf:"))
     elif part == "generation" and source == "smollm2":
-        from agents.models.local.loading import smollm2
+        from agents.models import smollm2_file
 
-        file = Path(smollm2.file())
+        file = Path(smollm2_file())
     parts: dict[str, Callable[[str], Any]] = {
         "ours": our_part,
         "trl": trl_part,

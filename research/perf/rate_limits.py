@@ -52,9 +52,8 @@ def served(base_url: str) -> tuple[int, int]:
 
 def textbench_rate(base_url: str, seconds: float) -> tuple[float, float]:
     """Requests a second of the loop in its steady state, and refusals per answer."""
-    from agents import Decoding, EpisodeTask, LanguageAgentPolicy
-    from agents.loop.rollout import rollout
-    from agents.models.openai import OpenAIModel
+    from agents import Decoding, EpisodeTask, LanguageAgentPolicy, rollout
+    from agents.models import OpenAIModel
 
     model = OpenAIModel("local", base_url=base_url, api_key="none")
     policy = LanguageAgentPolicy(model, decoding=Decoding(max_tokens=LIMIT))

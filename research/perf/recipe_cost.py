@@ -9,9 +9,8 @@ is written here for the models of the recipes (public figures of their config.js
 import argparse
 from dataclasses import dataclass, replace
 
-from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.errors import ConfigError
-from agents.msgrpo.learner.scoring.packing import longest_tree
+from agents.msgrpo import ConfigError, MSGRPOConfig
+from agents.msgrpo.learner import longest_tree
 from textgames import SCENARIOS
 
 

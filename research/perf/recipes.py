@@ -19,15 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents import EpisodeTask, load_agent, rollout
-from agents.analysis.exploitability import measure as measure_exploitability
-from agents.analysis.regret import DirectAnswers, exact_regret, random_positions
-from agents.common.intervals import half_interval
-from agents.common.toml import read_toml
+from agents.analysis import DirectAnswers, exact_regret, random_positions
+from agents.analysis import measure as measure_exploitability
+from agents.common import half_interval, read_toml
 from research.jobs.intervals import share_of
 from research.jobs.report import table
-from textgames import SCENARIOS, find_yardstick
-from textgames.environments.rules import layout_generator
-from textgames.solving.blind import blind_play
+from textgames import SCENARIOS, find_yardstick, layout_generator
+from textgames.solving import blind_play
 
 RECIPES: dict[str, dict[str, Any]] = read_toml(Path(__file__).with_suffix(".toml"), "the promises")
 FRESH_OFFSET, EPISODES, POSITIONS = 1000, 300, 100

@@ -23,10 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from agents import load_agent
-from agents.common.intervals import student
-from agents.episode import EpisodeTask
-from agents.loop.rollout import rollout
+from agents import EpisodeTask, load_agent, rollout
+from agents.common import student
 from agents.msgrpo import MSGRPOConfig
 from research.jobs.report import table
 from research.jobs.tokens import TokensTaken, tokens_taken

@@ -15,11 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import half_interval
-from textgames import SCENARIOS
-from textgames.scenarios import Scenario
-from textgames.snake import Snake, SnakeState
-from textgames.snake.solver import SnakeSearch, greedy_action
+from agents.common import half_interval
+from textgames import SCENARIOS, Scenario
+from textgames.snake import Snake, SnakeSearch, SnakeState, greedy_action
 
 Choose = Callable[[SnakeState, int, np.random.Generator], str]
 

@@ -14,11 +14,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmark.score.luck import cross_fitted
+from benchmark.score import cross_fitted
 from textgames import SCENARIOS, TRAINING_SEEDS
-from textgames.snake import Snake, SnakeState
-from textgames.snake.solver import SnakeSearch, greedy_action
-from textgames.snake.value import HORIZON, SnakeValue, distance_table, features, tour_times
+from textgames.snake import (
+    HORIZON,
+    Snake,
+    SnakeSearch,
+    SnakeState,
+    SnakeValue,
+    distance_table,
+    features,
+    greedy_action,
+    tour_times,
+)
 
 ME = "player_0"
 FITTED = {5: "snake-long", 3: "snake-poison"}  # pieces of good food, and a scenario that has so many

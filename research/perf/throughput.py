@@ -20,9 +20,8 @@ SERVER = "tests.agents.openai_server"
 
 def textbench_rate(base_url: str, concurrency: int, seconds: float) -> tuple[float, float]:
     """Requests per second of the loop in its steady state, and its processor time per request in milliseconds."""
-    from agents import EpisodeTask, LanguageAgentPolicy
-    from agents.loop.rollout import rollout
-    from agents.models.openai import OpenAIModel
+    from agents import EpisodeTask, LanguageAgentPolicy, rollout
+    from agents.models import OpenAIModel
 
     policy = LanguageAgentPolicy(OpenAIModel("local", base_url=base_url, api_key="none"))
     tasks = (EpisodeTask.of("snake-long", seed) for seed in itertools.count())

@@ -34,14 +34,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from agents.models.base import Decoding
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.learner.distributed import Processes
-from agents.msgrpo.learner.scoring.scorer import TokenScorer, choose_ways
-from agents.msgrpo.learner.update import Learner, make_optimizer
-from agents.prompt import PromptMap, as_text
-from agents.turn import TurnRequest
+from agents import PromptMap, TurnRequest, as_text
+from agents.models import Decoding
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, TokenRow
+from agents.msgrpo.learner import Learner, Processes, TokenScorer, choose_ways, make_optimizer
 from textgames import SCENARIOS
 
 GROUPS, GROUP_SIZE, MAX_TOKENS = 8, 8, 40
@@ -53,7 +49,7 @@ SCENARIO = "frozen-lake"
 
 def tiny_model(folder: str | None) -> tuple[Any, Any]:
     """A pretrained tiny model, so that episodes look like episodes: from a folder, or made here (about a minute)."""
-    from agents.models.local.loading.load import load_model
+    from agents.models import load_model
 
     if folder is None:
         from agents.tiny import Recipe, pretrain
@@ -396,7 +392,7 @@ def matmul_rate(rows: int, inner: int, columns: int) -> float:
 
 def rate_table(folder: str | None) -> None:
     """Print the update's and the sampler's rate beside that of plain products of their shapes."""
-    from agents.models.local.transformers import TransformersModel
+    from agents.models import TransformersModel
 
     model, tokenizer = tiny_model(folder)
     shape = model.config

@@ -100,3 +100,8 @@ def test_every_page_that_is_named_exists() -> None:
         ["git", "grep", "-ohP", pattern, "--", ":!CHANGELOG.md"], cwd=ROOT, capture_output=True, text=True
     )
     assert sorted({name for name in found.stdout.split() if not (ROOT / name).is_file()}) == []
+
+
+def test_data_of_studies_is_not_among_the_documents() -> None:
+    """It lies beside the study, compressed: ``research/*/data``."""
+    assert [file for file in (ROOT / "docs").rglob("*.json") if file.stat().st_size > 100_000] == []

@@ -44,6 +44,7 @@ def test_a_pull_request_is_linted_typed_and_tested() -> None:
         "ruff format --check .",
         "mypy",
         "pytest -n logical",
+        "pytest -n logical research",
     ]
     for name in ("ci.yml", "nightly.yml"):
         assert workflow(name)["env"]["PIP_EXTRA_INDEX_URL"] == "https://download.pytorch.org/whl/cpu"
@@ -103,16 +104,17 @@ def test_the_night_installs_from_the_lock_and_asks_for_advisories() -> None:
     job = workflow("nightly.yml")["jobs"]["everything"]
     lock, own, *_ = runs(job)
     assert lock == "pip install --require-hashes -r requirements.lock"
-    assert own == "pip install --no-deps --no-build-isolation -e ."
+    assert own == "pip install --no-deps --no-build-isolation -e . -e research"
     assert ".ci/audit" in night()
     python = next(step["with"]["python-version"] for step in job["steps"] if "setup-python" in step.get("uses", ""))
     assert f"--python-version {python} " in (ROOT / ".ci/lock").read_text()
 
 
 def test_the_base_installation_plays_within_a_minute() -> None:
-    *install, play = runs(workflow("ci.yml")["jobs"]["base"])
-    assert install == ["pip install -c constraints.txt ."]
+    install, play, alone = runs(workflow("ci.yml")["jobs"]["base"])
+    assert install == "pip install -c constraints.txt ."
     assert "timeout 60 textbench run" in play
+    assert alone == ".ci/two-buildings"
 
 
 def test_what_may_be_left_is_run_every_night() -> None:

@@ -115,7 +115,7 @@ def test_weights_that_arent_quantised_answer_alike(serve: Callable[[Path], str],
 
 def test_smollm2_answers_nearly_alike(serve: Callable[[Path], str]) -> None:
     """llama.cpp rounds activations to eight bits for weights of four: docs/recipes.md says how far that goes."""
-    found = agreement(serve(smollm2.file()), "smollm2")
+    found = agreement(serve(smollm2.smollm2_file()), "smollm2")
     assert found.of == len(SCENARIOS) * EACH
     assert found.first >= 0.7 * found.of
     assert found.whole >= 0.25 * found.of

@@ -1,6 +1,5 @@
 """Frozen Lake: rules in ``rules``, texts in ``text``, the exact solver in ``solver``, the game class in ``game``."""
 
-from textgames.frozen_lake.game import FrozenLake
-from textgames.frozen_lake.rules import FrozenLakeState, Lake
+import lazy_loader
 
-__all__ = ["FrozenLake", "FrozenLakeState", "Lake"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -4,8 +4,6 @@ In reading order: ``rules`` (settings, state, one round), ``text`` (from state t
 ``reading`` (from text back to state), ``solver`` (players that look ahead).
 """
 
-from textgames.snake.game import Snake
-from textgames.snake.reading import read_observation
-from textgames.snake.rules import SnakeState
+import lazy_loader
 
-__all__ = ["Snake", "SnakeState", "read_observation"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

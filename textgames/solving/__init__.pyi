@@ -1,8 +1,8 @@
-from .blind import blind_play, standard_error
+from .blind import best_constant, blind_play, standard_error
 from .equilibrium import Behaviour, exploitability, realisation_plan
 from .game_tree import GameTree, expand
 from .mirror_descent import descended
-from .state_space import END, Floats, Indices, StateSpace
+from .state_space import END, Floats, Indices, StateSpace, joint_actions
 from .value_iteration import ValueIteration
 
 __all__ = [
@@ -13,10 +13,12 @@ __all__ = [
     "Indices",
     "StateSpace",
     "ValueIteration",
+    "best_constant",
     "blind_play",
     "descended",
     "expand",
     "exploitability",
+    "joint_actions",
     "realisation_plan",
     "standard_error",
 ]

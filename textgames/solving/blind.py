@@ -207,6 +207,17 @@ def _moved(policy: FixedPolicy, giver: Action, taker: Action, step: float) -> di
     return {action: share for action, share in moved.items() if share > 1e-9}
 
 
+def best_constant(game: TSMG[Any], horizon: int | None) -> Action:
+    """Return the best action to take always, among those that are listed, or a sample of those that aren't."""
+    constants = [policy for policy in candidates(game) if len(policy) == 1]
+    try:
+        means = computed(game, horizon, 0, SEARCH_STARTS)(constants).mean(axis=0)
+    except NotAllComputedError:
+        means = played(game, horizon, 0, SEARCH_EPISODES)(constants).mean(axis=0)
+    (action,) = constants[int(means.argmax())]
+    return action
+
+
 class NotAllComputedError(Exception):
     """The values of some start can't be computed."""
 

@@ -1,6 +1,26 @@
-from .prepare import autocast_dtype, prepare_model
+from .distributed import Processes
+from .prepare import autocast_dtype, prepare_model, product_dtype
+from .scoring.packing import MicroBatch, longest_tree, pack, tree_mask
+from .scoring.scorer import TokenScorer, choose_ways, score_rows
+from .scoring.tree_attention import random_trees, tree_attention, tree_blocks, why_no_tree_attention
+from .update import Learner, make_optimizer
 
 __all__ = [
+    "Learner",
+    "MicroBatch",
+    "Processes",
+    "TokenScorer",
     "autocast_dtype",
+    "choose_ways",
+    "longest_tree",
+    "make_optimizer",
+    "pack",
     "prepare_model",
+    "product_dtype",
+    "random_trees",
+    "score_rows",
+    "tree_attention",
+    "tree_blocks",
+    "tree_mask",
+    "why_no_tree_attention",
 ]

@@ -192,7 +192,7 @@ def choose_attention(model: Any, config: MSGRPOConfig) -> None:
     kv_heads = getattr(shape, "num_key_value_heads", None) or heads
     dim = getattr(shape, "head_dim", None) or shape.hidden_size // heads
     dtype = autocast_dtype(config) or parameter.dtype
-    reason = tree_attention.why_not(heads, kv_heads, dim, dtype, parameter.device)
+    reason = tree_attention.why_no_tree_attention(heads, kv_heads, dim, dtype, parameter.device)
     if not reason:
         tree_attention.register()
         base.set_attn_implementation(tree_attention.TREE_ATTENTION)

@@ -1,5 +1,6 @@
-"""What the instrument and the training study measured of a method of credit, from docs/credit/report.json."""
+"""What the instrument and the training study measured of a method of credit, from the stored report of the study."""
 
+import gzip
 import json
 from functools import cache
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 from pages.prose import table
 
-FILE = Path(__file__).parents[2] / "credit/report.json"
+FILE = Path(__file__).parents[3] / "research/credit/data/report.json.gz"
 
 FIGURES = {
     "correlation": "correlation of the assigned with the true advantage, step by step",
@@ -20,7 +21,7 @@ FIGURES = {
 @cache
 def report() -> dict[str, Any]:
     """Return the whole report."""
-    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(gzip.decompress(FILE.read_bytes()))
     return found
 
 

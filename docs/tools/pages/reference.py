@@ -6,13 +6,13 @@ of what ``--help`` and the schemas say. All else on these pages is written by ha
 
 import re
 from argparse import Action
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from agents.common.arguments import Parser
-from benchmark.cli import COMMANDS, PASSED_ON, command_module, lab_commands
-from benchmark.cli.schema import NAMES, schema_of, schema_text
+from benchmark.cli import COMMANDS, LAB, PASSED_ON, command_module, lab_commands
+from benchmark.cli.schema import names, schema_of, schema_text
 from benchmark.play.options import OPTIONS, VARIABLES, flag_of
 from pages.marks import ON_THE_SITE, remade
 from pages.prose import one_line, table
@@ -117,11 +117,10 @@ def toml(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def commands() -> str:
-    """Return every command: what it does, its examples, its arguments; those that a command above has alike by name
-    alone."""
+def commands(listed: Mapping[str, str]) -> str:
+    """Describe commands: what each does, its examples and arguments; those that one above has alike by name alone."""
     parts, told = [], set[tuple[str, str]]()
-    for name, text in (COMMANDS | lab_commands()).items():
+    for name, text in listed.items():
         parts.append(f"## textbench {name}\n\n{text[0].upper()}{text[1:]}.")
         command = command_module(name)
         examples = re.findall(r"^  (textbench .*)$", command.__doc__ or "", re.MULTILINE)
@@ -156,7 +155,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "episode": lambda: object_tables("episode"),
     "run-options": run_options,
     "training-settings": training_settings,
-    "commands": commands,
+    "commands": lambda: commands(COMMANDS | LAB),
+    "research-commands": lambda: commands({n: text for n, text in lab_commands().items() if n not in COMMANDS | LAB}),
 }
 """``{part of a page: what makes it}``."""
 
@@ -168,5 +168,5 @@ def with_tables(page: str) -> str:
 
 def files() -> Iterator[tuple[Path, str]]:
     """Yield the schemas."""
-    for name in NAMES:
+    for name in names():
         yield SCHEMAS / f"{name}.json", schema_text(name)

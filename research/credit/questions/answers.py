@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.common.intervals import Array, Estimate, student
-from benchmark.score.differences import student_tests
+from agents.common import Array, Estimate, student
+from benchmark.score import student_tests
 from research.credit.questions.findings import Asked
 from research.jobs.intervals import share_of
 

@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from agents.common.intervals import student
+from agents.common import student
+from agents.msgrpo import spreads
 from agents.msgrpo.credit import Batch, Credit, CreditMethod, Floats
-from agents.msgrpo.filters import spreads
-from benchmark.credit.batches import Setting, play
-from benchmark.credit.exact.answers import behaviour_of
-from benchmark.credit.exact.gradient import exact_gradient
-from benchmark.credit.exact.solution import Solution, solve
-from benchmark.credit.exact.truth import Truth
-from benchmark.credit.gradients.episodes import BatchRows, numbered
-from benchmark.credit.gradients.quality import BatchGradient, quality
-from benchmark.credit.gradients.scores import ScoreModel
-from benchmark.credit.instrument import methods_of
+from research.credit.instrument.batches import Setting, play
+from research.credit.instrument.exact.answers import behaviour_of
+from research.credit.instrument.exact.gradient import exact_gradient
+from research.credit.instrument.exact.solution import Solution, solve
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.gradients.episodes import BatchRows, numbered
+from research.credit.instrument.gradients.quality import BatchGradient, quality
+from research.credit.instrument.gradients.scores import ScoreModel
+from research.credit.instrument.instrument import methods_of
 
 STALE_METHOD = "dr_grpo"
 """Whose credit stale batches get: the return less the group's mean, whose gradient has the exact one's direction."""

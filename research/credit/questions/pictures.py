@@ -5,7 +5,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from agents.common.intervals import Estimate
+from agents.common import Estimate
 from research.credit.questions.answers import COLLAPSED, group_sizes, plain_figure, shorts, splits, staleness
 from research.credit.questions.findings import Asked
 from research.jobs.pictures import COLOURS, figure_of, save, style, with_intervals

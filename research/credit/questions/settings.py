@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from benchmark.errors import UsageError
+from benchmark import UsageError
 from research.credit.games import Game, OnGames
 from research.credit.settings import Measurement
 from research.jobs.recipes import NotNegative, PositiveCount, checked_training

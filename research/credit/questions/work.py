@@ -5,9 +5,9 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from benchmark.credit.batches import Setting
-from benchmark.credit.exact.truth import Truth
-from benchmark.credit.gradients.scores import ScoreModel
+from research.credit.instrument.batches import Setting
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.gradients.scores import ScoreModel
 from research.credit.jobs import StudyFolder
 from research.credit.players import examples_of, policy_of
 from research.credit.questions.jobs import AskJob

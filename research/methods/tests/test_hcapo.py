@@ -11,10 +11,10 @@ from agents.episode import EpisodeTask
 from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Batch
 from agents.turn import request_in
+from research.credit.tests.helpers import direct_policy
 from research.methods.credit.hcapo import hindsight
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.played import iteration_of
-from tests.benchmark.credit.helpers import direct_policy
 from textgames.registry import game_of
 
 LAKE = {"desc": ["SFF", "FHG"], "grid": False, "max_steps": 3}

@@ -7,29 +7,28 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from recipe_cost import Shape
 
-from agents.models.local.forward.llama_forward import repeat_heads
-from agents.msgrpo.learner.scoring import tree_attention as trees
-from agents.msgrpo.learner.scoring.packing import tree_mask
+from agents.models.local.forward import repeat_heads
+from agents.msgrpo.learner import random_trees, tree_attention, tree_blocks, tree_mask, why_no_tree_attention
 from gpu_checks.machine import Memory, seconds_of
 
 
 def compare(shape: Shape, batch: int, length: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
     """One layer's attention within random trees, forward and (on a GPU) backward."""
     result: dict[str, Any] = {"batch": batch, "length": length, "heads": shape.heads, "kv_heads": shape.kv_heads}
-    result["why_not"] = trees.why_not(shape.heads, shape.kv_heads, shape.head_dim, dtype, device)
+    result["why_not"] = why_no_tree_attention(shape.heads, shape.kv_heads, shape.head_dim, dtype, device)
     trained = device.type == "cuda"
     if trained and result["why_not"]:
         return result
     rng = torch.Generator().manual_seed(0)
-    end = trees.random_trees(batch, length, rng)
+    end = random_trees(batch, length, rng)
     mask = tree_mask(end).to(device)
-    blocks = trees.tree_blocks(end, device)
+    blocks = tree_blocks(end, device)
     sizes = [(batch, n, length, shape.head_dim) for n in (shape.heads, shape.kv_heads, shape.kv_heads)]
     q, k, v = (torch.randn(size, generator=rng).to(device, dtype).requires_grad_(trained) for size in sizes)
     groups = shape.heads // shape.kv_heads
 
     def by_blocks() -> torch.Tensor:
-        return trees.tree_attention(q, k, v, blocks)
+        return tree_attention(q, k, v, blocks)
 
     def dense() -> torch.Tensor:
         return F.scaled_dot_product_attention(q, repeat_heads(k, groups), repeat_heads(v, groups), attn_mask=mask)

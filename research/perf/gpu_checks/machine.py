@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from agents.models.local.forward.llama_forward import LlamaWeights
+from agents.models.local.forward import LlamaWeights
 
 _PRODUCTS = {"cuda": (4096, 8192), "cpu": (256, 512)}  # sizes of square matrices
 _COPY_BYTES = {"cuda": 2**30, "cpu": 2**26}

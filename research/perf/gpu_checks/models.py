@@ -5,10 +5,9 @@ from typing import Any
 import torch
 from recipe_cost import SHAPES, Shape
 
+from agents import Prompt, as_text
 from agents.msgrpo import MSGRPOConfig
-from agents.prompt import as_text
 from agents.tiny import Recipe
-from agents.turn import Prompt
 
 SMALL = Shape(layers=2, hidden=64, intermediate=128, heads=4, kv_heads=2, vocabulary=2048)
 SMALL_FOR_VLLM = Shape(layers=2, hidden=128, intermediate=256, heads=4, kv_heads=2, vocabulary=2048)
@@ -23,7 +22,7 @@ def shape_of(config: MSGRPOConfig, *, small: bool) -> Shape:
     """
     if config.model in SHAPES:
         return SMALL if small else SHAPES[config.model]
-    # what stands in runs/ was made by python -m research.tiny --quick, or on smollm2, which needs no GPU
+    # what stands in runs/ was made by python -m research.reproduction.tiny --quick, or on smollm2, which needs no GPU
     if config.model in ("tiny-quick", "tiny-legal", "smollm2-lake-start") or config.model.startswith("runs/"):
         made = Recipe.legal_play(config.scenarios) if config.model == "tiny-legal" else Recipe.quick()
         return Shape(made.layers, made.hidden_size, made.intermediate_size, made.heads, made.kv_heads, SMALL.vocabulary)

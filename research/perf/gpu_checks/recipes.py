@@ -9,11 +9,9 @@ from typing import Any
 import torch
 from recipe_cost import BYTES, SHAPES, Load, Shape, activation_memory, cache_memory, trainable, weight_memory
 
-from agents.episode import EpisodeTask
-from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.learner.prepare import product_dtype
-from agents.msgrpo.trajectories import prompts_of, prompts_of_random_play
+from agents import EpisodeTask
+from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer, TokenRow, prompts_of, prompts_of_random_play
+from agents.msgrpo.learner import product_dtype
 from gpu_checks.machine import Memory, clock
 from gpu_checks.models import random_model, shape_of, word_tokenizer
 from textgames import SCENARIOS

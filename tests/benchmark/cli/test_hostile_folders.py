@@ -51,8 +51,6 @@ CASES = (
     ("export", "{run}", "--eval-results", "{}", "--benchmark", "a/b"),
     ("export", "{run}", "--every-eval-ever", "{}", "--organization", "a"),
     ("warmup", *LEARN, "--teacher", "{}", "--eval-episodes", "0", "--out", "made"),
-    ("reproduce", "--config", "smollm2", "--agent", "{}", "--dry-run"),
-    ("reproduce", "--quick", "--ship", "{}", "--out", "made", "--dry-run"),
     ("serve", "kuhn-poker", "--against", "{}", "--port", "{port}"),
     ("view", "{}", "--no-browser", "--port", "{port}"),
     ("train", "--resume", "{}"),
@@ -242,7 +240,7 @@ def slow_or_not(case: tuple[str, ...]) -> object:
 
 @pytest.mark.parametrize("case", [slow_or_not(case) for case in CASES])
 def test_no_command_imports_what_a_folder_names(textbench, place, case):
-    if case[0] in ("train", "warmup", "inspect", "exploitability", "credit", "reproduce"):
+    if case[0] in ("train", "warmup", "inspect", "exploitability"):
         pytest.importorskip("torch")
     with socket.socket() as taken:  # so that what serves ends as soon as it would serve
         taken.bind(("127.0.0.1", 0))

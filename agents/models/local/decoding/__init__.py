@@ -6,3 +6,7 @@ architecture, from ``generic_decoder``. What may be drawn and when a response en
 answers only) and ``thinking`` (a budget for reasoning).
 ``batching`` splits a batch so that its caches fit.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

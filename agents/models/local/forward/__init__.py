@@ -4,3 +4,7 @@ Begin at :mod:`agents.models.local.forward.llama_forward`, whose layers are made
 with LoRA beside them) and ``activations``. ``path_attention`` is attention in token trees, in which equal prefixes are
 computed once.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

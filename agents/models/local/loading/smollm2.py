@@ -47,10 +47,10 @@ def folder() -> Path:
     if made_from_gguf(made):
         return made
     check_reader()  # before 93 MB are fetched
-    return converted(file(), SHA256)
+    return converted(smollm2_file(), SHA256)
 
 
-def file() -> Path:
+def smollm2_file() -> Path:
     """Return the GGUF file itself, such as a llama.cpp server plays it; fetched if it isn't here.
 
     Raises:

@@ -115,7 +115,7 @@ def register() -> None:
     AttentionMaskInterface.register(TREE_ATTENTION, sdpa_mask)
 
 
-def why_not(heads: int, kv_heads: int, dim: int, dtype: torch.dtype, device: torch.device) -> str:
+def why_no_tree_attention(heads: int, kv_heads: int, dim: int, dtype: torch.dtype, device: torch.device) -> str:
     """What keeps FlexAttention from training here; empty if nothing does.
 
     It is tried, output and gradients, against attention with a dense mask on two small batches of trees. The first time

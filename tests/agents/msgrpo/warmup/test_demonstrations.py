@@ -13,7 +13,6 @@ from agents.msgrpo import ConfigError
 from agents.msgrpo.warmup import TaughtDecision, demonstrate, demonstrations
 from agents.prompt import PromptMap
 from agents.turn import Turn, TurnRequest
-from research.tiny.statements import check
 from textgames import TRAINING_SEEDS
 
 DIRECT, THINK = PromptMap("direct"), PromptMap("think")
@@ -100,25 +99,6 @@ def test_with_exploration_the_planner_answers_where_it_would_never_have_been() -
 
     assert off_the_way(0.0) == 0
     assert off_the_way(0.5) > 3
-
-
-@pytest.mark.parametrize(
-    "scenario", ["frozen-lake", pytest.param("snake", marks=pytest.mark.slow), "frozen-lake-slippery"]
-)
-def test_what_is_said_of_a_board_is_true_and_the_plan_begins_with_the_action(scenario: str) -> None:
-    longest = 0
-    for one in demonstrate([scenario], ["planner"], 40, THINK, explore=0.3):
-        seen = check(one.response, text(one))
-        assert seen.true >= 1
-        assert (seen.false, seen.unreadable) == (0, 0)
-        assert re.search(
-            r"; (left|right|up|down) \(-?\d+, -?\d+\) is ", one.response
-        )  # the cell, and then what is in it
-        action = re.fullmatch(r"<think>.+</think><plan>.+</plan><action>(\w+)</action>", one.response)
-        assert action is not None
-        assert plan(one)[0] == action[1]
-        longest = max(longest, len(plan(one)))
-    assert longest > 2 or scenario != "frozen-lake"  # chance decides soon elsewhere
 
 
 def test_a_plan_on_the_lake_leads_to_the_goal_and_ends_where_chance_decides() -> None:

@@ -8,7 +8,6 @@ import torch
 from agents.models.base import Decoding
 from agents.models.local.decoding.sampler import Sampled, looks, nucleus, sample
 from agents.models.local.transformers import TransformersModel
-from research.perf.gpu_checks.synchronisations import count_synchronisations
 from tests.agents.models.local.test_transformers import make_model, make_tokenizer
 
 PROMPTS = [tuple(range(5, 5 + length)) for length in (20, 31, 8, 20, 40, 12, 9, 33)]
@@ -53,36 +52,6 @@ def test_a_row_at_the_end_of_the_context_lets_the_others_go_on(kind: str, tokeni
     prompts = [(5,) * 150] + [(6,) * 20] * 9
     rows = player.generate_ids(prompts, Decoding(1.0, max_tokens=60), [(row,) for row in range(10)])
     assert [len(row.ids) for row in rows] == [10] + [60] * 9
-
-
-def waits(player: TransformersModel, tokens: int) -> dict[str, int]:
-    """What would make the host wait for a GPU while it makes ``tokens`` tokens for every row."""
-    with count_synchronisations(torch.device("cpu")) as counts:
-        rows = responses(player, [tokens] * len(PROMPTS), 8, ("zzzzzz",))
-    assert [len(row.ids) for row in rows] == [tokens] * len(PROMPTS)
-    return dict(counts)
-
-
-@pytest.mark.slow
-def test_a_device_is_waited_for_once_in_eight_tokens(tokenizer: Any) -> None:
-    player = TransformersModel(make_model("tied", tokenizer), tokenizer)
-    player._reader.eos_ids = frozenset()
-    waits(player, 8)  # what is made once for a model
-    few, many = waits(player, 16), waits(player, 96)
-    assert few["cpu"] == 3  # after 4, 8 and 16 tokens; after 1 and 2 there is one step to look at, which a CPU has
-    assert sum(many.values()) - sum(few.values()) == many["cpu"] - few["cpu"] == (96 - 16) // 8
-
-
-def test_the_counter_sees_what_waits() -> None:
-    x = torch.arange(4)
-    with count_synchronisations(torch.device("cpu")) as counts:
-        x[0].item()
-        bool(x[0] == 0)
-        x[x > 1].tolist()
-        x.cpu()
-        x.nonzero()
-        x + 1
-    assert counts == {"item": 1, "__bool__": 1, "index by a mask": 1, "tolist": 1, "cpu": 1, "nonzero": 1}
 
 
 def test_the_nucleus_is_the_fewest_tokens_that_reach_top_p_and_of_equals_the_first() -> None:

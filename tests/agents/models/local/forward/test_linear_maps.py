@@ -9,7 +9,6 @@ from agents.models.base import Decoding
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import read_weights
 from agents.models.local.transformers import TransformersModel
-from research.perf.gpu_checks.machine import bytes_beside
 from tests.agents.models.local.test_transformers import OLD_NAME, TEXT, make_model, make_tokenizer, prompts_of
 
 peft = pytest.importorskip("peft")
@@ -47,17 +46,6 @@ def test_factors_beside_the_weights_give_what_the_merged_weights_give(kind: str,
                 weights, ids, packing.positions, llama_forward.CausalAttention(packing)
             )
             torch.testing.assert_close(llama_forward.logits(weights, hidden), wanted, atol=1e-4, rtol=1e-4)
-
-
-def test_a_large_models_weights_are_not_copied_to_sample_with_an_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer = make_tokenizer()
-    model = with_adapters("qwen2", tokenizer)
-    whole = sum(p.nbytes for layer in model.get_base_model().model.layers for p in layer.parameters() if p.dim() == 2)
-    factors = sum(p.nbytes for name, p in model.named_parameters() if "lora_" in name)
-    with torch.no_grad():
-        assert bytes_beside(read_weights(model), model) > 0.9 * (whole - factors)
-        monkeypatch.setattr(llama_forward, "_FUSE_BELOW_BYTES", 0)
-        assert bytes_beside(read_weights(model), model) == factors
 
 
 def test_responses_with_factors_are_those_with_merged_weights(monkeypatch: pytest.MonkeyPatch) -> None:

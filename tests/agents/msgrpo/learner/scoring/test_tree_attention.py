@@ -39,7 +39,7 @@ def gradient_on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def works_here(monkeypatch: pytest.MonkeyPatch, gradient_on_cpu: None) -> None:
-    monkeypatch.setattr(tree_attention, "why_not", lambda *about: "")
+    monkeypatch.setattr(tree_attention, "why_no_tree_attention", lambda *about: "")
 
 
 @pytest.mark.parametrize(("batch", "length"), [(1, 24), (3, 300), (1, 1000)])

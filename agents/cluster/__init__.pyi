@@ -1,0 +1,7 @@
+from .cluster import Cluster
+from .rollout import Pace
+
+__all__ = [
+    "Cluster",
+    "Pace",
+]

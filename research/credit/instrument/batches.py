@@ -1,0 +1,181 @@
+"""Batches of episodes as an iteration of training plays them, from the same starts every time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from agents import Episode, EpisodeTask, Policy, rollout
+from agents.analysis import has_local_model
+from agents.msgrpo import (
+    ConfigError,
+    MSGRPOConfig,
+    Rollouts,
+    Segmenter,
+    TokenRow,
+    completed,
+    needed_segmenter,
+    trajectories_of,
+)
+from agents.msgrpo.credit import Batch, CreditMethod, Floats, Heads, Trajectory
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
+from textgames import TRAINING_SEEDS, TSMG, InvalidAction, Scenario, layout_generator
+
+CONCURRENCY = 256  # episodes that a model sees together
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is played.
+
+    Attributes:
+        scenario: the game.
+        groups: starts; the layouts of training seeds.
+        group_size: episodes from each start in a batch.
+        max_steps: rounds after which an episode is cut off; the scenario's own where it is ``None``.
+        format_penalty: what an invalid response costs.
+        invalid_action: what it does.
+        seed: of everything random.
+    """
+
+    scenario: Scenario
+    groups: int = 8
+    group_size: int = 16
+    max_steps: int | None = None
+    format_penalty: float = 1.0
+    invalid_action: InvalidAction = "default"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.groups < 1 or self.group_size < 2:
+            raise ValueError(
+                f"credit is measured on at least 1 group of at least 2 episodes, got {self.groups} of {self.group_size}"
+            )
+        if self.groups > len(TRAINING_SEEDS):
+            raise ValueError(f"there are {len(TRAINING_SEEDS):,} training layouts, so no {self.groups:,} groups")
+
+    @classmethod
+    def of(cls, scenario: "Scenario | Setting", **more: Any) -> "Setting":
+        """A setting of a scenario, or a setting with ``more`` in the place of its own."""
+        return replace(scenario, **more) if isinstance(scenario, Setting) else cls(scenario, **more)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds an episode has at most: ``max_steps``, or else the scenario's own."""
+        return self.scenario.horizon if self.max_steps is None else self.max_steps
+
+    def game(self) -> TSMG[Any]:
+        return self.scenario.game()
+
+    def layouts(self, batch: int | None = None) -> list[int]:
+        """The seeds of the starts: the same for all batches, or those of one batch alone as training draws them."""
+        entropy = (self.seed,) if batch is None else (self.seed, batch)
+        drawn = np.random.default_rng(entropy).choice(len(TRAINING_SEEDS), self.groups, replace=False)
+        return [TRAINING_SEEDS[index] for index in drawn.tolist()]
+
+    def starts(self) -> list[Any]:
+        """The states that the episodes of all batches begin in."""
+        game, unused = self.game(), np.random.default_rng(0)
+        return [game.initial_state(layout_generator(layout, unused)) for layout in self.layouts()]
+
+    def tasks(self, batch: int, layouts: Sequence[int]) -> list[EpisodeTask]:
+        """The episodes of a batch, group by group."""
+        kwargs: dict[str, Any] = {"format_penalty": self.format_penalty, "invalid_action": self.invalid_action}
+        seeds = np.random.default_rng((self.seed, batch, 1)).choice(2**31, self.groups * self.group_size, replace=False)
+        return [
+            EpisodeTask.of(
+                self.scenario,
+                int(seed),
+                layout_seed=layouts[index // self.group_size],
+                noise=(self.seed, batch),
+                max_steps=self.rounds,
+                **kwargs,
+            )
+            for index, seed in enumerate(seeds)
+        ]
+
+    @property
+    def config(self) -> MSGRPOConfig:
+        """The settings of training that methods share, which are the defaults but for what is played."""
+        return MSGRPOConfig(groups=self.groups, group_size=self.group_size, seed=self.seed, max_steps=self.rounds)
+
+
+def play(policy: Policy, setting: Setting, batch: int, *, fresh_starts: bool = False) -> Batch:
+    """Play one batch.
+
+    Args:
+        policy: plays every seat.
+        setting: what is played.
+        batch: the number of the batch; its randomness follows from it and the setting's seed.
+        fresh_starts: from layouts of its own, as every iteration of training has, in place of those of all batches.
+
+    Raises:
+        RolloutError: a provider's error.
+    """
+    layouts = setting.layouts(batch if fresh_starts else None)
+    rollouts = Rollouts(setting.config, [setting.scenario], batch, policy, _played)  # type: ignore[arg-type]
+    tasks = setting.tasks(batch, layouts)
+    return Batch(trajectories_of(_played(policy, tasks), tasks), rollouts, batch)
+
+
+def _played(policy: Policy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
+    by_seed = {episode.seed: episode for episode in rollout(policy, tasks, max_concurrency=CONCURRENCY)}
+    return [by_seed[task.seed] for task in tasks]
+
+
+def why_not_met(method: CreditMethod, policy: Policy, truth: Truth | None) -> str | None:
+    """Why what a method needs isn't to be had here; ``None`` if it is."""
+    if method.needs & {"old_logprobs", "entropies"} and (reason := why_no_gradient(policy)) is not None:
+        return reason
+    if "values" in method.needs and truth is None:
+        return "it needs a critic's values, and without true values there are none"
+    if "reward_model" in method.needs:
+        return "it learns a reward model beside the policy, and here nothing is trained"
+    if "values" in method.needs and "token" in method.heads.values() and not has_local_model(policy):
+        return "it needs values token by token, and the policy has no model in this process"
+    if "segments" in method.needs:
+        if not has_local_model(policy):
+            return "it needs the parts of responses by their tokens, and the policy has no model in this process"
+        try:
+            _segmenter(method, policy)
+        except ConfigError as error:
+            return str(error)
+    return None
+
+
+def _segmenter(method: CreditMethod, policy: Any) -> Segmenter | None:
+    return needed_segmenter(method, policy.prompt_map, policy.model.tokenizer)
+
+
+def with_needs(
+    batch: Batch, method: CreditMethod, policy: Policy, model: ScoreModel | None, truth: Truth | None
+) -> Batch:
+    """The batch with what a method needs beyond what every rollout tells.
+
+    There is no critic: values are the best that one could say who reads the prompt alone, for every head and at every
+    token. So a method that learns a critic is measured as if that were learnt perfectly, but for what a critic of
+    tokens could know of the response so far.
+    """
+    segmenter = _segmenter(method, policy) if "segments" in method.needs else None
+    needs = method.needs if model is not None else ()
+    trajectories = completed(batch.trajectories, needs, lambda rows: _scores(model, rows), segmenter=segmenter)
+    if truth is not None and "values" in method.needs:
+        trajectories = [_valued(each, truth.prompt_values(each), method.heads) for each in trajectories]
+    return Batch(trajectories, batch.rollouts, batch.iteration)
+
+
+def _valued(trajectory: Trajectory, values: Floats, heads: Heads) -> Trajectory:
+    by_token = [np.full(len(ids), value) for ids, value in zip(trajectory.response_ids, values.tolist(), strict=True)]
+    told = {name: by_token if kind == "token" else values for name, kind in heads.items()}
+    return replace(trajectory, values=values, head_values=told)
+
+
+def _scores(model: ScoreModel | None, rows: Sequence[TokenRow]) -> list[tuple[Tensor, Tensor]]:
+    """Of every row, log-probabilities and entropies; batches from the same starts have many equal rows."""
+    assert model is not None
+    different = list(dict.fromkeys(rows))
+    found = dict(zip(different, model.logprobs_and_entropies(different), strict=True))
+    return [found[row] for row in rows]

@@ -1,0 +1,306 @@
+"""What a policy may answer wherever it can be asked, with probabilities: known, computed or estimated.
+
+``graph, policy -> questions -> answers -> behaviour``. Decisions in which the policy reads the same prompt are one
+question. The answers to a question are responses, each with the action that the game reads in it and a weight; the
+weights sum to the probability of everything that isn't certain to be invalid.
+
+**Estimated probabilities.** ``n`` responses ``y_1 .. y_n`` are drawn, and a model tells the probability ``p(y)`` of
+every response that it gave. Let ``S`` be the set of the others than ``y_i``. Then
+``sum over y in S of p(y) 1[y names a] + 1[y_i not in S and y_i names a]`` is an unbiased estimate of ``pi(a)``: the
+first term is the probability of naming ``a`` by a response in ``S``, the second an estimate of that by any other. Its
+mean over ``i`` gives a response that came more than once the weight ``p(y)``, and one that came once the weight
+``p(y) + (1 - p(y)) / n``. (It is Good's and Turing's idea that what was seen once tells of what was never seen.) For a
+model of few thoughts the error is many times smaller than that of counting; for one whose responses are all different
+it is counting. A model that tells no probabilities has its responses counted.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agents import Policy, Turn, TurnRequest, own_action_help
+from agents.analysis import (
+    Source,
+    answer_after,
+    exact_probabilities,
+    has_local_model,
+    plays_legal_only,
+    sample_responses,
+)
+from agents.msgrpo import TokenRow
+from research.credit.instrument.exact.game_graph import GameGraph, NumberedDecision
+from research.credit.instrument.exact.solution import Behaviour
+from textgames import TSMG
+from textgames.solving import Indices
+
+DEFAULT_SAMPLES = 64
+"""Responses to each question whose answers have to be sampled."""
+
+INVALID = -1
+"""The place of an invalid response, where others have the place of their action."""
+
+_SEED = 1729  # what the seeds of the questions begin with, so that they meet no episode's
+_AT_ONCE = 2048  # responses that are asked for in one call, so that progress can be told
+
+Progress = Callable[[str, int, int], None]
+"""``(what is being done, how much is done, of how much)``."""
+
+
+class Response(NamedTuple):
+    """One response that a policy may give to a question.
+
+    Attributes:
+        tokens: its token ids, as they were sampled or as the tokenizer writes them; empty where they aren't known.
+        place: of the action that it names, among the legal ones; :data:`INVALID` for an invalid response.
+        weight: its probability, or its share of an estimate.
+    """
+
+    tokens: tuple[int, ...]
+    place: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a policy is asked in one or more decisions.
+
+    Attributes:
+        request: as the loop of an episode would ask it.
+        decision: one of the decisions that it belongs to.
+    """
+
+    request: TurnRequest
+    decision: NumberedDecision
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All the answers of a policy in a graph.
+
+    Attributes:
+        questions: the different ones.
+        question_of: (horizon, decisions) the number of the question of a decision after so many steps; -1 where the
+            decision can't be reached then.
+        prompts: the token ids of every question's prompt; empty where there is no model in this process.
+        responses: of every question.
+        halves: the same from each half of the sampled responses; empty where nothing was sampled.
+        source: where the probabilities come from.
+        samples: responses drawn for each question; ``None`` where the probabilities are exact.
+    """
+
+    questions: list[Question]
+    question_of: Indices
+    prompts: list[tuple[int, ...]]
+    responses: list[list[Response]]
+    halves: tuple[list[list[Response]], ...]
+    source: Source
+    samples: int | None
+
+
+def ask(
+    policy: Policy,
+    graph: GameGraph,
+    *,
+    samples: int = DEFAULT_SAMPLES,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Answers:
+    """Ask a policy wherever it may have to decide.
+
+    Args:
+        policy: plays every seat. It must not read the history of an episode, as it is asked out of any episode.
+        graph: where it is asked.
+        samples: responses to each question, where the probabilities aren't exact.
+        seed: of the sampling.
+        progress: told how far it is.
+
+    Raises:
+        ValueError: the policy reads history, or samples is less than 2, so that no error can be told.
+        RuntimeError: a provider's error.
+    """
+    if getattr(policy, "history_turns", 0) != 0:
+        raise ValueError("true advantages are of policies that read no history: set the policy's history to 0")
+    if samples < 2:
+        raise ValueError(f"samples must be at least 2, so that their error can be told, got {samples}")
+    questions, question_of = _questions(policy, graph, seed)
+    requests = [question.request for question in questions]
+    if answers_directly(policy):
+        prompts, responses = _scored(policy, requests)
+        return Answers(questions, question_of, prompts, responses, (), "scored", None)
+    exact = exact_probabilities(policy, requests[:1])  # asked about one first, as most policies are of one kind
+    if exact is not None and (exact := exact_probabilities(policy, requests)) is not None:
+        if exact.source == "scored":
+            prompts, responses = _scored(policy, requests)
+        else:
+            prompts = [()] * len(requests)
+            responses = [_known(*each) for each in zip(requests, exact.probabilities, strict=True)]
+        return Answers(questions, question_of, prompts, responses, (), exact.source, None)
+    turns = _sampled(policy, requests, samples, progress)
+    reads = [_reads(graph.game, graph, question) for question in questions]
+    halves = tuple(
+        [weighed(part, read) for part, read in zip(parts, reads, strict=True)]
+        for parts in ([own[: samples // 2] for own in turns], [own[samples // 2 :] for own in turns])
+    )
+    responses = [weighed(own, read) for own, read in zip(turns, reads, strict=True)]
+    prompts = [own[0].prompt_ids or () for own in turns]
+    return Answers(questions, question_of, prompts, responses, halves, "sampled", samples)
+
+
+def answers_directly(policy: Policy) -> bool:
+    """Whether a policy's probabilities can be computed: a local model that is told to answer with the action alone."""
+    decoding, prompt_map = getattr(policy, "decoding", None), getattr(policy, "prompt_map", None)
+    if not has_local_model(policy) or plays_legal_only(policy) or decoding is None or prompt_map is None:
+        return False
+    return prompt_map.mode == "direct" and not decoding.deterministic and decoding.top_p == 1
+
+
+def behaviour_of(graph: GameGraph, answers: Answers, responses: Sequence[Sequence[Response]]) -> Behaviour:
+    """The probabilities of all choices, from every question's responses; what is missing to 1 is invalid."""
+    shares: list[list[float]] = []
+    for question, own in zip(answers.questions, responses, strict=True):
+        row = [0.0] * len(question.decision.actions)
+        for response in own:
+            if response.place != INVALID:
+                row[response.place] += response.weight
+        total = sum(row)
+        # rounding, and what is missing by no more than rounding is no invalid response
+        shares.append([share / total for share in row] if total > 1 - 1e-9 else row)
+    choices = np.zeros((graph.horizon, len(graph.choice_decision)))
+    invalid = np.zeros((graph.horizon, len(graph.decisions)))
+    for step, number in np.argwhere(answers.question_of >= 0).tolist():
+        first, row = graph.decisions[number].first, shares[answers.question_of[step, number]]
+        choices[step, first : first + len(row)] = row
+        invalid[step, number] = max(0.0, 1.0 - sum(row))
+    return Behaviour(choices, invalid)
+
+
+def weighed(turns: Sequence[Turn], read: Callable[[str], int]) -> list[Response]:
+    """The different responses among some that were drawn, with their weights, which sum to 1.
+
+    Args:
+        turns: the responses to one question, drawn independently.
+        read: from a response's text to the place of the action that it names.
+    """
+    different = {_identity(turn): turn for turn in turns}
+    count = Counter([_identity(turn) for turn in turns])
+    weights = [
+        weight(None if turn.logprobs is None else exp(sum(turn.logprobs)), count[identity], len(turns))
+        for identity, turn in different.items()
+    ]
+    total = sum(weights)
+    return [
+        Response(turn.response_ids or (), read(turn.response), own / total)
+        for turn, own in zip(different.values(), weights, strict=True)
+    ]
+
+
+def weight(probability: float | None, count: int, drawn: int) -> float:
+    """What a response that came ``count`` times among ``drawn`` weighs; see the head of this file.
+
+    ``probability`` is that of the response, ``None`` where the model doesn't tell it.
+    """
+    if probability is None:
+        return count / drawn
+    return probability + (1 - probability) / drawn if count == 1 else probability
+
+
+def _identity(turn: Turn) -> Any:
+    return turn.response if turn.response_ids is None else turn.response_ids
+
+
+def _reads(game: TSMG[Any], graph: GameGraph, question: Question) -> Callable[[str], int]:
+    """From a response to the place of the action that the game reads in it."""
+    decision = question.decision
+    state, player = graph.states[decision.state], graph.players[decision.player]
+
+    def read(response: str) -> int:
+        action = game.interpret(response, state, player)
+        return INVALID if action is None else decision.actions.index(action)
+
+    return read
+
+
+def _questions(policy: Policy, graph: GameGraph, seed: int) -> tuple[list[Question], Indices]:
+    """The different questions, and which of them each decision is after so many steps."""
+    game, prompt_map = graph.game, getattr(policy, "prompt_map", None)
+    instructions = {player: game.instructions(player) for player in game.players}
+    observations: dict[int, tuple[str, str]] = {}
+    by_state: dict[int, list[int]] = {}
+    for number, decision in enumerate(graph.decisions):
+        by_state.setdefault(decision.state, []).append(number)
+        state, player = graph.states[decision.state], graph.players[decision.player]
+        help_ = own_action_help(game, state, player, game.legal_actions(state, player))
+        observations[number] = (game.observe(state, player), help_)
+    found: dict[Any, int] = {}
+    questions: list[Question] = []
+    question_of = np.full((graph.horizon, len(graph.decisions)), -1, dtype=np.intp)
+    for step, layer in enumerate(graph.layers):
+        for number in [number for state in layer.tolist() for number in by_state[state]]:
+            decision = graph.decisions[number]
+            player = graph.players[decision.player]
+            request = TurnRequest(
+                observation=observations[number][0],
+                instructions=instructions[player],
+                legal_actions=decision.actions,
+                player=player,
+                steps_left=graph.horizon - step,
+                game=game,
+                seed=(_SEED, seed, len(questions)),
+                action_help=observations[number][1],
+            )
+            # a model sees nothing but its prompt, which mostly doesn't tell the time; other players may see everything
+            seen = request.steps_left if prompt_map is None else prompt_map(request)
+            key = (player, decision.actions, decision.default, observations[number], seen)
+            if key not in found:
+                found[key] = len(questions)
+                questions.append(Question(request, decision))
+            question_of[step, number] = found[key]
+    return questions, question_of
+
+
+def _known(request: TurnRequest, probabilities: dict[str, float]) -> list[Response]:
+    return [Response((), place, probabilities.get(name, 0.0)) for place, name in enumerate(request.legal_actions)]
+
+
+def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[int, ...]], list[list[Response]]]:
+    """The responses ``<action>NAME</action>`` with their exact probabilities; all else counts as invalid.
+
+    They are scored together, in token trees: prompts of one game begin alike, which is computed once.
+    """
+    from research.credit.instrument.gradients.scores import ScoreModel
+
+    model = policy.model
+    prompts = [tuple(ids) for ids in model.encode([policy.prompt_map(request) for request in requests])]
+    texts: dict[str, tuple[int, ...]] = {}
+    rows = []
+    for prompt, request in zip(prompts, requests, strict=True):
+        for name in request.legal_actions:
+            if name not in texts:
+                text = answer_after(policy.prompt_map.prefix, name)
+                texts[name] = tuple(model.tokenizer(text, add_special_tokens=False)["input_ids"])
+            rows.append(TokenRow(prompt, texts[name]))
+    scores = iter(ScoreModel(policy).logprobs_and_entropies(rows))
+    responses = [
+        [
+            Response(texts[name], place, exp(float(next(scores)[0].sum())))
+            for place, name in enumerate(request.legal_actions)
+        ]
+        for request in requests
+    ]
+    return prompts, responses
+
+
+def _sampled(
+    policy: Policy, requests: Sequence[TurnRequest], samples: int, progress: Progress | None
+) -> list[list[Turn]]:
+    part = max(1, _AT_ONCE // samples)
+    turns: list[list[Turn]] = []
+    for start in range(0, len(requests), part):
+        turns += sample_responses(policy, requests[start : start + part], samples)
+        if progress is not None:
+            progress("responses sampled", len(turns) * samples, len(requests) * samples)
+    return turns

@@ -1,0 +1,158 @@
+"""The true values of a policy in a small game: backward induction over what may come, forward over how often it does.
+
+With ``h`` steps played, ``a`` the choices of everybody who is to move and ``pi`` the policy in every seat,
+
+``U_h(s, a) = r(s, a) + sum_s' P(s'|s, a) V_{h+1}(s')``, for every player; ``V_H = 0``
+``Q_h(s, a_i) = sum over the others' choices of pi(a_-i) U_h(s, a)``, of the player who makes the choice ``a_i``
+``V_h(s) = sum_a pi(a) U_h(s, a) - format_penalty * P(invalid)``, ``A_h(s, a_i) = Q_h(s, a_i) - V_h(s)``
+
+An invalid response is a choice of its own: what the environment executes in its place, minus the format penalty.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from research.credit.instrument.exact.game_graph import GameGraph
+from textgames import InvalidAction
+from textgames.solving import END, Floats, Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Behaviour:
+    """How a policy plays, at every number of steps played.
+
+    Attributes:
+        choices: (horizon, choices) the probability of every choice at its decision, given by a valid response.
+        invalid: (horizon, decisions) the probability of an invalid response. Decisions that can't be reached after so
+            many steps have zeros everywhere.
+    """
+
+    choices: Floats
+    invalid: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The exact values of a behaviour.
+
+    Attributes:
+        graph: of the game.
+        values: (horizon + 1, states + 1, players) the expected return from there on; the last state is the end.
+        own_values: (horizon, decisions) the same for the player who decides.
+        choice_values: (horizon, choices) ``Q`` of every choice, for the player who makes it.
+        invalid_values: (horizon, decisions) ``Q`` of an invalid response.
+        visits: (horizon, states) the probability of being in a state after so many steps, from a start drawn evenly.
+        returns: (players,) what each player expects at the start: ``J``.
+    """
+
+    graph: GameGraph
+    values: Floats
+    own_values: Floats
+    choice_values: Floats
+    invalid_values: Floats
+    visits: Floats
+    returns: Floats
+
+    def advantage(self, steps_played: int, decision: int, place: int) -> float:
+        """``A`` of the choice at a place of a decision's list of actions; place -1 is an invalid response."""
+        if place < 0:
+            value = self.invalid_values[steps_played, decision]
+        else:
+            value = self.choice_values[steps_played, self.graph.decisions[decision].first + place]
+        return float(value - self.own_values[steps_played, decision])
+
+
+def solve(
+    graph: GameGraph, behaviour: Behaviour, *, format_penalty: float = 0.0, invalid_action: InvalidAction = "default"
+) -> Solution:
+    """Compute a behaviour's values, and how often it is where.
+
+    Raises:
+        ValueError: what invalid responses do can't be computed for this game.
+    """
+    stand_ins = stand_ins_for(graph, invalid_action)
+    horizon, players, ends = graph.horizon, len(graph.players), len(graph.states)
+    player_of, state_of = graph.player_of, graph.state_of
+    values = np.zeros((horizon + 1, ends + 1, players))
+    own_values = np.zeros((horizon, len(graph.decisions)))
+    choice_values = np.zeros_like(behaviour.choices)
+    invalid_values = np.zeros_like(own_values)
+    executed = behaviour.choices + stood_in_by(graph, behaviour, stand_ins)
+    for step in reversed(range(horizon)):
+        rounds = graph.space.round_values(graph.space.rewards, values[step + 1])  # U, (rounds, players)
+        np.add.at(values[step], graph.round_state, joint(graph, executed[step])[:, None] * rounds)
+        np.add.at(values[step], (state_of, player_of), -format_penalty * behaviour.invalid[step])
+        choice_values[step] = _choice_values(graph, executed[step], rounds, player_of)
+        stood_in = np.bincount(graph.choice_decision, stand_ins * choice_values[step], len(graph.decisions))
+        invalid_values[step] = stood_in - format_penalty
+        own_values[step] = values[step, state_of, player_of]
+    visits = _visits(graph, executed)
+    returns = values[0, list(graph.starts)].mean(axis=0)
+    return Solution(graph, values, own_values, choice_values, invalid_values, visits, returns)
+
+
+def stand_ins_for(graph: GameGraph, invalid_action: InvalidAction) -> Floats:
+    """(choices,) how probable each choice is where it stands in for an invalid response; none where that is the end."""
+    if invalid_action == "forfeit":
+        raise ValueError(
+            "what giving up pays isn't computed; accepted as invalid_action: default, random, noop, terminate"
+        )
+    stand_ins = np.zeros(len(graph.choice_decision))
+    if invalid_action == "terminate":
+        if len(graph.players) > 1:
+            raise ValueError(
+                "invalid_action = 'terminate' sends one player of several away, whose values aren't computed; "
+                "accepted in games of several players: default, random, noop"
+            )
+        return stand_ins
+    for decision in graph.decisions:
+        count = len(decision.actions)
+        if invalid_action == "random":
+            stand_ins[decision.first : decision.first + count] = 1 / count
+        elif invalid_action == "noop":
+            if graph.game.noop not in decision.actions:
+                raise ValueError("invalid_action = 'noop' needs a game in which doing nothing is always legal")
+            stand_ins[decision.first + decision.actions.index(graph.game.noop)] = 1
+        else:
+            stand_ins[decision.first + decision.default] = 1
+    return stand_ins
+
+
+def stood_in_by(graph: GameGraph, behaviour: Behaviour, stand_ins: Floats) -> Floats:
+    """(horizon, choices) how probable it is that each choice stands in for an invalid response."""
+    return np.asarray(behaviour.invalid[:, graph.choice_decision] * stand_ins)
+
+
+def joint(graph: GameGraph, executed: Floats, but: int | None = None) -> Floats:
+    """(rounds,) the probability of every round's choices at its state, leaving one column of players out."""
+    probability = np.ones(len(graph.round_state))
+    for column in range(graph.round_choices.shape[1]):
+        if column != but:
+            choices = graph.round_choices[:, column]
+            probability *= np.where(choices < 0, 1.0, executed[choices])
+    return probability
+
+
+def _choice_values(graph: GameGraph, executed: Floats, rounds: Floats, player_of: Indices) -> Floats:
+    """(choices,) ``Q``: what a round pays the player who makes the choice, averaged over the others' choices."""
+    found = np.zeros(len(graph.choice_decision))
+    for column in range(graph.round_choices.shape[1]):
+        choices = graph.round_choices[:, column]
+        there = choices >= 0
+        paid = rounds[there, player_of[graph.choice_decision[choices[there]]]]
+        others = joint(graph, executed, but=column)[there]
+        found += np.bincount(choices[there], others * paid, len(found))
+    return found
+
+
+def _visits(graph: GameGraph, executed: Floats) -> Floats:
+    """(horizon, states) how probable each state is after so many steps."""
+    visits = np.zeros((graph.horizon, len(graph.states)))
+    np.add.at(visits[0], list(graph.starts), 1 / len(graph.starts))
+    sizes = np.diff(graph.space.first_outcome)
+    for step in range(graph.horizon - 1):
+        rounds = visits[step][graph.round_state] * joint(graph, executed[step])
+        arriving, lasting = np.repeat(rounds, sizes) * graph.space.chances, graph.space.successors != END
+        visits[step + 1] = np.bincount(graph.space.successors[lasting], arriving[lasting], len(graph.states))
+    return visits

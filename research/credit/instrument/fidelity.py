@@ -1,0 +1,183 @@
+"""How much the advantages that a method assigns are like the true ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import nan
+
+import numpy as np
+
+from agents.common import Array, Estimate, Range, over_rows, ratio, without_each
+from agents.msgrpo import StepCredit
+from agents.msgrpo.credit import Batch, Credit, Floats
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.gradients.quality import cosine_of_means
+
+NOTHING = 1e-9
+"""Advantages of no larger size count as 0: they are what rounding leaves."""
+
+_CORRELATIONS: Range = (-1.0, 1.0)
+_SHARES: Range = (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The likeness of assigned and true advantages.
+
+    Attributes:
+        correlation: Pearson's, over all steps that were played; states count as often as they are visited.
+        sign_agreement: the share of the steps whose true advantage isn't 0 that were assigned one of the same sign; an
+            assigned 0 counts half, as a tossed coin would.
+        mean_correlation: the correlation of the true advantage with the one that an action is assigned on average in a
+            state after so many steps, weighted by visits. It estimates what very many batches would give, from
+            products of different batches, and isn't cut off at 1; -1 to 1 where so few batches tell nothing of it.
+        mean_sign_agreement: the sign agreement of the mean advantages, of as many batches as there were. Their noise
+            brings it nearer to a half, and more batches further away, so it has no interval.
+    """
+
+    correlation: Estimate
+    sign_agreement: Estimate
+    mean_correlation: Estimate
+    mean_sign_agreement: Estimate
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One method's advantages of some batches beside the true ones.
+
+    Attributes:
+        parts: (batches, 8) sums over the steps of each batch: 1, x, y, xx, yy, xy, agreeing, counted.
+        cells: ``{(steps played, decision, place): (visits, sum assigned, true)}`` of every batch.
+    """
+
+    parts: Array
+    cells: list[dict[tuple[int, int, int], tuple[float, float, float]]]
+
+
+def per_step(credit: StepCredit) -> Floats:
+    """(T,) the advantage of every step; of tokens that have their own, the mean."""
+    if isinstance(credit, np.ndarray):
+        return credit.astype(np.float64)
+    return np.array([float(np.mean(each)) if len(each) else 0.0 for each in credit])
+
+
+def granularity(credits: Sequence[Credit]) -> str:
+    """What the advantages tell apart: "token" within a response, "step" within an episode, or "episode"."""
+    all_steps = [advantages for credit in credits for advantages in credit.advantages]
+    if any(np.ptp(own) > NOTHING for each in all_steps if not isinstance(each, np.ndarray) for own in each if len(own)):
+        return "token"
+    return "step" if any(np.ptp(per_step(each)) > NOTHING for each in all_steps if len(each)) else "episode"
+
+
+def compare(batches: Sequence[Batch], credits: Sequence[Credit], truth: Truth) -> Compared:
+    """Set the advantages that were assigned in some batches beside the true ones."""
+    parts, cells = [], []
+    for batch, credit in zip(batches, credits, strict=True):
+        sums = np.zeros(8)
+        met: dict[tuple[int, int, int], tuple[float, float, float]] = {}
+        for trajectory, advantages in zip(batch.trajectories, credit.advantages, strict=True):
+            assigned, true = per_step(advantages), truth.advantages(trajectory)
+            sums += _sums(assigned, true)
+            for cell, x, y in zip(truth.cells(trajectory), assigned.tolist(), true.tolist(), strict=True):
+                visits, total, _ = met.get(cell, (0.0, 0.0, y))
+                met[cell] = visits + 1, total + x, y
+        parts.append(sums)
+        cells.append(met)
+    return Compared(np.array(parts), cells)
+
+
+def _sums(x: Array, y: Array) -> Array:
+    agreeing, counted = _agreement(x, y).sum(axis=-1)
+    return np.array([len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y, agreeing, counted], dtype=np.float64)
+
+
+def _agreement(x: Array, y: Array) -> Array:
+    """(2, n) how far each assigned advantage has the true one's sign, 0 where that is 0; and whether it counts."""
+    counted = (np.abs(y) > NOTHING).astype(np.float64)
+    return np.stack([counted * np.where(np.abs(x) > NOTHING, x * y > 0, 0.5), counted])
+
+
+def fidelity(compared: Compared) -> Fidelity:
+    """The figures of what was compared; their intervals are over batches, so they hold for other episodes from here."""
+    means = _Means(compared)
+    return Fidelity(
+        correlation=over_rows(compared.parts, _correlation, _CORRELATIONS),
+        sign_agreement=over_rows(compared.parts, ratio(6, 7), _SHARES),
+        mean_correlation=means.correlation(),
+        mean_sign_agreement=means.sign_agreement(),
+    )
+
+
+def _correlation(means: Array) -> Array:
+    n, x, y, xx, yy, xy = np.moveaxis(means[..., :6], -1, 0)
+    spread_x, spread_y = xx / n - (x / n) ** 2, yy / n - (y / n) ** 2
+    found: Array = (xy / n - x * y / n**2) / np.sqrt(spread_x * spread_y)
+    return np.where((spread_x > NOTHING**2) & (spread_y > NOTHING**2), found, np.nan)
+
+
+class _Means:
+    """The visits of every cell in every batch, (batches, cells), the sums assigned there, and the true advantages."""
+
+    def __init__(self, compared: Compared) -> None:
+        names = sorted({cell for met in compared.cells for cell in met})
+        number = {cell: index for index, cell in enumerate(names)}
+        self.visits, self.sums = np.zeros((2, len(compared.cells), len(names)))
+        self.true = np.zeros(len(names))
+        for row, met in enumerate(compared.cells):
+            for cell, (count, total, advantage) in met.items():
+                place = number[cell]
+                self.visits[row, place], self.sums[row, place], self.true[place] = count, total, advantage
+
+    def sign_agreement(self) -> Estimate:
+        """Return the share of visits whose cell's mean has the true sign; no interval, as it depends on the batches."""
+        visits, sums = self.visits.sum(axis=0), self.sums.sum(axis=0)
+        means = np.divide(sums, visits, out=np.zeros_like(sums), where=visits > 0)
+        agreeing, counted = (_agreement(means, self.true) * visits).sum(axis=-1).tolist()
+        return Estimate(agreeing / counted if counted else nan)
+
+    def correlation(self) -> Estimate:
+        """Estimate the correlation of the expected assigned and the true advantage of a cell, weighted by visits.
+
+        All sums are over pairs of different batches, so that the noise of a batch isn't squared: squared, it would make
+        the variance of the means larger and the correlation smaller, the fewer batches there are. With ``S`` the sum
+        assigned in a cell of a batch, ``N`` its visits and ``y`` its true advantage, the products are ``S S'``,
+        ``S N'``, ``N N'``, ``S N' y`` and so on, scaled so that a cell that several batches met weighs its visits.
+        """
+        n = len(self.visits)
+        if n < 2:
+            return Estimate(nan)
+        visits = self.visits.sum(axis=0)
+        pairs = visits**2 - (self.visits**2).sum(axis=0)  # of a cell's visits in different batches
+        weight = np.sqrt(np.divide(visits, pairs, out=np.zeros_like(visits), where=pairs > 0))
+        x, one, y = (weight * each for each in (self.sums, self.visits, self.visits * self.true))
+        of = partial(_of_pairs, (one @ one.T, x @ one.T, y @ one.T, x @ x.T, y @ y.T, x @ y.T))
+        everything, each = of(np.full(n, 1 / n)), of(without_each(n))
+        mean_x, mean_y, spread_x, spread_y, slope = (float(figure) for figure in everything)
+        if not (spread_y > NOTHING**2 and abs(spread_x) > NOTHING**2):
+            return Estimate(nan)
+        noise = float(np.nan_to_num(np.var(each[4]))) * (n - 1)  # of the slope: the jackknife's
+        rest = x - mean_x * one - slope * (y - mean_y * one)  # what doesn't lie along the truth
+        different = ~np.eye(n, dtype=bool)
+        across = (rest @ rest.T)[different] / (one @ one.T)[different].mean()
+        # in units of the true variance, in which the noise of visits cancels
+        along, square = slope**2 - noise, spread_x / spread_y
+        without = np.stack([each[4] ** 2 - noise, each[2] / each[3]])
+        return cosine_of_means(slope, (along, square), without, float(np.mean(across**2)) / spread_y**2)
+
+
+def _of_pairs(products: Sequence[Array], weights: Array) -> Array:
+    """Return (5, ...) means of x and y, their variances and the slope of x over y, from different batches' products.
+
+    ``products`` are (batches, batches) each: 1 1, x 1, y 1, x x, y y and x y; ``weights`` are of the batches.
+    """
+
+    def over(product: Array) -> Array:
+        both = np.einsum("...i,ij,...j->...", weights, product, weights)
+        pairs: Array = both - (weights**2) @ np.diag(product)
+        return pairs
+
+    one, x, y, xx, yy, xy = map(over, products)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x, y = x / one, y / one
+        spread_y = yy / one - y**2
+        return np.stack([x, y, xx / one - x**2, spread_y, (xy / one - x * y) / spread_y])

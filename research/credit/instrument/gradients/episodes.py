@@ -1,0 +1,197 @@
+"""The policy gradients of a batch's episodes under a method of credit, as inner products.
+
+``rows of a batch -> score gradients -> inner products of rows -> those of episodes``. What an update does with episodes
+(draw some, weigh them, divide by something) is linear, so the inner products of the episodes' gradients with each other
+and with the exact gradient tell the length and the direction of every update that can be made of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agents.msgrpo import TokenRow
+from agents.msgrpo.credit import Batch, Credit, Floats, StepCredit
+from research.credit.instrument.gradients.scores import ScoreModel
+from textgames.solving import Indices
+
+SCORE_BYTES = 2**30
+"""The most memory for the score gradients of rows."""
+
+ROUNDING = 1e-6
+"""A sum of gradients that is this much shorter than its parts is what their rounding (to float32) left behind.
+
+Where a policy always does the same, the episodes of a group have the same gradient, and advantages that sum to zero
+cancel it. What remains has a direction, but it means nothing.
+"""
+
+_COLUMNS = 2**15  # of score gradients that are held in float64 at once
+
+
+class EpisodeGradients(NamedTuple):
+    """The gradients of a batch's N episodes ``f_i = sum_t A_it grad log pi(y_it)``, under one method.
+
+    Attributes:
+        products: (N, N) ``<f_i, f_j>``.
+        along: (N, references) ``<f_i, reference>``.
+    """
+
+    products: Floats
+    along: Floats
+
+    def cosine(self, weights: Floats, reference: int, norm: float) -> float:
+        """The cosine of ``sum_i w_i f_i`` with a reference of that norm; 0 where there is no update.
+
+        ``weights`` is (N,).
+        """
+        square = self.square(weights)
+        if square == 0 or norm <= 0:
+            return 0.0
+        return float(weights @ self.along[:, reference] / (square**0.5 * norm))
+
+    def square(self, weights: Floats) -> float:
+        """``|sum_i w_i f_i|^2``; exactly 0 where nothing is left of the sum but rounding."""
+        found = float(weights @ self.products @ weights)
+        return found if found > (ROUNDING * self.length_of_parts(weights)) ** 2 else 0.0
+
+    def length_of_parts(self, weights: Floats) -> float:
+        """``sum_i |w_i f_i|``, what the sum's length would be if all of them had one direction."""
+        return float(np.abs(weights) @ np.sqrt(np.diag(self.products).clip(min=0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchRows:
+    """A batch's steps as different rows of tokens.
+
+    Attributes:
+        batch: the batch.
+        rows: different pairs of a prompt and a response, R of them; several batches may share one list.
+        row_of: of every trajectory, (T,) the row of each step.
+        tokens: (N,) response tokens of every trajectory.
+    """
+
+    batch: Batch
+    rows: list[TokenRow]
+    row_of: list[Indices]
+    tokens: Floats
+
+    def coefficients(self, advantages: Sequence[StepCredit], row_weights: Floats | None = None) -> Floats:
+        """(N, R) how much of each row's score is in each episode's gradient; for advantages per step.
+
+        ``row_weights`` (R,) multiply all advantages of a row.
+        """
+        found = np.zeros((len(self.batch), len(self.rows)))
+        for index, (rows, own) in enumerate(zip(self.row_of, advantages, strict=True)):
+            np.add.at(found[index], rows, np.asarray(own, dtype=np.float64))
+        return found if row_weights is None else found * row_weights
+
+    def gradient(self, model: ScoreModel, credit: Credit) -> Tensor:
+        """(size,) the mean gradient of all episodes, by one backward pass."""
+        weights: dict[int, Tensor] = {}  # of every different row, which is scored once
+        for numbers, own in zip(self.row_of, credit.advantages, strict=True):
+            for number, each in zip(numbers.tolist(), own, strict=True):
+                weights[number] = weights.get(number, 0) + torch.as_tensor(np.asarray(each)) / len(self.batch)
+        used = {self.rows[number]: weight for number, weight in weights.items() if bool(weight.any())}
+        return model.weighted([*used], [*used.values()])
+
+
+def numbered(batches: Sequence[Batch], size: int) -> list[list[BatchRows]]:
+    """The rows of batches, in parts that share a list of rows: batches from the same starts have most in common.
+
+    ``size`` is that of a gradient; a part has as many batches as :data:`SCORE_BYTES` hold the gradients of.
+    """
+    parts: list[list[BatchRows]] = []
+    number: dict[TokenRow, int] = {}
+    for batch in batches:
+        found = [trajectory.rows for trajectory in batch.trajectories]
+        different = {row for own in found for row in own}
+        if not parts or (len(number) + len(different - number.keys())) * size * 4 > SCORE_BYTES:
+            parts.append([])
+            number = {}
+        row_of = [np.array([number.setdefault(row, len(number)) for row in own], dtype=np.intp) for own in found]
+        rows = parts[-1][0].rows if parts[-1] else []
+        rows += list(number)[len(rows) :]
+        tokens = np.array([each.tokens for each in batch.trajectories], dtype=np.float64)
+        parts[-1].append(BatchRows(batch, rows, row_of, tokens))
+    return parts
+
+
+class RowProducts:
+    """The score gradients of rows, and every method's episodes made of them.
+
+    Args:
+        model: whose scores.
+        rows: R of them.
+        references: (size, references) gradients to compare with, the exact one first.
+    """
+
+    def __init__(self, model: ScoreModel, rows: Sequence[TokenRow], references: Tensor) -> None:
+        self._model, self._references = model, references
+        self._scores = torch.empty(len(rows), model.size)
+        for numbers, chunk in model.chunks(rows):
+            self._scores[numbers] = chunk.float().cpu()
+        self._products, self._along = _inner_products(self._scores, references)
+
+    def episodes(self, rows: BatchRows, credit: Credit, row_weights: Floats | None = None) -> EpisodeGradients:
+        """The gradients of a batch's episodes as a method credits them."""
+        if not _is_by_step(credit):
+            return episode_by_episode(self._model, rows, credit, self._references)
+        coefficients = rows.coefficients(credit.advantages, row_weights)
+        used = np.flatnonzero(coefficients.any(axis=0))  # few of the rows that batches share
+        own = coefficients[:, used]
+        products = own @ self._products[np.ix_(used, used)] @ own.T
+        return EpisodeGradients(products, coefficients @ self._along)
+
+    def mean_gradients(self, rows: BatchRows, credits: Sequence[Credit]) -> list[Tensor]:
+        """The mean of the gradients of a batch's episodes under each of some methods, (size,) in float32."""
+        by_step = [i for i, each in enumerate(credits) if _is_by_step(each)]
+        found = [torch.empty(0)] * len(credits)
+        if by_step:
+            means = np.stack([rows.coefficients(credits[i].advantages).mean(axis=0) for i in by_step])
+            used = np.flatnonzero(means.any(axis=0))
+            weights, columns = torch.from_numpy(means[:, used]), torch.split(self._scores, _COLUMNS, dim=1)
+            # the scores are made float64 once for all methods: that takes longer than the products
+            parts = [(weights @ each[used].double()).float() for each in columns]
+            for i, vector in zip(by_step, torch.cat(parts, dim=1), strict=True):
+                found[i] = vector
+        for i in set(range(len(credits))) - set(by_step):
+            found[i] = rows.gradient(self._model, credits[i]).float()
+        return found
+
+
+def _is_by_step(credit: Credit) -> bool:
+    """Whether advantages are those of steps, which all tokens of a response share."""
+    return all(isinstance(each, np.ndarray) for each in credit.advantages)
+
+
+def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, references: Tensor) -> EpisodeGradients:
+    """The gradients of a batch's episodes, by a backward pass for each episode that has an advantage.
+
+    It is the only way where tokens have advantages of their own, and the shorter one where hardly two responses are
+    alike. ``references`` is (size, references).
+    """
+    gradients = torch.zeros(len(rows.batch), model.size)
+    for index, (numbers, own) in enumerate(zip(rows.row_of, credit.advantages, strict=True)):
+        weights = [torch.as_tensor(np.asarray(each)) for each in own]
+        if any(bool(each.any()) for each in weights):
+            gradients[index] = model.weighted([rows.rows[number] for number in numbers], weights).float()
+    return EpisodeGradients(*_inner_products(gradients, references))
+
+
+def _inner_products(vectors: Tensor, references: Tensor) -> tuple[Floats, Floats]:
+    """(N, N) of vectors with each other and (N, references) with references.
+
+    They are summed in float64: sums of them with weights of both signs cancel, and what is left must not be rounding.
+    """
+    products = torch.zeros(len(vectors), len(vectors), dtype=torch.float64)
+    along = torch.zeros(len(vectors), references.shape[1], dtype=torch.float64)
+    for columns, parts in zip(
+        torch.split(vectors, _COLUMNS, dim=1), torch.split(references, _COLUMNS, dim=0), strict=True
+    ):
+        own = columns.double()
+        products += own @ own.T
+        along += own @ parts.double()
+    return products.numpy(), along.numpy()

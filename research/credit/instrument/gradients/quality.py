@@ -1,0 +1,189 @@
+"""How good the policy gradient is that a batch gives under a method: its direction, its bias, its noise.
+
+With ``G_b`` the gradient of batch b, n of them, ``m = E G`` the method's mean gradient, ``g`` the exact one and
+``u = g / |g|``:
+
+* the cosine of ``G_b`` and ``g``, batch by batch;
+* bias: the cosine of ``m`` and ``g``, which more episodes would approach;
+* variance: ``E |G - m|^2 / |m|^2``;
+* signal to noise: ``<m, u>^2 / (E |G|^2 - <m, u>^2)``, divided by what the batch costs, in episodes or in response
+  tokens of the update. Noise here is all that doesn't point along ``g``, bias included.
+
+**Squares of means are products of different batches.** The square of the batches' mean has ``E |mean G|^2 = |m|^2 +
+tr(Cov G) / n``: their noise makes ``m`` look longer than it is, across ``g`` above all. Split the batches into two
+halves, whose means A and B are independent: ``E <A, B> = |m|^2`` and ``E <A, u><B, u> = <m, u>^2``, whatever the noise.
+The mean of such products over all splits is that over all pairs of different batches, so ::
+
+    P = sum_(b != c) <G_b, u><G_c, u> / (n (n - 1))        Q = sum_(b != c) <G_b, G_c> / (n (n - 1))
+
+with no choice of a split, and ``P / Q`` estimates the squared cosine of ``m`` and ``g``. P and Q share the noise along
+u, which cancels in the ratio. They differ by D = Q - P, the products of what lies across u. Where m points along g its
+mean is 0 and its variance ``tau^2 = 2 E (<G_b, G_c> - <G_b, u><G_c, u>)^2 / (n (n - 1))``, so the ratio scatters around
+1 on both sides with the error ``tau / Q``. Nothing is cut off there: ::
+
+    bias = sign(mean <G_b, u>) root(P Q / (Q^2 + tau^2))
+
+where the root of a negative number is that of its size, negative. ``Q / (Q^2 + tau^2)`` is ``1 / Q`` but where Q isn't
+told from 0: so a method without any mean gradient, as noise is, reads about 0 and not whatever one noise has divided by
+another. The interval is Fieller's (1954): all values x for which ``P - x Q``, whose mean is 0 at the true one, lies
+within Student's quantile of the jackknife's standard error. Where Q isn't told from 0 that is true of x without end;
+then nothing is known of the direction, and the ends are the least and the largest cosine there is, -1 and 1. Simulated
+coverage with 5 to 32 batches: 98 to 99% of a bias of 1, as the jackknife doubles the variance of D there, 93 to 99% of
+0.7, and 99% of noise's 0.
+
+Where ``g`` itself is an estimate from sampled responses, ``|g|^2`` is the product of its two halves for the same
+reason, so a cosine isn't pulled towards 0 by the noise of ``g``; its reliability is told beside it. That product is off
+by about ``(1 - reliability) / root(d)`` of ``|g|^2``, so the interval of the bias, the narrowest one, is widened by
+``1 - reliability`` of the squares at its ends.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, isnan, nan, sqrt
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agents.common import ANYWHERE, Array, Estimate, Range, mean, over_parts, over_rows, student_quantile, without_each
+from agents.msgrpo.credit import Floats
+
+COSINES: Range = (-1.0, 1.0)
+SQUARES: Range = (0.0, inf)
+
+
+class BatchGradient(NamedTuple):
+    """One batch's mean gradient.
+
+    Attributes:
+        vector: (size,) float32.
+        along: its product with the exact gradient.
+        episodes: how many it is the mean of.
+        tokens: response tokens of the update.
+    """
+
+    vector: Tensor
+    along: float
+    episodes: float
+    tokens: float
+
+
+@dataclass(frozen=True)
+class GradientQuality:
+    """The figures at the head of this file.
+
+    Attributes:
+        cosine: of a batch's gradient and the exact one, the mean over batches.
+        bias: the cosine of the mean gradient and the exact one, estimated from products of different batches: 1 for a
+            method without bias in direction, and not cut off there.
+        variance: of the gradient, relative to its mean's squared length.
+        signal_to_noise_per_episode: of a batch, divided by its episodes.
+        signal_to_noise_per_token: divided by the response tokens of the update.
+    """
+
+    cosine: Estimate
+    bias: Estimate
+    variance: Estimate
+    signal_to_noise_per_episode: Estimate
+    signal_to_noise_per_token: Estimate
+
+
+def quality(batches: Sequence[BatchGradient], norm: float, reliability: float = 1.0) -> GradientQuality:
+    """What is said of the gradients of some batches; ``norm`` and ``reliability`` are the exact gradient's."""
+    vectors = torch.stack([each.vector for each in batches]).double()
+    products = (vectors @ vectors.T).numpy()
+    along = np.array([each.along for each in batches]) / (norm or np.nan)
+    lengths = np.sqrt(np.diag(products))
+    cosines = np.divide(along, lengths, out=np.zeros(len(batches)), where=lengths > 0)
+    if not norm > 0:
+        nothing = Estimate(nan)
+        return GradientQuality(nothing, nothing, nothing, nothing, nothing)
+    episodes = float(np.mean([each.episodes for each in batches]))
+    tokens = float(np.mean([each.tokens for each in batches]))
+    return GradientQuality(
+        cosine=over_rows(cosines[:, None], mean(0), COSINES),
+        bias=_bias(products, along, 1 - reliability),
+        variance=_figure(products, along, _variance, SQUARES),
+        signal_to_noise_per_episode=_figure(products, along, lambda *parts: _ratio(*parts) / episodes, SQUARES),
+        signal_to_noise_per_token=_figure(products, along, lambda *parts: _ratio(*parts) / tokens, SQUARES),
+    )
+
+
+def _bias(products: Floats, along: Floats, unsure: float) -> Estimate:
+    """The bias at the head of this file; ``unsure`` is the relative error of the exact gradient's squared length."""
+    n = len(along)
+    if n < 2:
+        return Estimate(nan)
+    of, different = _of_weights(products, along), ~np.eye(n, dtype=bool)
+    across = float(np.mean((products - np.outer(along, along))[different] ** 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean_along, p, q, _ = (float(x) for x in of(np.full(n, 1 / n)))
+        without = np.stack(of(without_each(n))[1:3])
+    return cosine_of_means(mean_along, (p, q), without, across, unsure)
+
+
+def cosine_of_means(
+    sign: float, squares: tuple[float, float], without: Floats, across: float, unsure: float = 0.0
+) -> Estimate:
+    """Estimate the cosine of a mean and a known direction from products of different parts, as the head of this file.
+
+    Args:
+        sign: has the cosine's sign.
+        squares: P and Q.
+        without: (2, n) P and Q without each of the n parts.
+        across: the mean square of a pair's product of what lies across the direction.
+        unsure: by how much of their size the interval's ends are moved away in the square.
+    """
+    (p, q), n = squares, without.shape[1]
+    if not q:
+        return Estimate(nan)
+    value = p * q / (q * q + 2 * across / (n * (n - 1)))
+    spread = np.cov(without) * (n - 1) ** 2 / n
+    ends = _fieller(p, q, spread, float(student_quantile(n - 1)), unsure)
+    found = float(np.sign(sign)) * np.array([value, min(value, *ends), max(value, *ends)])
+    middle, *ends = (np.sign(found) * np.sqrt(np.abs(found))).tolist()
+    return Estimate(nan) if isnan(value) else Estimate(middle, min(ends), max(ends))
+
+
+def _fieller(p: float, q: float, spread: Floats, quantile: float, unsure: float) -> tuple[float, float]:
+    """All x for which ``|p - x q|`` is at most so many standard errors of it; -1 and 1 where they have no end.
+
+    ``spread`` is the covariance of p and q, (2, 2); the ends are moved away by ``unsure`` of their size.
+    """
+    (pp, pq), (_, qq) = quantile**2 * spread
+    a, half_b, c = q * q - qq, p * q - pq, p * p - pp
+    root = half_b * half_b - a * c
+    if not (a > 0 and root >= 0):
+        return -1.0, 1.0
+    low, high = (half_b - sqrt(root)) / a, (half_b + sqrt(root)) / a
+    return low - unsure * abs(low), high + unsure * abs(high)
+
+
+def _variance(along: Array, signal: Array, square: Array, total: Array) -> Array:
+    return np.maximum(total / np.where(square > 0, square, np.nan) - 1, 0.0)
+
+
+def _ratio(along: Array, signal: Array, square: Array, total: Array) -> Array:
+    return np.maximum(signal, 0.0) / (total - signal)
+
+
+def _figure(
+    products: Floats, along: Floats, figure: Callable[[Array, Array, Array, Array], Array], within: Range = ANYWHERE
+) -> Estimate:
+    """A figure of what :func:`_of_weights` gives, with its interval over the batches."""
+    of = _of_weights(products, along)
+    return over_parts(lambda weights: figure(*of(weights)), len(along), within)
+
+
+def _of_weights(products: Floats, along: Floats) -> Callable[[Array], tuple[Array, Array, Array, Array]]:
+    """From weights of the batches to ``<m, u>``, its square P, ``|m|^2`` or Q, and ``E |G|^2``."""
+    diagonal = np.diag(products)
+
+    def of(w: Array) -> tuple[Array, Array, Array, Array]:
+        pairs = 1 - (w**2).sum(axis=-1)  # the weight of all pairs of different batches
+        signal = ((w @ along) ** 2 - (w**2) @ along**2) / pairs
+        square = (np.einsum("...i,ij,...j->...", w, products, w) - (w**2) @ diagonal) / pairs
+        return w @ along, signal, square, w @ diagonal
+
+    return of

@@ -1,0 +1,365 @@
+"""Measuring methods of credit: the one function that does it all, and the instrument to measure more with.
+
+``policy, game -> truth, batches, exact gradient -> credit of every method -> figures``.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
+from time import perf_counter
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from agents import Policy
+from agents.analysis import has_local_model
+from agents.common import Estimate, mean, over_rows
+from agents.msgrpo import DRAWS, checked_credit, spreads
+from agents.msgrpo.credit import METHODS, Batch, Credit, CreditMethod, Trajectory
+from research.credit.instrument.batches import Setting, play, why_not_met, with_needs
+from research.credit.instrument.draws import DrawnBatch, DrawResult, compare_draws
+from research.credit.instrument.exact.answers import DEFAULT_SAMPLES, Progress
+from research.credit.instrument.exact.drawn_returns import Chances, DrawnReturns
+from research.credit.instrument.exact.game_graph import MAX_STATES
+from research.credit.instrument.exact.gradient import ExactGradient, exact_gradient
+from research.credit.instrument.exact.truth import Noise, Oracle, Truth
+from research.credit.instrument.fidelity import NOTHING, compare, fidelity, granularity
+from research.credit.instrument.gradients.episodes import BatchRows, EpisodeGradients, RowProducts, numbered
+from research.credit.instrument.gradients.quality import COSINES, BatchGradient, GradientQuality, quality
+from research.credit.instrument.gradients.scores import ScoreModel, why_no_gradient
+from research.credit.instrument.results import CreditReport, MethodResult, TruthSummary
+from textgames import Scenario
+
+ORACLE, NOISE = "oracle", "noise"
+
+DEFAULT_METHODS = ("msgrpo", "rloo", "rtg", "gigpo", "empg", "ppo_turn")
+"""What is measured unless said otherwise: a handful that differ, and that play nothing more. Those that are there."""
+
+DEFAULT_BATCHES = 8
+
+
+class Credited(NamedTuple):
+    """The credit that one method gave to all batches."""
+
+    credits: list[Credit]
+    extra_tokens: float
+    seconds: float
+
+
+class Instrument:
+    """A policy on a game with everything that measuring credit takes, made once for any number of methods.
+
+    Args:
+        policy: plays every seat; its temperature is that of training, 1.25 for MS-GRPO.
+        setting: what is played.
+        batches: how many batches are played from the same starts.
+        samples: responses to each question, where probabilities have to be estimated.
+        max_states: the most different states of a game that is small enough.
+        gradient: whether to look at gradients, where the policy has a model in this process.
+        progress: told how far it is.
+
+    Raises:
+        ValueError: the game or the policy can't be measured; the message says why, and what can.
+        RuntimeError: a provider's error.
+
+    Attributes:
+        truth: the true values.
+        batches: what was played.
+        model: of the policy, for gradients; ``None`` without.
+        no_gradient: why there is none.
+        credited: what each of the methods measured last assigned.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        setting: Setting,
+        *,
+        batches: int = DEFAULT_BATCHES,
+        samples: int = DEFAULT_SAMPLES,
+        max_states: int = MAX_STATES,
+        gradient: bool = True,
+        progress: Progress | None = None,
+    ) -> None:
+        if batches < 1:
+            raise ValueError(f"batches must be at least 1, got {batches}")
+        self.policy, self.setting = policy, setting
+        self._progress = progress or (lambda what, done, total: None)
+        self.truth = Truth.of(
+            policy,
+            setting.game(),
+            setting.starts(),
+            setting.rounds,
+            format_penalty=setting.format_penalty,
+            invalid_action=setting.invalid_action,
+            samples=samples,
+            seed=setting.seed,
+            max_states=max_states,
+            progress=progress,
+        )
+        self.no_gradient = why_no_gradient(policy) if gradient else "it wasn't asked for"
+        self.model = None if self.no_gradient else ScoreModel(policy)
+        self.credited: dict[str, Credited] = {}
+        self.batches: list[Batch] = []
+        for number in range(batches):
+            self._progress("batches played", number, batches)
+            self.batches.append(play(policy, setting, number))
+        self._progress("batches played", batches, batches)
+
+    @cached_property
+    def exact(self) -> ExactGradient | None:
+        """The exact gradient of the policy's return from the starts; ``None`` without a model."""
+        if self.model is None:
+            return None
+        self._progress("exact gradient", 0, 1)
+        return exact_gradient(self.model, self.truth.answers, self.truth.solution, self.truth.halves)
+
+    @cached_property
+    def _chances(self) -> Chances:
+        return Chances(self.truth)
+
+    def measure(
+        self,
+        methods: Mapping[str, CreditMethod],
+        *,
+        draws: Sequence[str] = (),
+        sizes: Sequence[int] = (),
+    ) -> CreditReport:
+        """Measure methods, and "oracle" and "noise" beside them.
+
+        Args:
+            methods: by the names that results are to have.
+            draws: draw rules to look at, of every method.
+            sizes: numbers of episodes to draw; half of a batch where none is given.
+        """
+        everyone: dict[str, CreditMethod] = {**methods, ORACLE: Oracle(self.truth), NOISE: Noise()}
+        skipped: dict[str, str] = {}
+        self.credited = credited = dict[str, Credited]()
+        for number, (name, method) in enumerate(everyone.items()):
+            self._progress("credit assigned", number, len(everyone))
+            reason = why_not_met(method, self.policy, self.truth)
+            try:
+                if reason is None:
+                    credited[name] = self.assign(name, method)
+            except ValueError as error:  # it wants a batch of another kind
+                reason = str(error)
+            if reason is not None:
+                skipped[name] = reason
+        if draws and not sizes:
+            sizes = (max(1, len(self.batches[0]) // 2),)
+        gradients, exact = self._gradients(credited, draws, sizes), self.exact
+        results = []
+        for name, each in credited.items():
+            faithful = fidelity(compare(self.batches, each.credits, self.truth))
+            own = gradients.get(name)
+            results.append(
+                MethodResult(
+                    name=name,
+                    fidelity=faithful,
+                    gradient=None if own is None or exact is None else _quality(own.means, exact),
+                    normalisations={} if own is None else own.normalisations,
+                    draws=() if own is None else own.draws,
+                    extra_tokens=each.extra_tokens,
+                    seconds=each.seconds,
+                    granularity=granularity(each.credits),
+                )
+            )
+        return self._report(results, skipped)
+
+    def assign(self, name: str, method: CreditMethod) -> Credited:
+        """A method's credit of all batches, one after the other, as in training.
+
+        Fresh rollouts are drawn from the exact chances where these are known, and played elsewhere.
+        """
+        credits, extra, seconds = [], 0.0, 0.0
+        for number, batch in enumerate(self.batches):
+            ready = with_needs(batch, method, self.policy, self.model, self.truth)
+            seed = (self.setting.seed, number, crc32(name.encode()))
+            if self.truth.is_exact and "rollouts" in method.needs:
+                drawn = DrawnReturns(self.policy, self._chances, np.random.default_rng((*seed, 1)))
+                ready = replace(ready, rollouts=drawn)
+            before = 0 if ready.rollouts is None else ready.rollouts.tokens
+            started = perf_counter()
+            credits.append(checked_credit(name, method.assign(ready, np.random.default_rng(seed)), ready))
+            seconds += perf_counter() - started
+            extra += 0 if ready.rollouts is None else ready.rollouts.tokens - before
+        return Credited(credits, extra / len(self.batches), seconds / len(self.batches))
+
+    def _gradients(
+        self, credited: Mapping[str, Credited], draws: Sequence[str], sizes: Sequence[int]
+    ) -> dict[str, "_Gradients"]:
+        if self.model is None or self.exact is None:
+            return {}
+        norm, references = _norm(self.exact), self.exact.vector[:, None]
+        means: dict[str, list[BatchGradient]] = {name: [] for name in credited}
+        drawn: dict[str, list[DrawnBatch]] = {name: [] for name in credited}
+        variants: dict[str, dict[str, list[float]]] = {name: {} for name in credited}
+        number = 0
+        for part in numbered(self.batches, self.model.size):
+            self._progress("batches' gradients", number, len(self.batches))
+            products = RowProducts(self.model, part[0].rows, references)
+            for rows in part:
+                everyone = np.full(len(rows.batch), 1 / len(rows.batch))
+                credits = [each.credits[number] for each in credited.values()]
+                vectors = products.mean_gradients(rows, credits)
+                for name, credit, vector in zip(credited, credits, vectors, strict=True):
+                    own = products.episodes(rows, credit)
+                    if own.square(everyone) == 0:  # nothing is left of it but rounding
+                        vector = vector.new_zeros(vector.shape)
+                    along = float(vector.double() @ self.exact.vector.double())
+                    means[name].append(BatchGradient(vector, along, len(rows.batch), rows.tokens.sum()))
+                    for variant, found in _variants(products, rows, credit).items():
+                        variants[name].setdefault(variant, []).append(found.cosine(everyone, 0, norm))
+                    if draws:
+                        drawn[name].append(DrawnBatch(rows.batch, credit, own, rows.tokens))
+                number += 1
+        self._progress("batches' gradients", len(self.batches), len(self.batches))
+        norms = [norm] * len(self.batches)
+        return {
+            name: _Gradients(
+                means[name],
+                {
+                    variant: over_rows(np.array(own)[:, None], mean(0), COSINES)
+                    for variant, own in variants[name].items()
+                },
+                tuple(compare_draws(drawn[name], draws, sizes, norms, seed=self.setting.seed)) if draws else (),
+            )
+            for name in credited
+        }
+
+    def _report(self, results: Sequence[MethodResult], skipped: Mapping[str, str]) -> CreditReport:
+        episodes = _trajectories(self.batches)
+        lengths = [len(each) for each in episodes]
+        return CreditReport(
+            agent=self.policy.name,
+            game=self.setting.scenario.name,
+            setting=_plain_setting(self.setting, self.policy, len(self.batches)),
+            truth=self._truth_summary(),
+            methods=tuple(results),
+            skipped=dict(skipped),
+            no_gradient=self.no_gradient,
+            episode_tokens=float(np.mean([each.tokens for each in episodes])),
+            episode_length=float(np.mean(lengths)),
+            episode_lengths=(min(lengths), float(np.median(lengths)), max(lengths)),
+            parameters=_parameters(self.policy),
+        )
+
+    def _truth_summary(self) -> TruthSummary:
+        truth, exact, episodes = self.truth, self.exact, _trajectories(self.batches)
+        return TruthSummary(
+            source=truth.answers.source,
+            samples=truth.answers.samples,
+            states=len(truth.graph.states),
+            questions=len(truth.answers.questions),
+            expected_return=float(truth.solution.returns.mean()),
+            invalid=float(np.mean([not valid for each in episodes for valid in each.valid.tolist()])),
+            reliability=truth.reliability(self.batches),
+            gradient_reliability=None if exact is None else exact.reliability,
+            other_forms=truth.other_forms(self.batches),
+            forks=float(np.mean(np.abs(np.concatenate([*map(truth.advantages, episodes)])) > NOTHING)),
+        )
+
+
+class _Gradients(NamedTuple):
+    means: list[BatchGradient]
+    normalisations: dict[str, Estimate]
+    draws: tuple[DrawResult, ...]
+
+
+def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[str, EpisodeGradients]:
+    """The credit scaled in the other ways that are in use."""
+    per_step = [each for each in credit.advantages if isinstance(each, np.ndarray)]
+    if len(per_step) < len(credit.advantages):
+        return {}
+    spread = np.empty(len(rows.batch))  # (N,) the standard deviation of the returns of each one's group
+    for members, own in zip(rows.batch.groups.values(), spreads(rows.batch), strict=True):
+        spread[members] = own
+    lengths = np.array([len(row.response) for row in rows.rows], dtype=np.float64)
+    divided = [each / s if s > 0 else each for each, s in zip(per_step, spread, strict=True)]
+    times = [each * s for each, s in zip(per_step, spread, strict=True)]
+    return {
+        "divided by group std": products.episodes(rows, credit._replace(advantages=divided)),
+        "times group std": products.episodes(rows, credit._replace(advantages=times)),
+        "mean per response": products.episodes(rows, credit, row_weights=1 / lengths),
+    }
+
+
+def _trajectories(batches: Sequence[Batch]) -> list[Trajectory]:
+    return [each for batch in batches for each in batch.trajectories]
+
+
+def _parameters(policy: Any) -> int | None:
+    return sum(p.numel() for p in policy.model.model.parameters()) if has_local_model(policy) else None
+
+
+def _quality(means: Sequence[BatchGradient], exact: ExactGradient) -> GradientQuality:
+    return quality(means, _norm(exact), exact.reliability)
+
+
+def _norm(exact: ExactGradient) -> float:
+    return math.sqrt(max(exact.squared_norm, 0.0))
+
+
+def _plain_setting(setting: Setting, policy: Policy, batches: int) -> dict[str, Any]:
+    decoding = getattr(policy, "decoding", None)
+    return {
+        "groups": setting.groups,
+        "group_size": setting.group_size,
+        "batches": batches,
+        "horizon": setting.rounds,
+        "temperature": None if decoding is None else decoding.temperature,
+        "format_penalty": setting.format_penalty,
+        "invalid_action": setting.invalid_action,
+        "seed": setting.seed,
+    }
+
+
+def methods_of(names: Iterable[str], setting: Setting) -> dict[str, CreditMethod]:
+    """Registered methods with the settings that training has by default.
+
+    Raises:
+        ConfigError: there is no such method.
+    """
+    shared = vars(setting.config)
+    return {name: METHODS.make(name, {}, shared) for name in dict.fromkeys(names) if name not in (ORACLE, NOISE)}
+
+
+def default_methods() -> tuple[str, ...]:
+    """Those methods among :data:`DEFAULT_METHODS` that are registered."""
+    return tuple([name for name in DEFAULT_METHODS if name in METHODS.names])
+
+
+def measure(
+    policy: Policy,
+    scenario: Scenario | Setting,
+    methods: Sequence[str] | Mapping[str, CreditMethod] | None = None,
+    *,
+    draws: Sequence[str] = (),
+    sizes: Sequence[int] = (),
+    **how: Any,
+) -> CreditReport:
+    """Measure methods of credit on a policy and a game.
+
+    Args:
+        policy: plays every seat, without history; its temperature is that of training, 1.25 for MS-GRPO.
+        scenario: a small game with ``outcomes``, or a setting of one.
+        methods: names of registered methods, or ``{name: method}``; :data:`DEFAULT_METHODS` when not given. "oracle"
+            (the true advantage) and "noise" are always measured too.
+        draws: names of draw rules to look at.
+        sizes: numbers of episodes that they draw; half of a batch when not given.
+        how: fields of :class:`Setting`, and what :class:`Instrument` takes: ``batches``, ``samples``, ``max_states``,
+            ``gradient``, ``progress``.
+
+    Raises:
+        ValueError: the game or the policy can't be measured.
+        ConfigError: no such method or rule.
+        RuntimeError: a provider's error.
+    """
+    setting = Setting.of(scenario, **{one.name: how.pop(one.name) for one in fields(Setting) if one.name in how})
+    if not isinstance(methods, Mapping):
+        methods = methods_of(default_methods() if methods is None else methods, setting)
+    for rule in draws:
+        DRAWS.check(rule)
+    return Instrument(policy, setting, **how).measure(methods, draws=draws, sizes=sizes)

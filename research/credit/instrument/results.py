@@ -1,0 +1,151 @@
+"""What a measurement of credit found, as typed data and as the JSON that ``textbench credit --json`` prints."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from agents.common import Estimate
+from research.credit.instrument.draws import DrawResult
+from research.credit.instrument.fidelity import Fidelity
+from research.credit.instrument.gradients.quality import GradientQuality
+
+LEAST_CEILING = 0.5
+"""A cell (a policy on a game) is weak where the oracle's own gradient has a smaller cosine with the exact one.
+
+There three quarters of a batch's squared gradient or more are noise even with perfect credit: methods are hardly told
+apart by it, and a bias of 0.7 is told from none by some dozens of batches at best. Weak cells are in no mean.
+"""
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method of credit.
+
+    Attributes:
+        name: of the method.
+        fidelity: how like the true advantages those are that it assigns; ``None`` where there are no true ones.
+        gradient: how good the gradient of a whole batch is, all episodes; ``None`` without a model to take it of.
+        normalisations: the cosine of a batch's gradient with the exact one where the advantages are treated otherwise:
+            "divided by group std" and "times group std" (of returns), "mean per response" (each response's tokens
+            weigh 1 together). Other normalisers only change the gradient's length.
+        draws: what draw rules do to it, where that was asked for.
+        extra_tokens: response tokens of fresh rollouts that it asked for, per batch.
+        seconds: what it took to assign the credit of one batch.
+        granularity: what it told apart in these batches: "token", "step" or "episode".
+    """
+
+    name: str
+    fidelity: Fidelity | None
+    gradient: GradientQuality | None
+    normalisations: Mapping[str, Estimate] = field(default_factory=dict)
+    draws: tuple[DrawResult, ...] = ()
+    extra_tokens: float = 0.0
+    seconds: float = 0.0
+    granularity: str = "step"
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures by their names, without levels."""
+        found: dict[str, Any] = {"name": self.name, "gradient_cosine": None, "bias": None}
+        for prefix, part in (("", self.fidelity), ("gradient_", self.gradient)):
+            if part is not None:
+                figures = {name: figure.to_json() for name, figure in vars(part).items()}
+                found |= {name if name == "bias" else prefix + name: figure for name, figure in figures.items()}
+        return found | {
+            "normalisations": {name: figure.to_json() for name, figure in self.normalisations.items()},
+            "draws": [draw.to_json() for draw in self.draws],
+            "extra_tokens": self.extra_tokens,
+            "seconds": self.seconds,
+            "granularity": self.granularity,
+        }
+
+
+@dataclass(frozen=True)
+class TruthSummary:
+    """How the true advantages were found.
+
+    Attributes:
+        source: of the policy's probabilities: "known", "scored" (computed exactly) or "sampled".
+        samples: responses to each question; ``None`` where the probabilities are exact.
+        states: different states within reach.
+        questions: different prompts that the policy was asked.
+        expected_return: what the policy expects from these starts, the mean over the seats.
+        invalid: the probability of an invalid response, by visits.
+        reliability: the correlation of the advantages from two halves of the sampled responses, over the steps played,
+            brought to the full sample's by Spearman's and Brown's formula; 1 where the probabilities are exact.
+        gradient_reliability: the cosine of the gradients from the two halves; 1 where it is exact, ``None`` without
+            one.
+        other_forms: the share of the valid responses played that aren't ``<action>NAME</action>``, which an exact
+            gradient leaves out; 0 where responses were sampled, as then all forms are in it.
+        forks: the share of the steps played whose true advantage isn't 0: it mattered there what was done.
+    """
+
+    source: str
+    samples: int | None
+    states: int
+    questions: int
+    expected_return: float
+    invalid: float
+    reliability: float
+    gradient_reliability: float | None
+    other_forms: float
+    forks: float
+
+
+@dataclass(frozen=True)
+class CreditReport:
+    """A measurement of several methods on one policy and one game.
+
+    Attributes:
+        agent, game: whose credit, and where.
+        setting: what was played.
+        truth: how the true advantages were found.
+        methods: the results, in the order asked for; "oracle" and "noise" are always among them.
+        skipped: ``{method: why it could not be measured}``.
+        no_gradient: why there are no gradients; ``None`` where there are.
+        episode_tokens: response tokens of an episode.
+        episode_length: steps of an episode.
+        episode_lengths: the least, the median and the largest number of steps.
+        parameters: of the policy's model; ``None`` without one in this process.
+    """
+
+    agent: str
+    game: str
+    setting: Mapping[str, Any]
+    truth: TruthSummary
+    methods: tuple[MethodResult, ...]
+    skipped: Mapping[str, str]
+    no_gradient: str | None
+    episode_tokens: float
+    episode_length: float
+    episode_lengths: tuple[int, float, int]
+    parameters: int | None = None
+
+    def __getitem__(self, name: str) -> MethodResult:
+        """The result of a method by its name."""
+        for method in self.methods:
+            if method.name == name:
+                return method
+        raise KeyError(name)
+
+    @property
+    def weak(self) -> bool:
+        """Whether the oracle's own gradient is mostly noise, see :data:`LEAST_CEILING`."""
+        oracle = self["oracle"].gradient
+        return oracle is not None and oracle.cosine.value < LEAST_CEILING
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that ``textbench credit --json`` prints."""
+        return {
+            "agent": self.agent,
+            "game": self.game,
+            "setting": dict(self.setting),
+            "truth": asdict(self.truth),
+            "episode_length": self.episode_length,
+            "episode_lengths": list(self.episode_lengths),
+            "episode_tokens": self.episode_tokens,
+            "parameters": self.parameters,
+            "methods": [method.to_json() for method in self.methods],
+            "skipped": dict(self.skipped),
+            "no_gradient": self.no_gradient,
+            "weak": self.weak,
+        }

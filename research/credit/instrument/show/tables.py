@@ -1,0 +1,127 @@
+"""A measurement of credit as tables in the terminal."""
+
+from math import isnan, nan
+
+from rich.console import Console
+from rich.table import Table
+
+from agents.common import Estimate
+from research.credit.instrument.results import LEAST_CEILING, CreditReport, MethodResult
+
+
+def print_report(report: CreditReport, console: Console) -> None:
+    """Methods by fidelity, draw rules where they were measured, and what the figures mean."""
+    console.print(_methods(report))
+    for method in report.methods:
+        if method.draws:
+            console.print(_draws(method))
+    for line in _notes(report):
+        console.print(line)
+
+
+def _methods(report: CreditReport) -> Table:
+    setting = report.setting
+    size = f"{setting['groups']} groups of {setting['group_size']}, {setting['batches']} batches"
+    table = Table(title=f"credit of {report.agent} on {report.game} ({size})", title_justify="left")
+    table.add_column("method")
+    for heading in ("correlation", "same sign", "without luck"):
+        table.add_column(heading, justify="right")
+    if report.no_gradient is None:
+        for heading in ("gradient cosine", "bias", "variance", "signal/noise per 1000 tokens"):
+            table.add_column(heading, justify="right")
+    for method in sorted(report.methods, key=_order):
+        if method.fidelity is None:
+            continue
+        own = [method.fidelity.correlation, method.fidelity.sign_agreement, method.fidelity.mean_correlation]
+        cells = [_cell(each) for each in own]
+        if (gradient := method.gradient) is not None:
+            cells += [_cell(gradient.cosine), _cell(gradient.bias), _cell(gradient.variance, 2)]
+            cells.append(_cell(gradient.signal_to_noise_per_token, 2, 1000))
+        table.add_row(method.name, *cells)
+    return table
+
+
+def _order(method: MethodResult) -> float:
+    value = nan if method.fidelity is None else method.fidelity.correlation.value
+    return 1.0 if isnan(value) else -value
+
+
+def _draws(method: MethodResult) -> Table:
+    table = Table(title=f"draws of {method.name}", title_justify="left")
+    table.add_column("rule")
+    headings = (
+        "m",
+        "tokens",
+        "cosine",
+        "minus uniform",
+        "per 1000 tokens",
+        "of the mean update",
+        "variance of drawing",
+    )
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for draw in method.draws:
+        table.add_row(
+            draw.rule,
+            str(draw.m),
+            f"{draw.tokens:,.0f}",
+            _cell(draw.cosine),
+            _cell(draw.minus_uniform),
+            _cell(draw.cosine_per_kilotoken),
+            _cell(draw.mean_cosine),
+            _cell(draw.variance, 2),
+        )
+    return table
+
+
+def _cell(figure: Estimate, digits: int = 3, factor: float = 1.0) -> str:
+    if isnan(figure.value):
+        return "-"
+    value = f"{figure.value * factor:.{digits}f}"
+    if figure.low is None or figure.high is None:
+        return value
+    digits = min(digits, 2)
+    return f"{value} [{figure.low * factor:.{digits}f}, {figure.high * factor:.{digits}f}]"
+
+
+def _notes(report: CreditReport) -> list[str]:
+    truth = report.truth
+    lines = [
+        "correlation, same sign: of a step's assigned and true advantage, over the steps played; without luck: the "
+        "correlation that the advantage which an action is assigned on average would have, not cut off at 1. oracle is "
+        "the true advantage, noise random numbers."
+    ]
+    told = "exact"
+    if truth.samples is not None:
+        told = f"from {truth.samples} responses to each prompt, reliability {truth.reliability:.3f}"
+    lines += [
+        f"True advantages: {told}. {truth.states} states, {truth.questions} prompts.",
+        f"The policy expects {truth.expected_return:z.3f}; {truth.invalid:.1%} of its responses are invalid.",
+    ]
+    oracle = next(method.fidelity for method in report.methods if method.name == "oracle")
+    if oracle is not None and isnan(oracle.correlation.value):
+        lines.append(
+            f"Nothing to compare: every step that {report.agent} played has the true advantage 0, because in each "
+            "state it always does the same, or all it does is worth the same."
+        )
+    if report.no_gradient is not None:
+        lines.append(f"No gradients: {report.no_gradient}.")
+    elif truth.gradient_reliability is not None:
+        certain = "exact" if truth.samples is None else f"estimated, reliability {truth.gradient_reliability:.3f}"
+        lines.append(
+            "gradient cosine: of one batch's policy gradient, all episodes, and the true gradient of the return "
+            f"({certain}); bias: of its mean, 1 being none (not cut off there); variance: relative to that mean's "
+            "squared length."
+        )
+    if report.weak:
+        lines.append(
+            f"Even the oracle's gradient has a cosine below {LEAST_CEILING}: here the figures of gradients are mostly "
+            "noise, and more episodes in a batch are what helps."
+        )
+    if truth.other_forms > 0.01:
+        lines.append(
+            f"{truth.other_forms:.1%} of the valid responses aren't of the plain form <action>NAME</action>, which is "
+            "all that exact probabilities count."
+        )
+    lines += [f"{name} was left out: {reason}." for name, reason in report.skipped.items()]
+    return lines

@@ -1,0 +1,302 @@
+"""The questions that an exact gradient decides: figures whose truth is known, and a miniature from end to end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmark.cli import main
+from benchmark.errors import UsageError
+from research.credit.jobs import StudyFolder
+from research.credit.questions.answers import collapses, group_sizes, penalties, shorts, splits, staleness
+from research.credit.questions.command import WORK
+from research.credit.questions.findings import Asked, read_findings
+from research.credit.questions.jobs import jobs_of
+from research.credit.questions.settings import Questions
+from research.credit.settings import Study
+from research.jobs.folder import SETTINGS_NAME
+
+pytest.importorskip("torch")
+
+import torch
+
+from agents.msgrpo.credit import Batch, Credit, Trajectory
+from agents.msgrpo.learner.loss import importance_weights
+from research.credit.instrument.batches import Setting
+from research.credit.instrument.exact.gradient import exact_gradient
+from research.credit.instrument.exact.truth import Truth
+from research.credit.instrument.gradients.scores import ScoreModel
+from research.credit.questions import measures
+from research.credit.tests.helpers import direct_policy
+from research.credit.tests.test_instrument import SMALL
+
+MINIATURE = """
+kind = "questions"
+seeds = 2
+evaluation_starts = 2
+[msgrpo]
+credit = "msgrpo"
+learning_rate = 1e-2
+response_mode = "direct"
+groups = 2
+group_size = 4
+temperature = 1.0
+max_response_tokens = 8
+minibatches = 1
+samples_every = 0
+episode_sampling = "off"
+[games.blackjack]
+base = { examples = 200, steps = 10, batch_size = 8, hidden_size = 16, intermediate_size = 32, layers = 1 }
+tokens = 3_000
+imitation = [2]
+[staleness]
+lags = [1]
+batches = 2
+groups = 2
+group_size = 4
+[groups]
+sizes = [2, 4]
+methods = ["dr_grpo"]
+episodes = 8
+batches = 2
+starts = 4
+[penalty]
+penalties = [0.0, 1.0]
+tokens = 1_500
+evaluations = 2
+"""
+
+
+def toy(new: float, old: float) -> tuple[Batch, Credit, list[list[np.ndarray]]]:
+    """Both actions of a game of one step, whose responses are an action and an end that is certain; paid 1 and 0."""
+    played = [
+        Trajectory(group=0, rewards=np.array([paid]), old_logprobs=(np.log([chance, 1.0]),))
+        for paid, chance in ((1.0, old), (0.0, 1 - old))
+    ]
+    now = [[np.log([chance, 1.0])] for chance in (new, 1 - new)]
+    return Batch(played), Credit.of([np.array([1.0]), np.array([0.0])]), now
+
+
+def test_with_weights_the_old_policys_batches_expect_the_new_ones_gradient() -> None:
+    """Of a logit z with pi = sigmoid(z), ``grad log pi(1) = 1 - pi``; the exact gradient is ``pi (1 - pi)``."""
+    new, old = 0.8, 0.3
+    batch, credit, now = toy(new, old)
+    found = measures.weighted(batch, credit, now, 2.0)
+    expected = {name: old * float(each.advantages[0][0][0]) * (1 - new) for name, each in found.items()}
+    assert expected["token"] == pytest.approx(new * (1 - new))
+    assert expected["episode"] == pytest.approx(new * (1 - new))
+    assert expected["none"] == pytest.approx(old * (1 - new))
+    assert expected["truncated"] == pytest.approx(2 * old * (1 - new))  # the ratio is 2.67
+    assert list(found) == list(measures.WEIGHTS)
+
+
+def test_truncated_weights_are_the_trainers() -> None:
+    batch, _, now = toy(0.8, 0.3)
+    told = [torch.as_tensor(each.old_logprobs[0]) for each in batch.trajectories if each.old_logprobs]
+    theirs, _ = importance_weights([torch.as_tensor(own[0]) for own in now], told, 2.0)
+    own = measures.weighted(batch, Credit.of([np.ones(1), np.ones(1)]), now, 2.0)["truncated"]
+    for each, ratio in zip(own.advantages, theirs, strict=True):
+        np.testing.assert_allclose(each[0], ratio.numpy())
+
+
+@pytest.mark.slow
+def test_lag_0_is_on_policy_and_drift_makes_the_cosine_fall() -> None:
+    policy, far = direct_policy(), direct_policy()
+    with torch.no_grad():
+        generator = torch.Generator().manual_seed(0)
+        for each in ScoreModel(far).parameters.values():
+            each += 0.5 * torch.randn(each.shape, generator=generator, dtype=each.dtype)
+    older = {0: policy, 1: direct_policy(), 2: far}
+    rows = {
+        (row["lag"], row["weights"]): row
+        for row in measures.staleness(policy, older, Setting(SMALL, 1, 32), batches=2, cap=2.0)
+    }
+    for weights in measures.WEIGHTS:  # an older policy with the same weights is the policy itself
+        assert rows[1, weights]["cosine"]["value"] == pytest.approx(rows[0, "none"]["cosine"]["value"], abs=1e-5)
+    assert rows[0, "none"]["minus_fresh"]["value"] == 0
+    assert abs(rows[1, "none"]["kl"]) < 1e-5 < 0.1 < rows[2, "none"]["kl"]
+    assert rows[2, "none"]["cosine"]["value"] < rows[0, "none"]["cosine"]["value"]
+
+
+def test_the_parts_of_the_gradient_add_up_to_the_whole() -> None:
+    policy, setting = direct_policy(), Setting(SMALL, 1, 2, format_penalty=0.7)
+    model, truth = ScoreModel(policy), measures.truth_of(policy, setting)
+    whole = exact_gradient(model, truth.answers, truth.solution, ()).vector
+    parts = measures.parts_of(model, truth)
+    reward, penalty = measures.solutions_of_parts(truth)
+    for name in ("own_values", "choice_values", "invalid_values", "returns"):
+        total = getattr(reward, name) + 0.7 * getattr(penalty, name)
+        np.testing.assert_allclose(total, getattr(truth.solution, name), atol=1e-10)
+    # the model's norms are computed in float32, so its gradients have seven digits
+    assert float((parts.reward + 0.7 * parts.penalty - whole).norm()) < 1e-6 * float(whole.norm())
+    assert float(parts.penalty.norm()) > 0
+    assert -1 <= parts.figures()["cosine"] <= 1
+
+
+def test_where_a_policy_stands_is_what_its_probabilities_say() -> None:
+    setting = Setting(SMALL, 1, 2, format_penalty=0.0, max_steps=1)
+    truth: Truth = measures.truth_of(direct_policy(), setting)
+    shares = np.array([each.weight for each in truth.answers.responses[0]])
+    given = shares / shares.sum()
+    found = measures.standing(truth)
+    assert found["valid"] == pytest.approx(shares.sum())
+    assert found["entropy"] == pytest.approx(-(given * np.log(given)).sum() / np.log(4))
+
+
+def test_every_batch_draws_its_starts_from_the_same_few() -> None:
+    starts = measures.FewStarts(SMALL, groups=3, population=5)
+    drawn = [starts.layouts(batch) for batch in range(20)]
+    assert all(len(set(each)) == 3 for each in drawn)
+    assert {layout for each in drawn for layout in each} == set(starts.layouts())
+    assert len(starts.starts()) == 5
+
+
+@pytest.fixture
+def miniature(tmp_path: Path) -> Questions:
+    file = tmp_path / "mine.toml"
+    file.write_text(MINIATURE, encoding="utf-8")
+    return Questions.read(file)
+
+
+def test_sizes_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    for old, new, message in (
+        ("lags = [1]", "lags = [0]", "staleness.lags.0 must .* greater than or equal to 1, got 0"),
+        (
+            'credit = "msgrpo"',
+            'credit = "msgrop"',
+            "of runs on blackjack: credit = 'msgrop' can't be used",
+        ),
+        ("penalties = [0.0, 1.0]", "penalty = 1.0", "penalty"),
+        ("seeds = 2", "runs = 2", "no setting of an experiment of questions .* named 'runs'"),
+        ("sizes = [2, 4]", "sizes = [3]", r"sizes = \[3\] must divide episodes = 8"),
+        ("starts = 4\n[penalty", "starts = 3\n[penalty", r"in groups of 2 take 4 starts, and starts = 3"),
+    ):
+        assert old in MINIATURE
+        file.write_text(MINIATURE.replace(old, new), encoding="utf-8")
+        with pytest.raises(UsageError, match=message):
+            Questions.read(file)
+
+
+def test_the_recipe_asks_every_game_and_every_job_has_what_it_needs() -> None:
+    questions = Questions.read("credit-questions")
+    jobs = {job.name: job for job in jobs_of(questions)}
+    assert len(jobs) == len(jobs_of(questions)) == 3 * (3 * 2 + 4)
+    assert jobs["ask/blackjack/2/plain"].needs == ("base/blackjack/2",)
+    assert [name for name in jobs if name.startswith("ask/frozen-lake/0")] == [
+        f"ask/frozen-lake/0/{place}" for place in ("plain", "4", "7")
+    ]
+    only = jobs_of(Questions.read("credit-questions", {"games": ["blackjack"], "seeds": 1}))
+    assert [job.name for job in only] == ["base/blackjack/0", "ask/blackjack/0/plain"]
+
+
+def test_nothing_asked_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(MINIATURE.partition("[staleness]")[0], encoding="utf-8")
+    with pytest.raises(UsageError, match="nothing is asked"):
+        Questions.read(file)
+
+
+COMMAND = ["reproduce", "--config", "credit-questions"]
+
+
+def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The published run took 24 minutes of the processor."""
+    out = tmp_path / "out"
+    assert main([*COMMAND, "--out", str(out), "--jobs", "1", "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "9 jobs base" in printed
+    assert "21 jobs ask" in printed
+    assert "about 25 min 15 s in all" in printed
+    assert not out.exists()
+
+
+def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (out := tmp_path / "out").mkdir()
+    assert main([*COMMAND, "--out", str(out), "--report"]) == 1
+    assert "not complete: 30 jobs have no result" in capsys.readouterr().out
+    assert "**This study is not complete.**" in (out / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_folder_takes_more_seeds_and_none_of_another_experiment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = StudyFolder(tmp_path / "out")
+    folder.claim(Questions.read("credit-questions", {"seeds": 1}))
+    folder.claim(Questions.read("credit-questions"))
+    assert main([*COMMAND, "--seeds", "1", "--out", str(folder.path), "--report"]) == 2
+    assert "was made with seeds = 3, now it is 1" in capsys.readouterr().err
+    before = {**Study.read("credit-miniature").as_data(), "questions": {"staleness": None}}  # as these once were asked
+    (folder.path / SETTINGS_NAME).write_text(json.dumps(before), encoding="utf-8")
+    assert main([*COMMAND, "--out", str(folder.path), "--report"]) == 2
+    assert "was made with kind = 'credit', now it is 'questions'; give the recipe" in capsys.readouterr().err
+
+
+def test_the_command_refuses_what_is_of_other_experiments(capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (["--arms", "plain"], ["--iterations", "3"], ["--ship", "here"]):
+        assert main([*COMMAND, *option]) == 2
+        error = capsys.readouterr().err
+        assert f"{option[0]} is of a reproduction" in error
+        assert "a recipe of the questions of credit takes --games, --seeds" in error
+    assert main([*COMMAND, "--games", "blackjak"]) == 2
+    assert "no game in this recipe named 'blackjak'; did you mean 'blackjack'" in capsys.readouterr().err
+
+
+def test_a_collapse_counts_before_the_first_success_alone(miniature: Questions) -> None:
+    def run(penalty: float, success: list[float], entropy: list[float]) -> dict[str, Any]:
+        points = [
+            {"iterations": 2 * at, "entropy": each, "valid": 1.0, "returns": penalty} for at, each in enumerate(entropy)
+        ]
+        return {"penalty": penalty, "points": points, "success": success}
+
+    runs = [run(0.0, [0, 0, 1, 0], [1.0, 0.2, 0.01]), run(1.0, [0, 0, 0, 1], [1.0, 0.05, 0.5])]
+    asked = {f"ask/blackjack/{n}/2": {"standing": {}, "runs": runs} for n in range(2)}
+    findings = Asked(miniature, bases={}, missing=(), seconds={}, code=(), asked=asked)
+    assert [(each.penalty, each.collapsed) for each in shorts(findings)[:2]] == [(0.0, False), (1.0, True)]
+    assert {penalty: each.value for penalty, each in collapses(findings).items()} == {0.0: 0.0, 1.0: 1.0}
+    assert [each.difference.value for each in penalties(findings)] == [-1.0, 0.0]
+
+
+def test_a_lag_is_compared_on_the_stages_that_have_it(miniature: Questions) -> None:
+    """The middle has no policy 16 iterations older: its fresh batches are no part of what that lag costs."""
+
+    def rows(**cosines: float) -> dict[str, Any]:
+        return {
+            "staleness": [
+                {"lag": int(lag[1:]), "weights": "none", "cosine": {"value": cosines[lag]}} for lag in cosines
+            ]
+        }
+
+    asked = {f"ask/blackjack/{n}/plain": {"stages": [rows(_0=0.9), rows(_0=0.3, _16=0.1 - 0.1 * n)]} for n in range(2)}
+    findings = Asked(miniature, bases={}, missing=(), seconds={}, code=(), asked=asked)
+    assert [each.difference.value for each in staleness(findings)] == pytest.approx([0.0, -0.25])
+
+
+@pytest.mark.slow
+def test_a_miniature_is_asked_everything_and_ends_in_a_report(miniature: Questions, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from research.credit.questions.pictures import draw_plots
+    from research.credit.questions.report import report_data, report_markdown
+    from research.credit.stored import recomputed
+    from research.jobs.work import do
+
+    folder = StudyFolder(tmp_path / "out")
+    for job in jobs_of(miniature):
+        do(WORK[job.kind], job, miniature, folder, lambda share: None)
+    findings = read_findings(miniature, folder)
+    assert not findings.missing
+    assert {each.what for each in staleness(findings)} == {(0, "none"), *((1, name) for name in measures.WEIGHTS)}
+    assert [each.what for each in group_sizes(findings)] == [("dr_grpo", 2), ("dr_grpo", 4)]
+    assert [each.place for each in splits(findings)] == ["base", "middle", "end", "2"] * 2
+    assert [each.what for each in penalties(findings)] == [(0.0,), (1.0,)]
+    names = [name for name, _ in draw_plots(findings, tmp_path)]
+    assert names == ["staleness.svg", "groups.svg", "penalty.svg"]
+    text = report_markdown(findings, {"textbench": "1"}, plots=[(name, name) for name in names])
+    for part in ("## Staleness", "## Group size at equal tokens", "### Training under it", "(penalty.svg)"):
+        assert part in text
+    data = report_data(findings, {})
+    again = recomputed(data)
+    assert [each["what"] for each in again["staleness"]] == [each["what"] for each in data["staleness"]]
+    assert again["splits"][3]["share"] == pytest.approx(data["splits"][3]["share"], rel=1e-4)

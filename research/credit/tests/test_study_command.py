@@ -1,0 +1,127 @@
+"""``textbench reproduce --config credit``: end to end on the miniature, and its messages."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmark.cli import main
+from research.credit.stored import recomputed
+from research.jobs.report import clean, stored_report
+
+CREDIT = ["reproduce", "--config", "credit-miniature"]
+COMMAND = [sys.executable, "-m", "benchmark.cli", *CREDIT, "--jobs", "2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--games", "blackjak"], "no game in this recipe named 'blackjak'; did you mean 'blackjack'"),
+        (["--arms", "rtgg"], "no arm in this recipe named 'rtgg'; did you mean 'rtg'"),
+        (["--iterations", "3"], "a recipe of the study of credit takes --arms, --games, --seeds"),
+        (["--ship", "here"], "--ship is of a reproduction"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*CREDIT, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_a_dry_run_says_what_would_be_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main([*CREDIT, "--out", str(out), "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 jobs base" in printed
+    assert "4 jobs train" in printed
+    assert "nothing was done" in printed
+    assert not out.exists()
+
+
+def test_a_pretrained_model_takes_minutes_a_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The published run took 2,166 seconds of the processor; at the pace of the tiny model it would be 168."""
+    report = stored_report(Path("research/credit/data/draws/pretrained-start.json.gz"))
+    out = str(tmp_path / "out")
+    assert main(["reproduce", "--config", "credit-pretrained", "--out", out, "--jobs", "1", "--dry-run", "--json"]) == 0
+    assert report["seconds"] / 2 < json.loads(capsys.readouterr().out)["seconds"] < report["seconds"] * 2
+
+
+def test_the_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (out := tmp_path / "out").mkdir()
+    assert main([*CREDIT, "--out", str(out), "--report"]) == 1
+    assert "not complete: 41 jobs have no result" in capsys.readouterr().out
+    assert "Nothing was measured yet." in (out / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A miniature that nothing stopped."""
+    pytest.importorskip("torch")
+    out = tmp_path_factory.mktemp("study") / "whole"
+    done = subprocess.run([*COMMAND, "--out", str(out), "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["missing"] == []
+    return out
+
+
+@pytest.mark.slow
+def test_a_miniature_ends_in_a_report(whole: Path) -> None:
+    for name in ("report.md", "report.json", "fidelity.svg", "draws.svg", "curves.svg"):
+        assert (whole / name).exists(), name
+    assert "Which credit is good" in (whole / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_reports_figures_are_those_of_the_job_files(whole: Path) -> None:
+    data = json.loads((whole / "report.json").read_text(encoding="utf-8"))
+    for arm in ("msgrpo", "rtg"):
+        results = [json.loads((whole / f"train/blackjack/{arm}/{seed}/result.json").read_text()) for seed in range(2)]
+        (row,) = [each for each in data["arms"] if each["arm"] == arm]
+        learning = [np.mean([value for _, _, value in result["points"][1:]]) for result in results]
+        assert row["learning"]["value"] == pytest.approx(np.mean(learning), rel=1e-5)
+        assert all(result["points"][-1][0] >= result["budget"] for result in results)
+        tuned = {
+            rate: json.loads((whole / f"tune/blackjack/{arm}/{rate}/result.json").read_text())["points"][1:]
+            for rate in ("0.001", "0.01")
+        }
+        means = {rate: np.mean([value for _, _, value in points]) for rate, points in tuned.items()}
+        assert results[0]["rate"] == float(max(means, key=lambda rate: means[rate]))
+    measured = json.loads((whole / "measure/blackjack/1/base/result.json").read_text())
+    (row,) = [
+        each for each in data["measured"] if (each["game"], each["run"], each["stage"]) == ("blackjack", 1, "base")
+    ]
+    assert row["methods"] == clean(measured["methods"])  # a report has six digits
+
+
+@pytest.mark.slow
+def test_runs_of_a_game_have_bases_and_starts_of_their_own(whole: Path) -> None:
+    first, second = (json.loads((whole / f"measure/blackjack/{run}/base/result.json").read_text()) for run in (0, 1))
+    assert first["setting"] == second["setting"] | {"seed": 0}
+    assert first["truth"]["expected_return"] != second["truth"]["expected_return"]
+    bases = [json.loads((whole / f"base/blackjack/{run}/result.json").read_text()) for run in (0, 1)]
+    assert bases[0]["losses"] != bases[1]["losses"]
+
+
+@pytest.mark.slow
+def test_a_stored_report_gives_the_same_figures_again(whole: Path) -> None:
+    data = json.loads((whole / "report.json").read_text(encoding="utf-8"))
+    again = json.loads(json.dumps(recomputed(data)))
+    for name in ("measured", "draws", "thinking", "tuning", "runs", "stages", "weak", "settings"):
+        assert again[name] == data[name], name
+    # a report has six digits, in which arms that learnt nothing hardly differ
+    assert _numbers(again["over_cells"]) == pytest.approx(_numbers(data["over_cells"]), rel=1e-3, abs=1e-4)
+    assert _numbers(again["told_apart"]) == pytest.approx(_numbers(data["told_apart"]), rel=1e-3, abs=1e-4)
+    learning, before = ([arm["learning"] for arm in report["arms"]] for report in (again, data))
+    assert _numbers(learning) == pytest.approx(_numbers(before), abs=1e-4)
+
+
+def _numbers(data: Any) -> list[float]:
+    """All numbers in plain data, in order."""
+    if isinstance(data, dict | list):
+        return [number for each in (data.values() if isinstance(data, dict) else data) for number in _numbers(each)]
+    return [float(data)] if isinstance(data, int | float) else []

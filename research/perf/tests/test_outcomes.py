@@ -1,0 +1,119 @@
+"""Trainings do what is said of them: recipes are run as written, and every training command of the documents is run.
+
+What a recipe has to reach stands in ``research/perf/recipes.toml``. The README's is run in CI, the others every night.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.msgrpo.configuration.config import packaged_recipes
+from research.perf.recipes import RECIPES, Measured, gain_of, of_shares, outcome
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "configs").glob("*.toml"))]
+TRAINING = re.compile(
+    r"^[#$ ]*((?:\w+=\S+ )*(?:python -m (?:agents\.msgrpo|research\.[a-z]+\.tiny)|textbench train) -.*?)(?: +#.*)?$",
+    re.M,
+)
+COMMANDS = sorted({found for page in PAGES for found in TRAINING.findall(page.read_text())})
+
+RECIPE_COMMANDS = {command: name for name, recipe in RECIPES.items() for command in recipe["commands"]}
+SHORT = ["model=tiny", "iterations=2", "groups=2", "group_size=2", "episodes_drawn=2", "eval_episodes=4"]
+LAKE = "python -m agents.msgrpo --config configs/tiny-frozen-lake.toml"
+SHORTENED = {
+    "python -m agents.msgrpo --print-config": [],
+    "python -m agents.msgrpo --resume runs/tiny-frozen-lake": ["iterations=3"],
+    f'{LAKE} --set \'trackers=["tensorboard", "wandb"]\'': SHORT,
+    f"WANDB_MODE=offline {LAKE} --set 'trackers=[\"wandb\"]'": SHORT,
+    "textbench train --config tiny-frozen-lake --set iterations=10": SHORT,
+}
+"""Commands about something else than an outcome, run as written with these settings behind them."""
+OF_THE_EXPERIMENT = ("smollm2-frozen-lake", "smollm2-snake")
+"""Recipes that take hours: ``textbench reproduce --config smollm2`` runs them, and its report has what they reach."""
+ELSEWHERE = ("engine=ray", "engine=vllm", "qwen2.5-", *OF_THE_EXPERIMENT)
+"""What needs a cluster, a server, a GPU or hours: ``.ci/engines``, the test of a Ray cluster, nobody yet, and those."""
+PLACEHOLDERS = re.compile(r"\b(FILE|NAME|DIR)\b")
+
+
+def run(command: str, folder: Path, settings: list[str]) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(command)
+    variables = dict(word.split("=", 1) for word in words[: next(i for i, word in enumerate(words) if "=" not in word)])
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    words = [*words[len(variables) :], *(word for setting in settings for word in ("--set", setting))]
+    environment = {**os.environ, "PATH": path, "WANDB_MODE": "offline", **variables}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_every_recipe_has_an_outcome_or_needs_a_gpu() -> None:
+    elsewhere = {name for name in packaged_recipes() if name.startswith("qwen") or name in OF_THE_EXPERIMENT}
+    assert packaged_recipes().keys() - elsewhere == set(RECIPES)
+    for name, recipe in RECIPES.items():
+        assert any(f"configs/{name}.toml" in command for command in recipe["commands"])
+        assert recipe["gain"] >= 0
+        assert recipe["when"] in ("slow", "nightly")
+    assert RECIPES["tiny-frozen-lake"]["when"] == "slow"  # the README's
+
+
+def test_every_training_command_of_the_documents_is_run_somewhere() -> None:
+    """As written by its outcome's test, or shortened by the one below; or it is known to need what isn't here."""
+    assert len(COMMANDS) >= 8
+    for command in COMMANDS:
+        known = command in RECIPE_COMMANDS or command in SHORTENED
+        assert known or any(word in command for word in ELSEWHERE) or PLACEHOLDERS.search(command), command
+
+
+def test_a_gain_is_the_lower_end_of_its_interval() -> None:
+    before, after = of_shares([0.0] * 60 + [1.0] * 40), of_shares([0.0] * 20 + [1.0] * 80)
+    assert str(before) == "0.400 [0.309, 0.498]"  # Wilson's, as in any table of it
+    assert 0.25 < gain_of("success", before, after) < 0.4
+    assert gain_of("success", after, before) < -0.4
+    assert gain_of("regret", Measured(0.5, 0.4, 0.6), Measured(0.2, 0.1, 0.3)) == pytest.approx(0.1)
+    assert gain_of("exploitability", Measured(0.5, 0.5, 0.5), Measured(0.2, 0.2, 0.2)) == pytest.approx(0.3)
+
+
+def marked(when: str) -> list[Any]:
+    return [name for name, recipe in RECIPES.items() if recipe["when"] == when]
+
+
+def check(name: str, folder: Path) -> None:
+    found = outcome(name, folder)
+    assert found.gain > RECIPES[name]["gain"], found
+    if found.blind is not None:
+        assert found.trained.low > found.blind, found  # what a player gets who reads nothing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", marked("slow"))
+def test_a_recipe_as_written_reaches_what_is_stated(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", marked("nightly"))
+def test_a_longer_recipe_as_written_reaches_what_is_stated(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the README's training has begun."""
+    folder = tmp_path_factory.mktemp("trained")
+    assert run(LAKE, folder, SHORT).returncode == 0
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", sorted(set(SHORTENED) & set(COMMANDS)))
+def test_the_other_commands_of_the_documents_run(command: str, trained: Path, tmp_path: Path) -> None:
+    if "wandb" in command:
+        pytest.importorskip("wandb")
+    done = run(command, trained if "--resume" in command else tmp_path, SHORTENED[command])
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr

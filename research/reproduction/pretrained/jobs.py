@@ -1,0 +1,183 @@
+"""What the experiment consists of: jobs, what each waits for, where its result lies, and what it was made with."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from benchmark import UsageError, unknown_name
+from benchmark.runs import write_atomically
+from research.jobs.folder import Folder
+from research.jobs.recipes import ExperimentSettings, differences_of
+from research.reproduction.pretrained.settings import ARMS, STARTS, Player, Pretrained, own_settings
+
+Kind = Literal["start", "train", "play"]
+MADE_WITH = "settings.json"
+RUN = "run"  # the folder of a training below that of its job
+
+
+class PretrainedJob(NamedTuple):
+    """A piece of work for one process; what doesn't apply to its kind is empty."""
+
+    name: str  # unique, and the path of its result below the folder: ``"train/lake/0"``
+    kind: Kind  # which function of :mod:`work` does it
+    part: str  # of the experiment; a warm start belongs to the first part that needs it
+    about: str  # the name of the warm start, the arm or the player
+    needs: tuple[str, ...] = ()  # names of the jobs that must be done before
+    seed: int = 0
+    scenario: str = ""  # that is played
+
+
+def jobs_of(experiment: Pretrained) -> list[PretrainedJob]:
+    """All jobs, part by part; in a part seed by seed, so that one that is cut short has all arms with fewer seeds."""
+    jobs: dict[str, PretrainedJob] = {}
+    for part in experiment.parts:
+        arms = {name: arm for name, arm in experiment.arms.items() if arm.part == part}
+        for seed in range(max((arm.seeds for arm in arms.values()), default=0)):
+            for name, arm in arms.items():
+                if seed < arm.seeds:
+                    _add_run(jobs, experiment, name, seed, part)
+        for name, player in experiment.everyone.items():
+            if player.part == part:
+                for job in _plays(experiment, name, player):
+                    for need in job.needs:
+                        _add(jobs, experiment, need, part)
+                    jobs.setdefault(job.name, job)
+    return list(jobs.values())
+
+
+def chosen(jobs: Sequence[PretrainedJob], parts: Sequence[str], experiment: Pretrained) -> list[PretrainedJob]:
+    """The jobs of some parts, and those that they wait for.
+
+    Raises:
+        UsageError: there is no such part.
+    """
+    for part in parts:
+        if part not in experiment.parts:
+            raise unknown_name("part in this recipe", part, experiment.parts)
+    by_name = {job.name: job for job in jobs}
+    wanted = [job.name for job in jobs if job.part in parts]
+    for name in wanted:  # it grows while it is read
+        wanted += [need for need in by_name[name].needs if need not in wanted]
+    return [job for job in jobs if job.name in wanted]
+
+
+def _add(jobs: dict[str, PretrainedJob], experiment: Pretrained, name: str, part: str) -> None:
+    """The job of that name, after those that it needs."""
+    kind, about, *seeds = name.split("/")
+    seed = int(seeds[0]) if seeds else 0
+    if kind == "train":
+        _add_run(jobs, experiment, about, seed, part)
+    elif name not in jobs:
+        jobs[name] = PretrainedJob(name, "start", part, about, seed=seed)
+
+
+def _add_run(jobs: dict[str, PretrainedJob], experiment: Pretrained, arm: str, seed: int, part: str) -> None:
+    name, own = f"train/{arm}/{seed}", experiment.arms[arm]
+    if name in jobs:
+        return
+    needs = (*model_needs(experiment, own.start, seed), *model_needs(experiment, own.like, seed))
+    for need in needs:
+        _add(jobs, experiment, need, part)
+    jobs[name] = PretrainedJob(name, "train", own.part, arm, needs, seed)
+
+
+def model_needs(experiment: Pretrained, source: str, seed: int) -> tuple[str, ...]:
+    """The job that makes what a training begins from: a warm start, a run (of the same seed, where it has that)."""
+    if not source:
+        return ()
+    own = experiment.starts.get(source) or experiment.arms[source]
+    own_seed = seed if seed < own.seeds else 0
+    if source in experiment.starts:
+        return (f"start/{source}/{own_seed}" if own.seeds else f"start/{source}",)
+    return (f"train/{source}/{own_seed}",)
+
+
+def _plays(experiment: Pretrained, name: str, player: Player) -> list[PretrainedJob]:
+    slug = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name)
+    arm = player.agent.removeprefix(ARMS) if player.agent.startswith(ARMS) else ""
+    start = player.agent.removeprefix(STARTS) if player.agent.startswith(STARTS) else ""
+    made = experiment.arms[arm].seeds if arm else experiment.starts[start].seeds if start else 0
+    jobs = []
+    for seed in range(min(made, player.seeds or made) or 1):
+        needs = model_needs(experiment, arm or start, seed)
+        jobs += [
+            PretrainedJob(f"play/{slug}/{seed}/{scenario}", "play", player.part, name, needs, seed, scenario)
+            for scenario in player.scenarios
+        ]
+    return jobs
+
+
+def settings_of(job: PretrainedJob, experiment: Pretrained) -> dict[str, Any]:
+    """Everything that decides a job's result, that of what it needs included, as plain data."""
+    own: dict[str, Any]
+    if job.kind == "start":
+        config = experiment.imitation_config(job.about, job.seed)
+        own = {**experiment.starts[job.about].model_dump(exclude={"seeds"}), "imitation": own_settings(config)}
+    elif job.kind == "train":
+        arm = experiment.arms[job.about]
+        own = {**arm.model_dump(exclude={"part", "seeds"}), "msgrpo": experiment.training_settings(job.about, job.seed)}
+        if arm.trainer == "trl":
+            own |= {name: getattr(experiment, name) for name in ("steps_per_episode", "micro_batch")}
+    else:
+        player = experiment.everyone[job.about]
+        shared = ("dtype", "episodes", "first_episode", "temperature", "max_tokens", "mode")
+        own = {**{name: getattr(experiment, name) for name in shared}, **player.model_dump(exclude={"part", "seeds"})}
+        own["scenarios"] = [job.scenario]
+    made: dict[str, PretrainedJob] = {}
+    for need in job.needs:
+        _add(made, experiment, need, job.part)
+    needs = {need: settings_of(made[need], experiment) for need in job.needs}
+    data: dict[str, Any] = json.loads(json.dumps({"model": experiment.model, **own, "needs": needs}))
+    return data
+
+
+class _Folder(ExperimentSettings):
+    """What the folder as a whole is known by: jobs have settings of their own."""
+
+    kind: Literal["pretrained"] = "pretrained"
+    model: str
+
+
+class PretrainedFolder(Folder):
+    """The folder of one experiment.
+
+    Each job keeps what it was made with beside its result. So a recipe may change while it is run: what isn't begun
+    yet is free, what was only begun begins anew, and a result that was made with other settings is refused by name.
+    """
+
+    def claim(self, experiment: Any) -> None:
+        """Make the folder this experiment's, or check that what is there was made with these settings.
+
+        Raises:
+            UsageError: a result was made with other settings (named), or the folder holds something else.
+            StorageError: it can't be written.
+        """
+        super().claim(_Folder(model=experiment.model))
+        for job in jobs_of(experiment):
+            if self.is_done(job.name):
+                differences = self.differences(job, experiment)
+                for name, (now, then) in differences.items():
+                    raise UsageError(
+                        f"{self.path / job.name} was made with {name} = {then!r}, now it is {now!r}: put it back, "
+                        "remove that folder to have it made anew, or choose another --out"
+                    )
+
+    def differences(self, job: PretrainedJob, experiment: Pretrained) -> dict[str, tuple[Any, Any]]:
+        """``{setting: (now, then)}`` of what differs since a job was begun; nested ones with dots."""
+        file = self.path / job.name / MADE_WITH
+        then = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        return differences_of(settings_of(job, experiment), then)
+
+    def begin(self, job: PretrainedJob, experiment: Pretrained) -> None:
+        """Make the folder of a job that has no result; what was begun with other settings is removed."""
+        place = self.path / job.name
+        if place.exists() and self.differences(job, experiment):
+            shutil.rmtree(place)
+        place.mkdir(parents=True, exist_ok=True)
+        write_atomically(place / MADE_WITH, json.dumps(settings_of(job, experiment), indent=1) + "\n")
+
+    def model_of(self, need: str) -> Path:
+        """The folder of the model that a warm start or a training has made."""
+        return self.path / need / ("model" if need.startswith("start/") else f"{RUN}/last")

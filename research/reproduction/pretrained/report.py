@@ -1,0 +1,270 @@
+"""The report of the experiment with a pretrained model: ``Findings -> Markdown, JSON``.
+
+What hasn't been run is named as such, and has no figures.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from agents.common import duration
+from benchmark.show import number
+from research.jobs.report import Facts, made_by, table, whole_report
+from research.reproduction.pretrained.findings import Findings, Fresh, Trained, blind_return, blind_success
+from research.reproduction.pretrained.settings import Arm
+
+GPU_RATE, GPU_SHARE = 989e12, 0.3  # bfloat16 products a second of an H100 (its data sheet), and what of it is reached
+
+
+def report_markdown(
+    findings: Findings,
+    facts: Facts,
+    *,
+    command: str,
+    plots: Sequence[tuple[str, str, str]] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """The report for people.
+
+    Args:
+        findings: what was found.
+        facts: where and with what the report was made.
+        command: that runs the experiment.
+        plots: ``(part, file name, caption)`` of pictures beside the report.
+        notes: what a reader must know; they come first.
+    """
+    experiment = findings.experiment
+    parts = [f"# {experiment.title}", _introduction(findings, command), *(f"**Note.** {note}" for note in notes)]
+    parts.append(_state(findings, command))
+    for name, about in experiment.parts.items():
+        missing, jobs = findings.missing_of(name)
+        if missing == jobs:
+            continue  # the table above says so
+        parts += [f"## {about.title}", about.about] if about.about else [f"## {about.title}"]
+        parts += _part(findings, name)
+        parts += [f"![{caption}]({file})" for part, file, caption in plots if part == name]
+    parts += ["## The warm starts", _starts_text(findings)]
+    parts += ["## What a GPU would need", _gpu_text(findings)]
+    parts += ["## How it was done", _method(findings, facts)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _introduction(findings: Findings, command: str) -> str:
+    experiment = findings.experiment
+    sizes = [start["base_parameters"] for start in findings.starts.values()]
+    size = f" ({sizes[0]:,} parameters)" if sizes else ""
+    return (
+        f"The pretrained model is `{experiment.model}`{size}. Every player is scored on the same "
+        f"{experiment.episodes} fresh episodes of a scenario (seeds first_seed + {experiment.first_episode} + k, which "
+        f"neither training nor its evaluations play), at temperature {experiment.temperature:g}; a response that can't "
+        "be read leads to a random move. Figures are mean returns, which on the lakes are success rates, with 95% "
+        "intervals: of several runs over runs and episodes, of one player over episodes. *Unseen* are the "
+        "episodes whose layouts the training, its warm start included, never drew. The command is "
+        f"`{command}`, which goes on where it was stopped."
+    )
+
+
+def _state(findings: Findings, command: str) -> str:
+    rows = []
+    for name, part in findings.experiment.parts.items():
+        missing, jobs = findings.missing_of(name)
+        state = "done" if not missing else "not run yet" if missing == jobs else f"{jobs - missing} of {jobs} jobs done"
+        rows.append([part.title, f"`{command} --parts {name}`", state])
+    return table(["part", "command", "state"], rows)
+
+
+def _part(findings: Findings, part: str) -> list[str]:
+    texts = [_runs_text(findings, part), _fresh_text(findings, part), _compare_text(findings, part)]
+    return [text for text in texts if text]
+
+
+def _runs_text(findings: Findings, part: str) -> str:
+    experiment = findings.experiment
+    arms = {name: arm for name, arm in experiment.arms.items() if arm.part == part}
+    rows = [_run_row(findings, name, arm, findings.runs[name]) for name, arm in arms.items() if name in findings.runs]
+    waiting = [name for name in arms if name not in findings.runs]
+    head = [
+        *("training", "begins from", "settings of its own", "runs", "own success", "above blind"),
+        *("evaluation", "entropy", "processor time of a run"),
+    ]
+    note = (
+        f"*Own success*: of the episodes that it learnt from in its last {experiment.last_iterations} iterations, mean "
+        "over the runs; *above blind* is that less what the best player gets who doesn't read, and says nothing where "
+        "training begins elsewhere than the game does. *Evaluation*: success on the fixed episodes before and after. "
+        "*Entropy*: nats a token, over the same last iterations."
+    )
+    told = f"{note}\n\n{table(head, rows)}" if rows else ""
+    return "\n\n".join([*([told] if told else []), *([f"Not run yet: {', '.join(waiting)}."] if waiting else [])])
+
+
+def _run_row(findings: Findings, name: str, arm: Arm, runs: Sequence[Trained]) -> list[str]:
+    last = findings.experiment.last_iterations
+    own = [float(run.success[-last:].mean()) for run in runs]
+    blind = blind_success(findings.experiment, name)
+    points = [(run.points[0][1], run.points[-1][1]) for run in runs if run.points]
+    entropy = [float(run.entropy[-last:].mean()) for run in runs]
+    return [
+        name,
+        arm.start or findings.experiment.model,
+        _differences(arm),
+        f"{len(runs)} of {arm.seeds}",
+        f"{np.mean(own):.1%}" + (f" ({min(own):.1%} to {max(own):.1%})" if len(own) > 1 else ""),
+        "-" if blind is None else f"{np.mean(own) - blind:+.1%}",
+        " to ".join(f"{np.mean(side):.1%}" for side in zip(*points, strict=True)) if points else "-",
+        number(float(np.mean(entropy))) if isfinite(np.mean(entropy)) else "-",
+        duration(float(np.mean([run.seconds for run in runs]))),
+    ]
+
+
+def _differences(arm: Arm) -> str:
+    """What an arm has of its own, in words."""
+    told = [f"{key} {value}" for key, value in {**arm.view, **arm.msgrpo}.items()]
+    if arm.trainer == "trl":
+        told.insert(0, f"TRL's GRPO, {arm.equal} of {arm.like}")
+    return ", ".join(told) or "-"
+
+
+def _fresh_text(findings: Findings, part: str) -> str:
+    players = [name for name, player in findings.experiment.everyone.items() if player.part == part]
+    there = [name for name in players if any(key[0] == name for key in findings.fresh)]
+    if not there:
+        return ""
+    scenarios = list(dict.fromkeys(s for name in players for s in findings.experiment.everyone[name].scenarios))
+    rows = [[name, *(_fresh_cell(findings.fresh.get((name, scenario))) for scenario in scenarios)] for name in there]
+    blind = [(name, blind_return(name)) for name in scenarios]
+    rows.append(["*blind play, exact*", *("-" if value is None else number(value) for _, value in blind)])
+    return f"Fresh episodes:\n\n{table(['player', *scenarios], rows)}"
+
+
+def _fresh_cell(fresh: Fresh | None) -> str:
+    if fresh is None:
+        return "not run yet"
+    told = [f"{fresh.value:z.3f}"]
+    runs, episodes = fresh.returns.shape
+    mean, count = fresh.on_unseen
+    if count < episodes:
+        told.append(f"unseen ({count}) {number(mean) if isfinite(mean) else '-'}")
+    if fresh.runs > 1:
+        told.append(f"worst of {runs} runs {number(fresh.worst)}")
+    if runs < fresh.runs:
+        told.append(f"{fresh.runs - runs} runs not yet")
+    if fresh.invalid >= 0.005:
+        told.append(f"{fresh.invalid:.1%} invalid")
+    return "; ".join(told)
+
+
+def _compare_text(findings: Findings, part: str) -> str:
+    rows = []
+    for first, second in findings.experiment.parts[part].compare:
+        for scenario in findings.experiment.everyone[first].scenarios:
+            found = findings.difference(first, second, scenario)
+            if found is not None:
+                estimate, of = found
+                rows.append([f"{first} minus {second}", scenario, f"{estimate:z.3f}", _told_apart(estimate), of])
+    if not rows:
+        return ""
+    return f"Differences:\n\n{table(['difference of', 'on', 'value (95% interval)', '', 'from'], rows)}"
+
+
+def _told_apart(estimate: Any) -> str:
+    if estimate.low is None:
+        return "no interval"
+    return "better" if estimate.low > 0 else "worse" if estimate.high < 0 else "not told apart"
+
+
+def _starts_text(findings: Findings) -> str:
+    rows = []
+    for name, found in findings.starts.items():
+        start = findings.experiment.starts[name.partition("/")[0]]
+        before, after = found["held_out"]
+        rows.append(
+            [
+                name,
+                ", ".join(start.scenarios),
+                f"{found['examples']:,} of {', '.join(start.teachers)}",
+                f"{found['trained_parameters']:,}",
+                f"{number(before)} to {number(after)}",
+                f"{found['tokens'] / 1e6:.2f}M ({found['tokens_computed'] / 1e6:.2f}M computed)",
+                duration(found["processor_seconds"]),
+            ]
+        )
+    head = ["warm start", "scenarios", "decisions", "weights trained", "loss on others", "tokens", "processor time"]
+    note = "*Loss on others*: nats per response token on decisions that it doesn't learn from, before and after."
+    return f"{note}\n\n{table(head, rows)}" if rows else "None was made yet."
+
+
+def _gpu_text(findings: Findings) -> str:
+    """What a GPU would need, which is computed and said to be."""
+    sizes = [start["base_parameters"] for start in findings.starts.values()]
+    tokens = {name: float(np.mean([run.tokens for run in runs])) for name, runs in findings.runs.items()}
+    tokens = {name: count for name, count in tokens.items() if count}
+    if not sizes or not tokens:
+        return "Nothing was trained yet that it could be computed from."
+    arm = max(tokens, key=lambda name: tokens[name])
+    operations = 6 * max(sizes) * tokens[arm]
+    seconds = operations / (GPU_RATE * GPU_SHARE)
+    larger = seconds * 3e9 / max(sizes)
+    return (
+        f"Computed, not measured: a run of {arm} reads and writes {tokens[arm] / 1e6:.1f} million tokens. If every one "
+        f"cost a forward and a backward pass (at most 6 operations a weight and token), that is {operations:.1e} "
+        f"operations: {duration(seconds)} of an H100 at {GPU_SHARE:.0%} of its products in bfloat16, and for a model "
+        f"of 3 billion weights {duration(larger)}. Sampling one token after the other is slower than that wherever few "
+        "episodes are played at once; docs/research/gpu.md has what to measure. Weights, optimiser and activations of "
+        "this model fit any GPU of 8 GB."
+    )
+
+
+def _method(findings: Findings, facts: Facts) -> str:
+    lines = made_by(findings, facts)
+    lines.append(f"- time of all jobs together: {duration(findings.seconds)}")
+    lines.append("- settings of every job lie beside its result (settings.json); report.json has all figures")
+    return "\n".join(lines)
+
+
+def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The whole report as plain JSON data; NaN and infinity become ``null``."""
+    experiment = findings.experiment
+    data: dict[str, Any] = {
+        "parts": {
+            name: dict(zip(("missing", "jobs"), findings.missing_of(name), strict=True)) for name in experiment.parts
+        },
+        "runs": [
+            {"arm": name, "blind": blind_success(experiment, name), **_run_data(run)}
+            for name, runs in findings.runs.items()
+            for run in runs
+        ],
+        "fresh": [{"player": key[0], "scenario": key[1], **_fresh_data(one)} for key, one in findings.fresh.items()],
+        "differences": [
+            {"part": name, "first": first, "second": second, "scenario": scenario, **found[0]._asdict(), "of": found[1]}
+            for name, part in experiment.parts.items()
+            for first, second in part.compare
+            for scenario in experiment.everyone[first].scenarios
+            if (found := findings.difference(first, second, scenario)) is not None
+        ],
+        "starts": {
+            name: {key: value for key, value in start.items() if key != "layouts"}
+            for name, start in findings.starts.items()
+        },
+    }
+    return whole_report(data, findings, findings.seconds, facts, notes, experiment.as_data())
+
+
+def _run_data(run: Trained) -> Mapping[str, Any]:
+    data = {"seed": run.seed, "success": run.success.tolist(), "entropy": run.entropy.tolist()}
+    return {**data, "evaluations": run.points, "processor_seconds": run.seconds, "tokens": run.tokens}
+
+
+def _fresh_data(fresh: Fresh) -> Mapping[str, Any]:
+    mean, count = fresh.on_unseen
+    return {
+        **fresh.value._asdict(),
+        "runs": len(fresh.returns),
+        "runs_to_be": fresh.runs,
+        "episodes": fresh.returns.shape[1],
+        "each": fresh.returns.mean(axis=1).tolist(),
+        "success": float(fresh.successes.mean()),
+        "unseen": {"value": mean, "episodes": count},
+        "invalid_rate": fresh.invalid,
+    }

@@ -1,0 +1,63 @@
+"""The adapters that the package ships, from a finished part of the experiment.
+
+The rule is that of all models that ship, fixed before any run: seed 0 with the weights of its last iteration, neither
+the best run nor the best iteration, so that a shipped model shows what to expect.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmark import UsageError
+from research.reproduction.pretrained.jobs import PretrainedFolder, model_needs
+from research.reproduction.pretrained.settings import ARMS, STARTS, Pretrained
+
+
+def ship(experiment: Pretrained, folder: PretrainedFolder, place: Path, source: str) -> list[Path]:
+    """Write an adapter for every entry of ``ships`` that is there already; returns their folders in ``place``.
+
+    Args:
+        experiment: the recipe.
+        folder: what there is of it.
+        place: where the adapters go.
+        source: what the recipe is called, for their cards.
+
+    Raises:
+        UsageError: none of them is there, or a model can't be made smaller as its entry says.
+    """
+    from agents import shrink
+
+    written = []
+    for name, shipped in experiment.ships.items():
+        about = shipped.agent.removeprefix(STARTS).removeprefix(ARMS)
+        (job,) = model_needs(experiment, about, 0)
+        if not folder.is_done(job):
+            continue
+        start = experiment.starts.get(about)
+        scenarios = start.scenarios if start else experiment.scenarios_of(about)
+        try:
+            made = shrink(
+                folder.model_of(job), place / name, rank=shipped.rank, base=experiment.model, scenarios=scenarios
+            )
+        except ValueError as error:
+            raise UsageError(f"ships.{name}: {error}") from error
+        card = _card(experiment.model, name, shipped.agent, scenarios, made.rank, made.error, source)
+        (made.folder / "README.md").write_text(card, encoding="utf-8")
+        written.append(made.folder)
+    if not written:
+        wanted = ", ".join(shipped.agent for shipped in experiment.ships.values()) or "nothing"
+        raise UsageError(f"{folder.path} has nothing finished that ships ({wanted}; of trainings seed 0)")
+    return written
+
+
+def _card(model: str, name: str, agent: str, scenarios: Sequence[str], rank: int, error: float, source: str) -> str:
+    warm = agent.startswith(STARTS)
+    within = "which is what a training begins from" if warm else "in which the warm start and MS-GRPO are one"
+    which = "It is" if warm else "It is the last iteration of seed 0 of"
+    return (
+        f"# {name}\n\n"
+        f"What `{model}` learnt on {', '.join(scenarios)}: a LoRA adapter of rank {rank} in half precision, {within}. "
+        f"By the norm of the weights' change, {error:.1%} of it is left out.\n\n"
+        f"{which} `{agent}` of `textbench reproduce --config {source}`; "
+        "docs/research/reproduction/pretrained.md has what it reaches. It plays by its name and is asked as "
+        "`textbench.json` says.\n"
+    )

@@ -1,0 +1,226 @@
+"""The jobs of the experiment with a pretrained model: their order, their needs, and what their folder refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli import main
+from benchmark.errors import UsageError
+from research.reproduction.pretrained.jobs import PretrainedFolder, chosen, jobs_of, settings_of
+from research.reproduction.pretrained.pace import typical_seconds
+from research.reproduction.pretrained.settings import Pretrained
+from research.reproduction.pretrained.tests.helpers import write_recipe
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Pretrained:
+    return Pretrained.read(write_recipe(tmp_path, "some-model"))
+
+
+def test_what_is_needed_comes_first(experiment: Pretrained) -> None:
+    jobs = jobs_of(experiment)
+    names = [job.name for job in jobs]
+    assert len(set(names)) == len(names)
+    for place, job in enumerate(jobs):
+        assert all(names.index(need) < place for need in job.needs), job
+    needs = {job.name: job.needs for job in jobs}
+    assert needs["train/small/0"] == ("start/near",)
+    assert needs["train/large/0"] == ("train/small/0",)
+    assert needs["train/alone/0"] == ()
+    assert needs["train/trl-seconds/0"] == ("start/few", "train/plain/0")
+    assert needs["start/equal"] == ()
+    assert needs["play/trained/1/frozen-lake"] == ("train/plain/1",)
+    assert needs["play/base--retry-1/0/frozen-lake"] == ()
+    assert names.index("train/other/0") < names.index("train/plain/1")  # seed by seed
+
+
+def test_a_part_is_its_jobs_and_what_they_wait_for(experiment: Pretrained) -> None:
+    names = {job.name for job in chosen(jobs_of(experiment), ["baseline"], experiment)}
+    assert names == {
+        *("start/few", "train/plain/0", "train/trl-episodes/0", "train/trl-seconds/0"),
+        "play/TRL-s/0/frozen-lake",
+    }
+    with pytest.raises(UsageError, match=r"no part in this recipe named 'mein'; did you mean 'main'"):
+        chosen(jobs_of(experiment), ["mein"], experiment)
+
+
+def test_a_player_may_stand_for_the_first_runs_of_an_arm(tmp_path: Path) -> None:
+    fewer = ('agent = "arms.other"\n', 'agent = "arms.other"\nseeds = 1\n')
+    names = [job.name for job in jobs_of(Pretrained.read(write_recipe(tmp_path, "m", (fewer,))))]
+    assert "play/others/0/frozen-lake" in names
+    assert "play/others/1/frozen-lake" not in names
+
+
+def test_every_run_may_begin_from_a_warm_start_of_its_own(tmp_path: Path) -> None:
+    several = ("examples = 8\n", "examples = 8\nseeds = 2\n")
+    experiment = Pretrained.read(write_recipe(tmp_path, "m", (several,)))
+    jobs = {job.name: job for job in jobs_of(experiment)}
+    assert [jobs[f"train/plain/{seed}"].needs for seed in (0, 1)] == [("start/few/0",), ("start/few/1",)]
+    assert jobs["play/imitation/1/frozen-lake"].needs == ("start/few/1",)
+    settings = [settings_of(jobs[f"start/few/{seed}"], experiment)["imitation"] for seed in (0, 1)]
+    assert settings[1] == settings[0] | {"seed": 1}
+    fewer = {job.name for job in jobs_of(Pretrained.read(write_recipe(tmp_path, "m", (several,)), {"seeds": 1}))}
+    assert "start/few/0" in fewer
+    assert "start/few/1" not in fewer
+    with pytest.raises(UsageError, match=r"arms\.plain has 2 seeds and starts\.few 1: accepted is a warm start of its"):
+        Pretrained.read(write_recipe(tmp_path, "m", (("examples = 8\n", "examples = 8\nseeds = 1\n"),)))
+
+
+def test_models_named_by_the_command_line_play_too(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, "m")
+    jobs = jobs_of(Pretrained.read(recipe, {"rivals": ["tiny", "hf:a/b"]}))
+    assert {"play/tiny/0/frozen-lake", "play/hf-a-b/0/frozen-lake"} <= {job.name for job in jobs}
+    with pytest.raises(UsageError, match=r"unknown agent 'tinny'.*did you mean 'tiny"):
+        Pretrained.read(recipe, {"rivals": ["tinny"]})
+
+
+def test_settings_come_from_the_recipe_the_file_and_the_arm(experiment: Pretrained) -> None:
+    settings = experiment.training_settings("plain", 1)
+    assert settings["learning_rate"] == 0.002  # the file's
+    assert experiment.training_settings("other", 1)["learning_rate"] == 0.001  # the recipe's
+    assert experiment.training_settings("alone", 1)["lora_rank"] == 2  # the arm's
+    assert (settings["seed"], settings["threads"], settings["out"]) == (1, 0, "")
+    assert settings["scenarios"] == ["frozen-lake"]
+    assert experiment.training_settings("small", 0)["scenarios"] == []
+    assert experiment.game_of("small").kwargs["size"] == 3  # type: ignore[union-attr]
+    assert experiment.game_of("plain") == ""
+
+
+def test_a_file_says_whether_its_training_is_in_words() -> None:
+    """Also where it says so by a default: the recipe's own mode is that of trainings without a file."""
+    experiment = Pretrained.read("smollm2")
+    assert experiment.mode == "direct"
+    assert experiment.training_settings("snake", 0)["response_mode"] == "think"
+    assert experiment.training_settings("lake", 0)["response_mode"] == "direct"
+
+
+def test_fewer_seeds_and_iterations_by_the_command_line(tmp_path: Path) -> None:
+    changed = Pretrained.read(write_recipe(tmp_path, "m"), {"seeds": 1, "iterations": 7})
+    assert changed.arms["plain"].seeds == 1
+    assert changed.training_settings("small", 0)["iterations"] == 7
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('start = "near"', 'start = "nar"', r"no one for arms.small.start named 'nar'; did you mean 'near'"),
+        ('part = "main"\nstart', 'part = "mian"\nstart', "did you mean 'main'"),
+        ("size = 3", "sise = 3", "arms.small.view: .*sise"),
+        ('trainer = "trl"\nlike = "plain"\nequal', 'like = "plain"\nequal', "each needs the other"),
+        ("[starts.equal]", "[starts.alone]", "alone is a warm start and an arm"),
+        ("lora_rank = 2\nmax_response", "lora_rnk = 2\nmax_response", "settings of starts.few: lora_rnk is not"),
+        ("max_steps = 2", "max_steps = -2", "settings of arms.small: max_steps = -2"),
+        (
+            "max_steps = 2",
+            'max_steps = 2\nresponse_mode = "think"',
+            "arms.small is trained with .*'think' and .*, near, with 'direct'",
+        ),
+        ("{ history = 1 }", "{ hystory = 1 }", "did you mean 'history'"),
+        ('protocol = "retry:1"', 'protocol = "retri"', "protocol must be one of"),
+        ('agent = "random"', 'agent = "randm"', "did you mean 'random'"),
+        ('agent = "arms.other"', 'agent = "arms.othr"', "did you mean 'other'"),
+        ('agent = "starts.equal"', 'agent = "starts.eqal"', "did you mean 'equal'"),
+        ('["imitation", "base"]', '["imitation", "bass"]', "did you mean 'base'"),
+        ('["frozen-lake", "blackjack"]', '["frozen-lake", "blackjak"]', "did you mean 'blackjack'"),
+        ("at_once = 4", "at_onc = 4", "did you mean 'at_once'"),
+        ("episodes = 4\n", "episodes = 0\n", "episodes must be greater than or equal to 1, got 0"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(old: str, new: str, message: str, tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, "m", ((old, new),))
+    with pytest.raises(UsageError, match=message):
+        Pretrained.read(recipe)
+
+
+def test_a_view_is_of_one_scenario(tmp_path: Path) -> None:
+    several = (
+        'scenarios = ["frozen-lake", "blackjack"]',
+        'scenarios = ["frozen-lake", "blackjack"]\nview = { size = 3 }',
+    )
+    with pytest.raises(UsageError, match=r"arms.alone.view needs one scenario.*got frozen-lake, blackjack"):
+        Pretrained.read(write_recipe(tmp_path, "m", (several,)))
+
+
+def test_what_waits_for_itself_is_refused(tmp_path: Path) -> None:
+    circle = ('[arms.small]\npart = "screen"\nstart = "near"', '[arms.small]\npart = "screen"\nstart = "large"')
+    with pytest.raises(UsageError, match=r"(small needs large|large needs small).*something has to come first"):
+        Pretrained.read(write_recipe(tmp_path, "m", (circle,)))
+
+
+def test_rivals_need_a_table_that_says_what_they_play(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, "m", (("[rival]", "[players.rival]"),))
+    with pytest.raises(UsageError, match=r"--agent: this recipe has no \[rival\] table"):
+        Pretrained.read(recipe, {"rivals": ["tiny"]})
+
+
+def test_a_recipe_may_change_where_nothing_is_done(tmp_path: Path, experiment: Pretrained) -> None:
+    """What is done is refused by name, what was only begun begins anew, what goes on keeps its files."""
+    folder = PretrainedFolder(tmp_path / "out")
+    folder.claim(experiment)
+    jobs = {job.name: job for job in jobs_of(experiment)}
+    for name in ("start/few", "start/near"):
+        folder.begin(jobs[name], experiment)
+        (folder.path / name / "state.pt").write_text("begun")
+    folder.write_result("start/few", {})
+    changed = Pretrained.read(write_recipe(tmp_path, "some-model", (("examples = 6\n", "examples = 7\n"),)))
+    folder.claim(changed)
+    for name in ("start/few", "start/near"):
+        folder.begin(jobs[name], changed)
+    assert (folder.path / "start/few/state.pt").exists()
+    assert not (folder.path / "start/near/state.pt").exists()
+    other = Pretrained.read(write_recipe(tmp_path, "some-model", (("examples = 8\n", "examples = 9\n"),)))
+    with pytest.raises(UsageError, match=r"start/few was made with examples = 8, now it is 9: put it back, remove"):
+        folder.claim(other)
+    with pytest.raises(UsageError, match=r"was made with model = 'some-model', now it is 'another'"):
+        folder.claim(Pretrained.read(write_recipe(tmp_path, "another")))
+
+
+def test_settings_of_a_job_hold_those_of_what_it_needs(experiment: Pretrained) -> None:
+    job = next(job for job in jobs_of(experiment) if job.name == "play/trained/0/frozen-lake")
+    run = settings_of(job, experiment)["needs"]["train/plain/0"]
+    assert run["msgrpo"]["learning_rate"] == 0.002
+    assert run["needs"]["start/few"]["examples"] == 8
+
+
+def test_times_are_counted_in_text_and_decisions(experiment: Pretrained, tmp_path: Path) -> None:
+    seconds = typical_seconds(experiment, jobs_of(experiment))
+    assert set(seconds) == {job.name for job in jobs_of(experiment)}
+    assert all(value >= 10 for value in seconds.values())
+    assert seconds["play/random/0/snake"] == 10
+    assert seconds["train/trl-episodes/0"] > 5 * seconds["train/plain/0"]
+    more = Pretrained.read(write_recipe(tmp_path, "m", (("groups = 2\n", "groups = 20\n"),)))
+    assert typical_seconds(more, jobs_of(more))["train/other/0"] > seconds["train/other/0"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config", "full", "--parts", "main"], "--parts is of the experiment with a pretrained model"),
+        (["--agent", "tiny"], "--agent is of the experiment with a pretrained model"),
+        (["--config", "stability", "--quick"], "stability has no short form; those with one are full, credit, smollm2"),
+        (
+            ["--config", "smollm2", "--quick", "--arms", "x"],
+            "model takes --agent, --iterations, --parts, ",
+        ),
+        (["--config", "smollm2", "--quick", "--parts", "lke"], "did you mean 'lake'"),
+        (["--config", "smollm2", "--quick", "--agent", "tinny"], "did you mean 'tiny"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--dry-run", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_the_short_form_takes_less_than_half_an_hour() -> None:
+    quick = Pretrained.read("smollm2-quick")
+    assert sum(typical_seconds(quick, jobs_of(quick)).values()) < 1500
+
+
+def test_the_whole_recipe_has_all_parts_of_the_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--config", "smollm2", "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    for part in ("screen", "main", "scale", "draws", "carry", "baseline"):
+        assert f"of part {part}" in told
+    assert "nothing was done" in told

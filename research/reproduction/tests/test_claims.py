@@ -1,0 +1,132 @@
+"""The claims on made-up results: each can hold, fail, be undecided or untested."""
+
+import numpy as np
+import pytest
+
+from agents.common.intervals import Estimate
+from research.reproduction import claims
+from research.reproduction.claims import Verdict, combine, judge, verdict_of
+from research.reproduction.reproduction import Played, Reproduction, Run
+
+EPISODES = 200
+SCENARIOS = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
+
+
+def played(mean: float, seed: int = 0, episodes: int = EPISODES) -> Played:
+    """Episodes of 0 and 1 with exactly this mean, in an order of their own."""
+    returns = np.zeros(episodes)
+    returns[: round(mean * episodes)] = 1.0
+    np.random.default_rng(seed).shuffle(returns)
+    return Played(returns, returns, np.full(episodes, 5.0), np.zeros(episodes))
+
+
+def run(game: str, arm: str, seed: int, curve: list[float], final: dict[str, float]) -> Run:
+    return Run(
+        game,
+        arm,
+        seed,
+        np.arange(len(curve), dtype=float),
+        dict.fromkeys(SCENARIOS, np.array(curve)),
+        {name: played(mean, 10 + seed) for name, mean in final.items()},
+        60.0,
+    )
+
+
+def made_up(
+    trained: float = 0.9,
+    large: float = 0.5,
+    small: float = 0.3,
+    aaw: float = 0.7,
+    uniform: float = 0.5,
+    noise: float = 0.0,
+) -> Reproduction:
+    """Five runs of two arms on each game."""
+    runs = []
+    for game in ("frozen-lake", "snake"):
+        for arm, level in (("aaw", aaw), ("uniform", uniform)):
+            for seed in range(5):
+                curve = [small, level + noise * (seed - 2) * (1 if arm == "aaw" else -1)]
+                runs.append(run(game, arm, seed, curve, dict.fromkeys(SCENARIOS, trained)))
+    agents = {
+        name: {scenario: played(mean, 1) for scenario in SCENARIOS}
+        for name, mean in (("small", small), ("large", large))
+    }
+    return Reproduction(runs=tuple(runs), agents=agents, parameters={"small": 100, "large": 2500})
+
+
+def judged(results: Reproduction) -> dict[str, claims.Claim]:
+    return {
+        claim.name: claim for claim in judge(results, ("frozen-lake", "snake"), "aaw", [("aaw", "uniform")], SCENARIOS)
+    }
+
+
+def test_all_claims_hold() -> None:
+    found = judged(made_up())
+    assert {name: claim.verdict for name, claim in found.items()} == dict.fromkeys(found, Verdict.HOLDS)
+    headline = found["small beats large"].findings[0]
+    assert headline.estimate.value == pytest.approx(1.8)
+    assert headline.estimate.low is not None
+    assert headline.estimate.low > 1.5
+    assert "25 times" in headline.about
+    assert headline.samples == "5 runs of 200 episodes"
+    assert [len(claim.findings) for claim in found.values()] == [1, 2, 2, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("large", "verdict"),
+    [(0.5, Verdict.HOLDS), (0.6, Verdict.UNDECIDED), (0.8, Verdict.FAILS), (0.0, Verdict.UNDECIDED)],
+)
+def test_headline_needs_half_as_much_again(large: float, verdict: Verdict) -> None:
+    assert judged(made_up(large=large))["small beats large"].verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("aaw", "noise", "verdict"),
+    [(0.7, 0.0, Verdict.HOLDS), (0.3, 0.0, Verdict.FAILS), (0.52, 0.1, Verdict.UNDECIDED)],
+)
+def test_sampling_is_judged_over_seeds(aaw: float, noise: float, verdict: Verdict) -> None:
+    claim = judged(made_up(aaw=aaw, noise=noise))["AAW improves training"]
+    assert claim.verdict is verdict
+    assert claim.findings[0].estimate.value == pytest.approx((aaw - 0.5) / 2)
+
+
+def test_only_common_seeds_are_paired() -> None:
+    results = made_up()
+    kept = tuple(one for one in results.runs if one.arm == "aaw" or one.seed in (1, 3))
+    claim = judged(Reproduction(kept, results.agents, results.parameters))["AAW improves training"]
+    assert [finding.samples for finding in claim.findings] == ["2 pairs of runs"] * 2
+
+
+@pytest.mark.slow
+def test_one_game_alone_does_not_make_a_claim_of_both() -> None:
+    lake, both = (
+        judge(made_up(), games, "aaw", [], SCENARIOS)[-1].text for games in (["frozen-lake"], ["frozen-lake", "snake"])
+    )
+    assert lake == "Returns improve on frozen-lake (the paper's claim is of frozen-lake and snake)."
+    assert both == "Returns improve on both games."
+
+
+def test_no_improvement_fails_and_no_runs_leave_untested() -> None:
+    found = judged(made_up(trained=0.2))
+    assert found["returns improve"].verdict is Verdict.FAILS
+    assert found["carries over"].verdict is Verdict.FAILS
+    assert {claim.verdict for claim in judged(Reproduction()).values()} == {Verdict.UNTESTED}
+
+
+def test_one_run_has_no_interval_and_decides_nothing() -> None:
+    results = made_up()
+    alone = Reproduction(tuple(one for one in results.runs if one.seed == 0), results.agents, results.parameters)
+    found = judged(alone)
+    assert found["small beats large"].findings[0].estimate.low is None
+    assert {claim.verdict for claim in found.values()} == {Verdict.UNDECIDED}
+
+
+def test_verdicts() -> None:
+    assert verdict_of(Estimate(1.0, 0.5, 1.5), 0.0) is Verdict.HOLDS
+    assert verdict_of(Estimate(-1.0, -1.5, 0.0), 0.0) is Verdict.FAILS
+    assert verdict_of(Estimate(1.0, -0.5, 1.5), 0.0) is Verdict.UNDECIDED
+    assert verdict_of(Estimate(1.0, None, None), 0.0) is Verdict.UNDECIDED
+    assert combine([Verdict.HOLDS, Verdict.UNDECIDED]) is Verdict.UNDECIDED
+    assert combine([Verdict.HOLDS, Verdict.FAILS]) is Verdict.FAILS
+    assert combine([]) is Verdict.UNTESTED

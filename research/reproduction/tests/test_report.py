@@ -1,0 +1,160 @@
+"""The report's text and data on made-up results, and its pictures."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from research.reproduction.claims import Verdict
+from research.reproduction.plots import draw_plots
+from research.reproduction.report import arm_summary, claims_of, report_data, report_markdown
+from research.reproduction.reproduction import Played, Reproduction, Run
+from research.reproduction.settings import Experiment
+
+GOLDEN = Path(__file__).with_name("report.md")
+FACTS = {"textbench": "0.0, commit 0123456789ab", "Python": "3.11"}
+
+
+def played(successes: int, invalid: int = 0) -> Played:
+    returns = np.zeros(20)
+    returns[:successes] = 1.0
+    return Played(returns, returns, np.full(20, 5.0), np.array([invalid] + [0] * 19, dtype=float))
+
+
+def results() -> Reproduction:
+    scenarios = ("frozen-lake", "frozen-lake-slippery")
+    runs = [
+        Run(
+            "frozen-lake",
+            arm,
+            0,
+            np.array([0.0, 1.0, 2.0]),
+            dict.fromkeys(scenarios, np.array([0.25, 1.0, last])),
+            dict.fromkeys(scenarios, played(18)),
+            12.5,
+            1_234_567 if arm == "aaw" else None,
+        )
+        for arm, last in (("aaw", 0.75), ("uniform", 0.5))
+    ]
+    control = {
+        "scenario": "frozen-lake",
+        "episodes": 4,
+        "decisions": 20,
+        "returned": 0.5,
+        "returned_shuffled": 0.125,
+        "agreement_again": 0.9,
+        "agreement_shuffled": 0.4,
+        "truth": 0.95,
+        "unreadable": 0.0,
+        "truth_shuffled": float("nan"),
+    }
+    return Reproduction(
+        runs=tuple(runs),
+        agents={
+            "small": dict.fromkeys(scenarios, played(4, invalid=3)),
+            "large": dict.fromkeys(scenarios, played(10)),
+            "random": dict.fromkeys(scenarios, played(1)),
+        },
+        parameters={"small": 1000, "large": 20_000},
+        controls=({"agent": "small", **control}, {"agent": "train/frozen-lake/aaw/0", **control}),
+        missing=("control/train/frozen-lake/aaw/0",),
+        seconds={"pretrain/small": 70.0, "train/frozen-lake/aaw/0": 60.0},
+        bases={
+            "small": {
+                "parameters": 1000,
+                "seconds": 70.0,
+                "recipe": {"steps": 500, "batch_size": 32},
+                "losses": [3.0, 0.5, 0.25, 0.25, 0.25, 0.3],
+            },
+            "large": {
+                "parameters": 20_000,
+                "seconds": 1.0,
+                "source": "tiny",
+                "recipe": {"steps": 10, "batch_size": 8},
+                "losses": [0.125],
+            },
+        },
+        code=("0.0, commit ba98765432ff",),
+    )
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    return Experiment.read("miniature")
+
+
+def test_markdown_is_the_golden_one(experiment: Experiment) -> None:
+    text = report_markdown(
+        results(), experiment, FACTS, plots=[("bars.svg", "bars")], notes=["Cut short for this test."]
+    )
+    assert text == GOLDEN.read_text(encoding="utf-8"), "if the change is meant: write the new text to report.md"
+
+
+def test_the_claim_about_sampling_is_only_of_arms_that_sample_otherwise(experiment: Experiment) -> None:
+    arms = {"aaw": experiment.arms["aaw"], "uniform": {"episode_sampling": "aaw", "learning_rate": 3e-4}}
+    sampling = claims_of(results(), experiment.model_copy(update={"arms": arms}))[1]
+    assert (sampling.name, sampling.verdict, sampling.findings) == ("AAW improves training", Verdict.UNTESTED, ())
+    assert len(claims_of(results(), experiment)[1].findings) == 1
+    without = {**experiment.arms, "aaw": {"episode_sampling": "off"}}
+    assert claims_of(results(), experiment.model_copy(update={"arms": without}))[1].verdict is Verdict.UNTESTED
+
+
+@pytest.mark.parametrize("first", ["aaw", "uniform"])
+def test_the_claim_about_sampling_is_aaws_wherever_it_stands(experiment: Experiment, first: str) -> None:
+    arms = dict(sorted(experiment.arms.items(), key=lambda arm: arm[0] != first))
+    (finding,) = claims_of(results(), experiment.model_copy(update={"arms": arms}))[1].findings
+    assert (finding.about, finding.estimate.value) == (
+        "mean of the training curve on frozen-lake: aaw minus uniform",
+        pytest.approx(0.25 / 3),
+    )
+
+
+def test_what_is_missing_is_said_first(experiment: Experiment) -> None:
+    text = report_markdown(Reproduction(missing=("pretrain/small", "pretrain/large")), experiment, FACTS)
+    assert "**This reproduction is not complete.** 2 jobs have no result: pretrain/small, pretrain/large." in text
+    assert text.count("**not tested**") == 4
+    whole = report_markdown(Reproduction(), experiment, FACTS)
+    assert "not complete" not in whole
+
+
+def test_data_is_plain_json_without_nan(experiment: Experiment) -> None:
+    data = report_data(results(), experiment, FACTS)
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert data["controls"][0]["truth_shuffled"] is None
+    assert [claim["name"] for claim in data["claims"]] == [
+        "small beats large",
+        "AAW improves training",
+        "carries over",
+        "returns improve",
+    ]
+    assert data["runs"][0]["final"]["frozen-lake"]["returned"]["value"] == pytest.approx(0.9)
+    assert data["curves"][0]["returns"] == [[0.25, 1.0, 0.75]]
+    assert data["settings"]["seeds"] == 1
+    assert data["bases"]["small"]["losses"][0] == 3.0
+
+
+def test_fall_back_is_measured_from_a_runs_own_best() -> None:
+    summary = arm_summary(results(), "frozen-lake", "uniform")
+    assert summary is not None
+    assert (summary["first"], summary["last"], summary["fallback"]) == (0.25, 0.5, 0.5)
+    assert arm_summary(results(), "snake", "aaw") is None
+
+
+@pytest.mark.slow
+def test_plots_are_svg_and_the_same_every_time(experiment: Experiment, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        drawn = draw_plots(results(), experiment, folder)
+    assert [name for name, _ in drawn] == ["curves-frozen-lake.svg", "bars.svg"]
+    for name, _ in drawn:
+        first, second = ((folder / name).read_text() for folder in folders)
+        assert first == second
+        assert len(first) < 100_000
+        assert ElementTree.fromstring(first).tag.endswith("svg")
+    curves = (folders[0] / "curves-frozen-lake.svg").read_text()
+    assert "large base" in curves
+    assert "aaw (1 runs)" in curves

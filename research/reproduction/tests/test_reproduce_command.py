@@ -1,0 +1,195 @@
+"""``textbench reproduce`` end to end on the miniature, its resume, and its messages."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmark.cli import main
+from research.reproduction.jobs import Job, ReproductionFolder, jobs_of
+from research.reproduction.reproduction import read_reproduction
+from research.reproduction.settings import Experiment
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seeds", "none"], "--seeds must be a whole number of at least 1, got 'none'"),
+        (["--jobs", "0"], "--jobs must be a whole number of at least 1, got '0'"),
+        (["--config", "nowhere.toml"], "no recipe or TOML file named 'nowhere.toml'; there are: credit, "),
+        (["--config", "improver"], "did you mean 'improvers'?"),
+        (["--games", "snak"], "no game in this recipe named 'snak'; did you mean 'snake"),
+        (["--arms", "off"], "no arm in this recipe named 'off'"),
+        (["--seed", "3"], "there is no option '--seed' (did you mean '--seeds'?)"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_report_of_an_empty_folder_is_honest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    command = ["reproduce", "--config", "miniature", "--out", str(out), "--report"]
+    assert main(command) == 2
+    assert f"there is no {out} to report on" in capsys.readouterr().err
+    out.mkdir()
+    assert main(command) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("NOT TESTED") == 4
+    assert "not complete: 11 jobs have no result" in printed
+    assert "This reproduction is not complete" in (out / "report.md").read_text()
+    assert main(["reproduce", "--config", "miniature", "--seeds", "2", "--out", str(out), "--report"]) == 1
+    assert "not complete: 16 jobs have no result" in capsys.readouterr().out
+    assert main(["reproduce", "--config", "miniature", "--out", str(out), "--report"]) == 2
+    assert "was made with seeds = 2, now it is 1" in capsys.readouterr().err
+
+
+COMMAND = [sys.executable, "-m", "benchmark.cli", "reproduce", "--config", "miniature", "--jobs", "2"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
+    """A miniature that nothing stopped: its folder, and what the command said."""
+    pytest.importorskip("torch")
+    out = tmp_path_factory.mktemp("reproduce") / "whole"
+    done = subprocess.run([*COMMAND, "--out", str(out), "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out, done
+
+
+@pytest.mark.slow
+def test_a_miniature_ends_in_a_report(whole: tuple[Path, "subprocess.CompletedProcess[str]"]) -> None:
+    out, done = whole
+    report = json.loads(done.stdout)
+    assert "11 of 11 jobs to do; this will take about" in done.stderr
+    assert report["missing"] == []
+    assert len(report["claims"]) == 4
+    for name in ("report.md", "report.json", "bars.svg"):
+        assert (out / name).exists(), name
+
+
+@pytest.mark.slow
+def test_ctrl_c_and_kill_at_any_moment_lose_nothing(
+    whole: tuple[Path, "subprocess.CompletedProcess[str]"], tmp_path: Path
+) -> None:
+    """The whole command, stopped politely twice and killed once, ends where the unstopped one did."""
+    out = tmp_path / "stopped"
+    stops = [
+        (signal.SIGINT, "pretrain/small/result.json"),  # while runs train and the large base is made
+        (signal.SIGKILL, "train/frozen-lake/aaw/0/result.json"),
+        (signal.SIGTERM, "play/train/frozen-lake/aaw/0/result.json"),
+    ]
+    for number, (stop, moment) in enumerate(stops):
+        process = subprocess.Popen(
+            [*COMMAND, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        deadline = time.monotonic() + 120
+        while not (out / moment).exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert process.poll() is None, f"over before stop {number}: {process.communicate()}"
+        assert (out / moment).exists()
+        os.kill(process.pid, stop)
+        _, error = process.communicate(timeout=90)
+        if stop != signal.SIGKILL:
+            assert process.returncode == 130
+            assert f"--out {out}" in error
+            assert "Traceback" not in error
+    done = subprocess.run([*COMMAND, "--out", str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    experiment = Experiment.read("miniature")
+    one, two = (report_of(read_reproduction(experiment, ReproductionFolder(path))) for path in (whole[0], out))
+    assert one == two
+
+
+@pytest.mark.slow
+def test_what_a_folder_lacks_is_done_again(
+    whole: tuple[Path, "subprocess.CompletedProcess[str]"], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a folder that lacks what a stopped run lacks: later results, and a half-made base."""
+    command = ["reproduce", "--config", "miniature", "--jobs", "2"]
+    part = tmp_path / "part"
+    shutil.copytree(whole[0], part, symlinks=True)
+    for name in ("pretrain/large", "play/large", "play/train/frozen-lake/aaw/0"):
+        (part / name / "result.json").unlink()
+    (part / "train/frozen-lake/uniform/0/result.json").unlink()
+    shutil.rmtree(part / "play/train/frozen-lake/uniform/0")
+    assert main([*command, "--out", str(part), "--quiet"]) == 0
+    assert capsys.readouterr().err.count("textbench:") == 0
+    experiment = Experiment.read("miniature")
+    one, two = (report_of(read_reproduction(experiment, ReproductionFolder(path))) for path in (whole[0], part))
+    assert one == two
+
+    assert main([*command, "--out", str(part)]) == 0
+    assert "all 11 jobs are done already" in capsys.readouterr().err
+
+
+def report_of(results: object) -> object:
+    from research.reproduction.report import report_data
+    from research.reproduction.reproduction import Reproduction
+
+    assert isinstance(results, Reproduction)
+    data = report_data(results, Experiment.read("miniature"), {})
+    del data["seconds"]
+    for run in data["runs"]:
+        del run["training_seconds"]
+    return data
+
+
+@pytest.mark.slow
+def test_training_goes_on_from_its_checkpoint_to_the_same_end(tmp_path: Path) -> None:
+    """A run that is killed between two checkpoints has the evaluations and the weights of one that isn't."""
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import load_file
+
+    from research.jobs.work import Report, do
+    from research.reproduction.work import WORK
+
+    def done(job: Job, folder: ReproductionFolder, report: Report = lambda share: None) -> None:
+        do(WORK[job.kind], job, experiment, folder, report)
+
+    threads = torch.get_num_threads()
+    experiment = Experiment.read("miniature")
+    run = Job("train/frozen-lake/aaw/0", "train", ("pretrain/small",), game="frozen-lake", arm="aaw")
+    base = next(job for job in jobs_of(experiment) if job.name == "pretrain/small")
+    folders = [ReproductionFolder(tmp_path / name) for name in ("whole", "stopped")]
+
+    def stop_after_the_first(share: float) -> None:
+        if share >= 0.5:
+            raise KeyboardInterrupt
+
+    try:
+        done(base, folders[0])
+        shutil.copytree(folders[0].path, folders[1].path)
+        done(run, folders[0])
+        with pytest.raises(KeyboardInterrupt):
+            done(run, folders[1], stop_after_the_first)
+        assert not folders[1].is_done(run.name)
+        assert (folders[1].path / run.name / "last").resolve().name == "iteration-000001"
+        done(run, folders[1])
+    finally:
+        torch.set_num_threads(threads)
+    one, two = (folder.result(run.name) for folder in folders)
+    assert one["evaluations"] == two["evaluations"]
+    first, second = (load_file(folder.model(run.name) / "model.safetensors") for folder in folders)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.slow
+def test_a_failing_job_is_said_with_its_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    text = Path("research/reproduction/recipes/miniature.toml").read_text()
+    start = text.index("[bases.small]")
+    end = text.index("[bases.large]")
+    file = tmp_path / "mine.toml"
+    file.write_text(text[:start] + '[bases.small]\nsource = "nowhere"\n\n' + text[end:])
+    assert main(["reproduce", "--config", str(file), "--out", str(tmp_path / "out"), "--dry-run"]) == 2
+    assert "there is no model 'nowhere'" in capsys.readouterr().err

@@ -1,0 +1,143 @@
+"""Recipes: what is read, what is refused and how it is said."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmark.errors import StorageError, UsageError
+from research.jobs.folder import SETTINGS_NAME, Folder
+from research.jobs.recipes import read_recipe, shipped_recipes
+from research.reproduction.cli import EXPERIMENTS, REPRODUCTION
+from research.reproduction.jobs import jobs_of
+from research.reproduction.settings import Experiment
+
+SHIPPED = Path(__file__).parents[3] / "research/reproduction/recipes"
+
+
+@pytest.mark.parametrize("name", [file.stem for file in SHIPPED.glob("*.toml")])
+def test_shipped_recipes_are_good(name: str) -> None:
+    experiment = Experiment.read(name)
+    assert experiment.final_offset >= experiment.evaluation_episodes
+    assert {job.kind for job in jobs_of(experiment)} >= {"pretrain", "train", "play"}
+
+
+@pytest.mark.slow
+def test_large_base_has_twenty_times_the_parameters() -> None:
+    pytest.importorskip("torch")
+    from agents.tiny.imitation import demonstrate, make_model, make_tokenizer
+
+    for name in ("full", "quick"):
+        experiment = Experiment.read(name)
+        sizes = {}
+        for base in ("small", "large"):
+            recipe = experiment.recipe(base).changed({"examples": 300})
+            model = make_model(recipe, make_tokenizer(demonstrate(recipe)))
+            sizes[base] = sum(p.numel() for p in model.parameters())
+        assert sizes["large"] >= 20 * sizes["small"], (name, sizes)
+
+
+def test_recipes_have_names_of_their_own_and_a_kind_that_there_is() -> None:
+    files = list(SHIPPED.parents[1].rglob("recipes/*.toml"))
+    assert sorted(shipped_recipes().values()) == sorted(files)
+    assert {read_recipe(name).get("kind", REPRODUCTION) for name in shipped_recipes()} == set(EXPERIMENTS)
+
+
+def test_a_reproduction_may_say_its_kind(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'kind = "reproduction"\n{(SHIPPED / "miniature.toml").read_text()}')
+    assert Experiment.read(file) == Experiment.read("miniature")
+    assert "kind" not in Experiment.read(file).as_data()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds = 1", "seeds = 0", "mine.toml: seeds must be greater than or equal to 1, got 0"),
+        ("seeds = 1", "seedz = 1", "no setting of a reproduction .* named 'seedz'; did you mean 'seeds'?"),
+        ("seeds = 1", "seeds = true", "seeds must be a valid integer, got True"),
+        ("temperature = 0.5", "temperature = nan", "temperature must be a finite number, got nan"),
+        ('games = ["frozen-lake"]', 'games = "frozen-lake"', "games must be a valid tuple, got 'frozen-lake'"),
+        ("[bases.small]", "[bases]\nsmall = 3\n[bases.other]", "bases.small must be a valid dictionary .*, got 3"),
+        ("games =", "# games =", "games is missing"),
+        ('games = ["frozen-lake"]', 'games = ["frozen-lak"]', "no scenario named 'frozen-lak'; did you mean"),
+        ('games = ["frozen-lake"]', 'games = ["snake"]', "scenarios must hold every game .* 'snake' is missing"),
+        ("final_offset = 1000", "final_offset = 3", "would play some of the 4 fixed episodes again"),
+        ('"aaw"', '"aw"', "settings of arm 'aaw' on frozen-lake: episode_sampling = 'aw'"),
+        ("hidden_size = 16", "hidden_size = 15", "settings of base 'small': hidden_size must be a multiple"),
+        ("hidden_size = 16", "hiden_size = 16", "did you mean 'hidden_size'"),
+        ("seeds = 1", "seeds = ", "isn't TOML"),
+    ],
+)
+def test_wrong_settings_are_said_before_anything_starts(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = (SHIPPED / "miniature.toml").read_text()
+    assert old in text
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace(old, new, 1))
+    with pytest.raises(UsageError, match=message):
+        Experiment.read(file)
+
+
+def test_unknown_recipe_and_overrides() -> None:
+    with pytest.raises(UsageError, match="no recipe or TOML file named 'fool'; there are: credit, "):
+        Experiment.read("fool")
+    with pytest.raises(UsageError, match="no arm in this recipe named 'unifrom'; did you mean 'uniform'"):
+        Experiment.read("miniature", {"arms": ["unifrom"]})
+    experiment = Experiment.read("miniature", {"arms": ["uniform"], "seeds": 3, "iterations": None})
+    assert list(experiment.arms) == ["uniform"]
+    assert (experiment.seeds, experiment.iterations) == (3, 2)
+
+
+def test_folder_refuses_other_settings_and_names_the_first(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "out")
+    experiment = Experiment.read("miniature")
+    folder.claim(experiment)
+    folder.claim(experiment)
+    with pytest.raises(UsageError, match="was made with iterations = 2, now it is 3; give the recipe and the options"):
+        folder.claim(Experiment.read("miniature", {"iterations": 3, "seeds": 2}))
+    changed = (SHIPPED / "miniature.toml").read_text().replace("learning_rate = 1e-4", "learning_rate = 2e-4")
+    (tmp_path / "changed.toml").write_text(changed)
+    with pytest.raises(UsageError, match=r"msgrpo\.learning_rate = 0\.0001, now it is 0\.0002"):
+        folder.claim(Experiment.read(tmp_path / "changed.toml"))
+
+
+def test_a_folder_takes_more_seeds_but_not_fewer(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "out")
+    folder.claim(Experiment.read("miniature"))
+    folder.claim(Experiment.read("miniature", {"seeds": 3}))
+    assert json.loads((tmp_path / "out" / SETTINGS_NAME).read_text())["seeds"] == 3
+    with pytest.raises(UsageError, match="was made with seeds = 3, now it is 1; give the recipe and the options"):
+        folder.claim(Experiment.read("miniature"))
+    assert json.loads((tmp_path / "out" / SETTINGS_NAME).read_text())["seeds"] == 3
+
+
+def test_folder_refuses_strangers(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"isn't empty \(it holds 'thesis.txt'\)"):
+        Folder(tmp_path).claim(Experiment.read("miniature"))
+    with pytest.raises(StorageError, match="can't use the folder"):
+        Folder(tmp_path / "thesis.txt" / "below").claim(Experiment.read("miniature"))
+
+
+def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "result.json").write_text('{"points": [')
+    with pytest.raises(UsageError, match=r"train/result\.json is damaged \(.*\); delete it, and the same command"):
+        Folder(tmp_path).result("train")
+
+
+def test_arms_keep_the_recipes_order() -> None:
+    assert list(Experiment.read("full", {"arms": ["all", "aaw"]}).arms) == ["aaw", "all"]
+
+
+def test_jobs_wait_for_what_they_need() -> None:
+    experiment = Experiment.read("full", {"seeds": 2})
+    jobs = jobs_of(experiment)
+    names = [job.name for job in jobs]
+    assert len(names) == len(set(names))
+    place = {name: index for index, name in enumerate(names)}
+    assert all(place[need] < place[job.name] for job in jobs for need in job.needs)
+    assert sum(job.kind == "train" for job in jobs) == 2 * 2 * 3
+    # a run that is cut short has every arm with fewer seeds, not fewer arms
+    seeds = [job.seed for job in jobs if job.kind == "train"]
+    assert seeds == sorted(seeds)

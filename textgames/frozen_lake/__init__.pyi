@@ -1,0 +1,13 @@
+from .game import FrozenLake
+from .rules import FROZEN, GOAL, HOLE, START, FrozenLakeState, Lake, move_table
+
+__all__ = [
+    "FROZEN",
+    "GOAL",
+    "HOLE",
+    "START",
+    "FrozenLake",
+    "FrozenLakeState",
+    "Lake",
+    "move_table",
+]
