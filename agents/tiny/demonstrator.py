@@ -144,8 +144,8 @@ class Demonstrator:
     def _paying(self) -> tuple[str, ...]:
         if isinstance(self.game, FrozenLake):
             return ("goal",)
-        config = self.game.config  # type: ignore[attr-defined]  # Snake's
-        worth = {"apple": config.apple_reward, "banana": config.banana_reward, "fire": config.fire_reward}
+        snake: Any = self.game
+        worth = {"apple": snake.apple_reward, "banana": snake.banana_reward, "fire": snake.fire_reward}
         return tuple(kind for kind, reward in worth.items() if reward > 0)
 
     def _sensible(self, state: Any, sight: Sight, rng: np.random.Generator) -> list[str]:

@@ -11,7 +11,7 @@ from agents.baselines.random import RandomPlayer
 from agents.baselines.search import PlannerPlayer
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.rollouts import Rollouts
-from agents.msgrpo.run.health import checks
+from agents.msgrpo.run import health as checks
 from agents.msgrpo.tasks import SAMPLERS
 from research.methods.tasks.ladder import LadderSampling
 from tests.agents.msgrpo.played import iteration_of, play
