@@ -104,7 +104,7 @@ class EpisodeTask:
         return cls(name, env_id, int(seed), layout_seed, {**kwargs, **settings}, noise, None, retries, listed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # nothing may change it; but a frozen one takes four times as long to make
 class Step:
     """One player's part of one round.
 
@@ -123,6 +123,7 @@ class Step:
             with it (credit, inspection); records of episodes don't keep it, as it can be played again.
         steps_left: rounds until truncation, this one included; ``None`` where there is no limit, and in records.
         refused: the answers before ``turn`` that couldn't be read, where the protocol lets players answer again.
+        out: whether the round ended the player's own episode by the rules of the game; unknown, false, in records.
     """
 
     index: int
@@ -136,11 +137,17 @@ class Step:
     state: Any = None
     steps_left: int | None = None
     refused: tuple[Refused, ...] = ()
+    out: bool = False
 
     @property
     def turns(self) -> tuple[Turn, ...]:
         """All answers to this decision; the last one is :attr:`turn`."""
-        return (*[each.turn for each in self.refused], self.turn)
+        return (*[each.turn for each in self.refused], self.turn) if self.refused else (self.turn,)
+
+    @property
+    def answers(self) -> tuple[tuple[Turn, str | None], ...]:
+        """:attr:`turns`, each with the reason why it couldn't be read, or ``None``."""
+        return (*[(each.turn, each.unreadable) for each in self.refused], (self.turn, self.unreadable))
 
 
 class RewardLedger:
@@ -175,7 +182,9 @@ class RewardLedger:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One episode of one scenario, of all its players.
+    """One episode of one scenario, of all its players: as it was played, as a line of a run's file, and played again.
+
+    A line (:mod:`benchmark.runs.record`) lacks the states, the observations, and of a turn what only a trainer needs.
 
     Attributes:
         scenario: the name of the scenario (or the environment id).
@@ -193,6 +202,8 @@ class Episode:
         end_state: the game's state after the last round; there as :attr:`Step.state` is.
         unplayed: the answers of a round that a provider's error kept from being played, each with its player.
         team: as the task has it.
+        observations_digest: a fingerprint of everything that the players read; there in records.
+        measured: what depends on the machine, as the line has it; there in records.
     """
 
     scenario: str
@@ -210,6 +221,8 @@ class Episode:
     end_state: Any = None
     unplayed: tuple[tuple[str, Turn], ...] = ()
     team: tuple[str, ...] = ()
+    observations_digest: str = ""
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
         return tuple(step for step in self.steps if step.player == player)

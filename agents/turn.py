@@ -54,7 +54,7 @@ class Refused:
     unreadable: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen: see Step
 class TurnRequest:
     """Everything that a player may know when it has to choose.
 
@@ -183,7 +183,7 @@ def eaten_up(finish_reason: str | None, response: str, reasoning: object) -> boo
     return finish_reason == "length" and not response.strip() and bool(reasoning)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen: see Step
 class Turn:
     """One answer: of a policy, or of a model to one prompt, before the policy has put the prompt in.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from agents.episode import Episode, EpisodeTask, RewardLedger, Step
 from agents.turn import Policy, Refused, Turn, TurnRequest, own_action_help
+from textgames.environments.rules import EpisodeRules
 from textgames.environments.table import Table
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG, GameError
@@ -67,6 +68,10 @@ class EnvironmentPool:
         """Return a new table of the task's game."""
         env = self._env(task)
         return Table(env.game, env.rules)
+
+    def rules_of(self, task: EpisodeTask) -> EpisodeRules:
+        """Return what the environment adds to the game's rules."""
+        return self._env(task).rules
 
     def game_of(self, task: EpisodeTask) -> TSMG[Any]:
         """Return the rules of the task's game: all its tables have this one object."""
@@ -214,7 +219,9 @@ class LiveEpisode:
         state, steps_left = self._table.state, self._steps_left
         responses = {player: turn.response for player, turn in turns.items()}
         try:
-            rewards, _, truncated, infos = self._table.play(responses, self._read if self.task.retries else None)
+            rewards, terminated, truncated, infos = self._table.play(
+                responses, self._read if self.task.retries else None
+            )
             reads = self._observed()
         except Exception as error:
             raise self._fault(error) from error
@@ -236,6 +243,7 @@ class LiveEpisode:
                     state=state,
                     steps_left=steps_left,
                     refused=self.refused_of(player),
+                    out=player in terminated,
                 )
             )
         self._accepted, self._read, self._refused = {}, {}, {}

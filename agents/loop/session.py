@@ -94,7 +94,7 @@ class EpisodeSession:
             self.task = EpisodeTask.of(scenario, seed, layout_seed=layout_seed, **settings)
         self.prompt_map = PromptMap() if prompt_map is None else prompt_map
         pool = process_pool() if pool is None else pool
-        outside = _PlayedOutside(name, self.prompt_map.turns_read)
+        outside = PlayedOutside(name, self.prompt_map.turns_read)
         game = pool.game_of(self.task)
         players = game.players
         self._game = game
@@ -245,7 +245,7 @@ class EpisodeSession:
         self._episode = self._live.finish()
 
 
-class _PlayedOutside:
+class PlayedOutside:
     """Stands for a player in the record of an episode; it is never asked itself."""
 
     def __init__(self, name: str, history_turns: int | None) -> None:

@@ -32,7 +32,7 @@ SECOND = 1
 """The place of the player whose answers ``cost`` is paid for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class TurnAround(Turn):
     """What the player around has answered, and what is learnt from it.
 

@@ -52,8 +52,8 @@ def actions_in(entry: Path) -> Actions:
 def _read(entry: Path, size: int, changed: int) -> Actions:
     found: dict[str, dict[int, tuple[str, ...]]] = {}
     for record in RunFolder.open(entry).records():
-        if len(record["agents"]) == 1:
-            found.setdefault(record["scenario"], {})[record["seed"]] = tuple(step["action"] for step in record["steps"])
+        if len(record.agents) == 1:
+            found.setdefault(record.scenario, {})[record.seed] = tuple(step.action for step in record.steps)
     return found
 
 

@@ -24,7 +24,7 @@ from benchmark.play.options import RunOptions
 from benchmark.runs.folder import EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import Key, answers_of, canonical_lines, key_of
+from benchmark.runs.record import Key, canonical_lines, key_of
 
 OF_THE_MACHINE = ("model_forward", "model_parameters", "model_tokenizer")
 """What a card says of the program that computed the responses, which may change without a change of these."""
@@ -146,17 +146,17 @@ def response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[st
     }
     for number, record in folder.numbered_records():
         place = f"{EPISODES_NAME} line {number} ({key_of(record)})"
-        answers = [(i, answer) for i, step in enumerate(record["steps"]) for answer in answers_of(step)]
-        if spec in OWN_PLAYERS and any("tokens" in each for _, each in answers) and len(record["agents"]) == 1:
+        answers = [(i, each) for i, step in enumerate(record.steps) for each in step.turns]
+        if spec in OWN_PLAYERS and any(any(each.usage[:2]) for _, each in answers) and len(record.agents) == 1:
             yield f"{place}: has tokens, but the agent {spec!r} has no model"
         for (index, each), turn in zip(answers, ours.get(key_of(record), ()), strict=False):
-            theirs, counted = each["response"], list(turn.usage[:2])
+            theirs, counted = each.response, list(turn.usage[:2])
             if theirs != turn.response:
                 answer = f"the agent {spec!r} answers {shown(turn.response)}"
                 yield f"{place}, step {index}: the response is {shown(theirs)}, {answer}"
                 break
-            if spec not in OWN_PLAYERS and each.get("tokens", [0, 0]) != counted:
-                yield f"{place}, step {index}: tokens is {each.get('tokens')}, the agent {spec!r} has {counted}"
+            if spec not in OWN_PLAYERS and (told := list(each.usage[:2])) != counted:
+                yield f"{place}, step {index}: tokens is {told}, the agent {spec!r} has {counted}"
                 break
 
 
@@ -186,9 +186,9 @@ def _sampled_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[st
             continue
         chosen = int(sha256(matchup.scenario.encode() + text).hexdigest(), 16)  # of no two scenarios by the same number
         record = records[Key(matchup.scenario, (name,), seeds[chosen % len(seeds)])]
-        stored = [answer["response"] for step in record["steps"] for answer in answers_of(step)]
+        stored = [turn.response for step in record.steps for turn in step.turns]
         player = _Stored(policy, stored)
-        list(rollout(player, [EpisodeTask.of(plan.scenarios[matchup.scenario], record["seed"])]))
+        list(rollout(player, [EpisodeTask.of(plan.scenarios[matchup.scenario], record.seed)]))
         ours = [turn.response for turn in policy.act(player.requests)]
         same = sum(mine == theirs for mine, theirs in zip(ours, stored, strict=False))
         if same < SAME_SHARE * len(stored):

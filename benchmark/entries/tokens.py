@@ -7,8 +7,7 @@ useless. They are held against the texts: over a whole entry a token of any toke
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmark.runs.record import Record, answers_of
-from benchmark.runs.replay import Replay
+from agents.episode import Episode
 
 MOST_LETTERS = (24, 12)
 """Of a token of prompts and of responses, in the mean over an entry: boards have runs of equal signs."""
@@ -26,23 +25,19 @@ class TokenTally:
         self._most = [0, 0]
         self._places = ["", ""]
 
-    def add(self, record: Record, played: Replay) -> None:
-        """Count one episode; steps that give no tokens don't matter."""
-        answers = (
-            (index, asked, answer)
-            for index, (step, asked) in enumerate(zip(record["steps"], played.steps, strict=False))
-            for answer in answers_of(step)
-        )
-        for index, asked, answer in answers:
-            if "tokens" not in answer:
+    def add(self, episode: Episode) -> None:
+        """Count one episode that was played again; answers that give no tokens don't matter."""
+        answers = ((index, step, turn) for index, step in enumerate(episode.steps) for turn in step.turns)
+        for index, step, turn in answers:
+            if turn.usage[:2] == (0, 0):
                 continue
-            written = "".join(answer.get(name, "") for name in ("response", "reasoning", "tool_calls", "cut"))
-            for i, text in enumerate((asked.observation, written)):
-                self._tokens[i] += answer["tokens"][i]
+            written = turn.response + turn.reasoning + turn.tool_calls + turn.cut
+            for i, text in enumerate((step.observation, written)):
+                self._tokens[i] += turn.usage[i]
                 self._letters[i] += len(text)
-                if answer["tokens"][i] > self._most[i]:
-                    self._most[i] = answer["tokens"][i]
-                    self._places[i] = f"{record['scenario']}, seed {record['seed']}, step {index}"
+                if turn.usage[i] > self._most[i]:
+                    self._most[i] = turn.usage[i]
+                    self._places[i] = f"{episode.scenario}, seed {episode.seed}, step {index}"
 
     def problems(self, card: Mapping[str, Any]) -> Iterator[str]:
         """Yield what can't be true of the counted tokens, as sentences."""

@@ -14,10 +14,11 @@ from typing import Any, get_args
 
 from agents.common.reading import LineTooLongError, read_lines
 from agents.common.refusals import shown
+from agents.episode import Episode
 from agents.models.base import Decoding
 from agents.models.served.dialect import OMITTABLE
 from agents.protocol import LEGAL_ONLY
-from agents.turn import FinishReason
+from agents.turn import FinishReason, total_usage
 from benchmark.entries.alike import likeness_warnings
 from benchmark.entries.authors import author_problems, kind_problems
 from benchmark.entries.entry import Terms, name_problem, open_terms
@@ -32,17 +33,7 @@ from benchmark.runs.folder import EPISODES_NAME, RunFolder, folder_name
 from benchmark.runs.manifest import ENTRY_KIND, MANIFEST_NAME, Manifest, strict_json
 from benchmark.runs.plan import Plan, scenario_to_json
 from benchmark.runs.provenance import data_digest
-from benchmark.runs.record import (
-    MAX_SEED,
-    MEASURED,
-    Key,
-    Record,
-    answers_of,
-    defined_metrics,
-    key_of,
-    observations_digest,
-    tokens_of,
-)
+from benchmark.runs.record import MAX_SEED, Key, key_of, recorded
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.score.luck_check import LuckCheck, LuckPower, LuckTally, luck_problems
 from benchmark.score.stopping import looks
@@ -287,7 +278,7 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: T
             if key in missing:
                 del missing[key]
                 seen.add(key)
-                scenario = plan.scenarios[record["scenario"]]  # which is the table's, played by the entry's protocol
+                scenario = plan.scenarios[record.scenario]  # which is the table's, played by the entry's protocol
                 problems = (*_measure_problems(record), *replay_problems(record, scenario, tally, tokens))
             else:
                 problems = ("the same episode again" if key in seen else "isn't an episode of this entry",)
@@ -295,76 +286,73 @@ def _episode_problems(folder: RunFolder, plan: Plan, tally: LuckTally, tokens: T
     yield from (f"{EPISODES_NAME}: {key} is missing" for key in missing)
 
 
-def _measure_problems(record: Record) -> Iterator[str]:
+def _measure_problems(record: Episode) -> Iterator[str]:
     """Yield what contradicts itself among the figures that no replay can give."""
-    answers = [answer for step in record["steps"] for answer in answers_of(step)]
-    counted = [*tokens_of(answers)]
-    cached = record[MEASURED].get("cached_tokens", [0, 0])
+    measured, players = record.measured, record.agents.keys()
+    total = total_usage(turn.usage for step in record.steps for turn in step.turns)
+    counted, cached = [total.prompt_tokens, total.completion_tokens], measured.get("cached_tokens", [0, 0])
     if any(part > whole for part, whole in zip(cached, counted, strict=True)):
         yield f"measured.cached_tokens is {cached}, all tokens are {counted}"
-    by_player = record[MEASURED].get("cached_by_player")
+    by_player = measured.get("cached_by_player")
     if by_player is not None and [sum(tokens[i] for tokens in by_player.values()) for i in (0, 1)] != cached:
         yield f"measured.cached_by_player is {by_player}, measured.cached_tokens is {cached}"
     for name in ("cached_by_player", "discarded_tokens"):
-        if strange := record[MEASURED].get(name, {}).keys() - record["agents"].keys():
+        if strange := measured.get(name, {}).keys() - players:
             yield f"measured.{name} names {shown(min(strange))}, who doesn't play"
-    for player, models in record[MEASURED].get("served_by", {}).items():
-        if player not in record["agents"] or not all(model.isprintable() for model in models):
+    for player, models in measured.get("served_by", {}).items():
+        if player not in players or not all(model.isprintable() for model in models):
             yield f"measured.served_by says that {shown(player)} was answered by {shown(models)}"
-    for player, number in record[MEASURED].get("provider_cached_tokens", {}).items():
-        steps = (step for step in record["steps"] if step["player"] == player)
-        prompts = sum(answer.get("tokens", (0, 0))[0] for step in steps for answer in answers_of(step))
+    for player, number in measured.get("provider_cached_tokens", {}).items():
+        prompts = sum(turn.usage.prompt_tokens for step in record.steps_of(player) for turn in step.turns)
         if number > prompts:
             yield f"measured.provider_cached_tokens of {shown(player)} is {number}, all its prompts have {prompts}"
-    for player, names in record[MEASURED].get("left_out", {}).items():
-        if player not in record["agents"] or not set(names) <= set(OMITTABLE):
+    for player, names in measured.get("left_out", {}).items():
+        if player not in players or not set(names) <= set(OMITTABLE):
             yield f"measured.left_out says that {shown(player)} was asked without {shown(names)}"
-    for index, answer in ((i, answer) for i, step in enumerate(record["steps"]) for answer in answers_of(step)):
-        if answer.get("reasoning_tokens", 0) > answer.get("tokens", (0, 0))[1]:
+    for index, turn in ((i, turn) for i, step in enumerate(record.steps) for turn in step.turns):
+        if turn.usage.reasoning_tokens > turn.usage.completion_tokens:
             yield f"step {index}: has more reasoning tokens than completion tokens"
-        if answer.get("finish_reason", "stop") not in get_args(FinishReason):
-            yield f"step {index}: finish_reason is {shown(answer['finish_reason'])}, there are {get_args(FinishReason)}"
+        if turn.finish_reason not in get_args(FinishReason):
+            yield f"step {index}: finish_reason is {shown(turn.finish_reason)}, there are {get_args(FinishReason)}"
 
 
 def replay_problems(
-    record: Record, scenario: Scenario, tally: LuckTally | None = None, tokens: TokenTally | None = None
+    record: Episode, scenario: Scenario, tally: LuckTally | None = None, tokens: TokenTally | None = None
 ) -> Iterator[str]:
-    """Where a record differs from what its own seed and responses give; its luck and its tokens go to the tallies."""
-    if record["error"] is not None:
-        yield f"is unscored ({record['error']})"
+    """Tell where a record differs from what its own seed and responses give; its luck and tokens go to the tallies."""
+    if record.error is not None:
+        yield f"is unscored ({record.error})"
         return
     try:
-        played = replay(record, scenario, boards=False)
+        played = replay(record, scenario)
     except ReplayError as error:
         yield str(error)
         return
-    end = played.end
     if tally is not None:
-        tally.add(record["scenario"], played)
+        tally.add(record.scenario, played)
     if tokens is not None:
-        tokens.add(record, played)
-    if not end.over:
+        tokens.add(played.episode)
+    again = recorded(played.episode)
+    if not played.over:
         yield f"ends after {len(played.steps)} responses, but the game goes on"
-    if list(record["agents"]) != list(end.returns):
-        yield f"agents has the players {', '.join(record['agents'])}, the game has {', '.join(end.returns)}"
-    for index, (claimed, step) in enumerate(zip(record["steps"], played.steps, strict=True)):
+    if list(record.agents) != list(again.returns):
+        yield f"agents has the players {', '.join(record.agents)}, the game has {', '.join(again.returns)}"
+    for index, (claimed, step) in enumerate(zip(record.steps, played.steps, strict=True)):
         for name in ("action", "valid", "unreadable", "reward"):
-            if claimed.get(name) != getattr(step, name):
-                yield f"step {index}: {name} is {shown(claimed.get(name))}, the replay gives {getattr(step, name)!r}"
-        if scenario.protocol == LEGAL_ONLY and step.legal_actions and not step.valid:
-            yield f"step {index}: {shown(claimed['response'])} is no legal answer, and the protocol is {LEGAL_ONLY}"
-        for before, again in zip(claimed.get("refused", ()), step.refused, strict=True):
-            if before["unreadable"] != again.unreadable:
-                yield f"step {index}: refused for {shown(before['unreadable'])}, the replay gives {again.unreadable!r}"
-    for name, value in (
-        ("returns", end.returns),
-        ("successes", end.successes),
-        ("terminated", end.terminated),
-        ("truncated", end.truncated),
-        ("observations_digest", observations_digest(step.observation for step in played.steps)),
-    ):
-        if record[name] != value:
-            yield f"{name} is {shown(record[name])}, the replay gives {value!r}"
-    metrics = defined_metrics(end.metrics)
-    if record.get("metrics", metrics) != metrics:  # a record of before games had metrics is as good
-        yield f"metrics is {shown(record['metrics'])}, the replay gives {metrics!r}"
+            if (told := getattr(claimed, name)) != getattr(step, name):
+                yield f"step {index}: {name} is {shown(told)}, the replay gives {_plain(getattr(step, name))!r}"
+        if scenario.protocol == LEGAL_ONLY and played.asked[index].legal_actions and not step.valid:
+            yield f"step {index}: {shown(claimed.turn.response)} is no legal answer, and the protocol is {LEGAL_ONLY}"
+        for before, now in zip(claimed.refused, step.refused, strict=True):
+            if before.unreadable != now.unreadable:
+                yield f"step {index}: refused for {shown(before.unreadable)}, the replay gives {now.unreadable!r}"
+    for name in ("returns", "successes", "terminated", "truncated", "observations_digest"):
+        if (told := getattr(record, name)) != getattr(again, name):
+            yield f"{name} is {shown(told)}, the replay gives {getattr(again, name)!r}"
+    if record.metrics and record.metrics != again.metrics:  # a record of before games had metrics is as good
+        yield f"metrics is {shown(record.metrics)}, the replay gives {again.metrics!r}"
+
+
+def _plain(value: object) -> object:
+    """Return the text of a value of an enumeration."""
+    return str(value) if isinstance(value, str) else value

@@ -1,6 +1,7 @@
 """An episode that a person plays at the terminal, told as it goes."""
 
 import sys
+from dataclasses import replace
 
 from rich.text import Text
 
@@ -12,7 +13,6 @@ from agents.loop.rollout import rollout
 from benchmark.errors import UsageError
 from benchmark.play.agents.players import check_plays, load_policy
 from benchmark.play.options import RunOptions
-from benchmark.runs.record import to_record
 from benchmark.runs.replay import ReplayError, replay
 from benchmark.show.viewer import move, outcome, spaced
 from textgames.scenarios import Scenario
@@ -47,13 +47,13 @@ def play_by_hand(scenario: Scenario, seed: int, against: str | None = None) -> i
             raise
         print("you left; the episode isn't finished")
         return 0
-    record = {**to_record(episode), "agents": names}
-    replayed = replay(record, scenario)
-    telling.console.print(
-        spaced(replayed.end.board) if replayed.end.board else Text(replayed.end.observations.get(me, ""))
-    )
-    fates = [step.happened for step in replayed.steps if step.player == me and step.out and step.happened]
-    how, *results = map(str, outcome(record, replayed))
+    episode = replace(episode, agents=names)
+    replayed = replay(episode, scenario)
+    board = replayed.board(episode.end_state)
+    telling.console.print(spaced(board) if board else Text(replayed.final_observations.get(me, "")))
+    fates = [replayed.happened(step) for step in replayed.steps if step.player == me and step.out]
+    fates = [fate for fate in fates if fate]
+    how, *results = map(str, outcome(episode, replayed))
     for line in (*(f"game over for you: {fate}" for fate in fates), *([how] if others or not fates else []), *results):
         print(line)
     return 0 if episode.error is None else 1
@@ -78,7 +78,7 @@ class Telling:
         """Note a step; that of the last player completes the round, which can then be replayed."""
         self._steps.append(step)
         steps = tuple(self._steps)
-        record = to_record(Episode(task.scenario, task.seed, None, self._names, steps, {}, {}, False, False))
+        record = Episode(task.scenario, task.seed, None, self._names, steps, {}, {}, False, False)
         try:
             replayed = replay(record, self._scenario)
         except ReplayError:

@@ -4,7 +4,6 @@
 a worker makes the line that this process would have made, to the byte but for the measured seconds.
 """
 
-import json
 import os
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -35,7 +34,7 @@ from benchmark.play.progress import noticed
 from benchmark.play.runner import Elsewhere, Stopped, TableWork
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.provenance import code_version
-from benchmark.runs.record import Record, to_line, to_record, unscored
+from benchmark.runs.record import parse_line, recorded, to_line, unscored
 
 
 @dataclass(frozen=True)
@@ -98,12 +97,12 @@ class TableSetup:
     def result(self, episode: Episode) -> "Result":
         """The line of the episode's record, under the agents' names in this run and without the worker's secrets."""
         redactor = _redactor(tuple(secrets_of(self.options)))
-        record = to_record(episode) | {"agents": self.seats}
+        record = recorded(episode, self.seats)
         try:
-            line = to_line(record)
-        except ValueError as error:  # a figure that isn't a number
-            line = to_line(unscored(record, str(error)))
-        line = redactor.scrub_bytes(line)
+            line = redactor.scrub_bytes(to_line(record))
+            parse_line(line)
+        except ValueError as error:  # figures beyond anything real, from a server or a game
+            line = redactor.scrub_bytes(to_line(unscored(record, str(error))))
         heard = _notices()
         new = tuple(map(redactor.scrub, heard))
         heard.clear()
@@ -185,7 +184,7 @@ class TablesElsewhere:
         self._cards = {card["name"]: card for card in cards}
         self._prompts = {file: read_bytes(file) for file in prompt_files_of(options)}
 
-    def play(self, work: TableWork) -> Generator[Record]:
+    def play(self, work: TableWork) -> Generator[Episode]:
         """Play a table on the cluster; see :data:`benchmark.play.runner.Elsewhere`."""
         options, names = self._options, tuple(dict.fromkeys(work.seats.values()))
         setup = TableSetup(
@@ -214,7 +213,7 @@ class TablesElsewhere:
                 for result in results:
                     for notice in result.notices:
                         NOTICES.warning("%s", notice)  # as if it had been here
-                    yield json.loads(result.line)
+                    yield parse_line(result.line)
                     came = True
         except ClusterError as error:
             raise Stopped(str(error)) from None

@@ -18,10 +18,11 @@ from rich.text import Text
 
 from agents.common.clock import duration
 from agents.common.console import PlainConsole
+from agents.episode import Episode
 from agents.models.served.model import NOTICES
 from benchmark.runs.manifest import Price
 from benchmark.runs.plan import Matchup
-from benchmark.runs.record import Record, paid_tokens
+from benchmark.runs.record import paid_tokens
 from benchmark.score.scores import cost
 from benchmark.show.draw import to_html
 from benchmark.show.table import text_table
@@ -80,10 +81,10 @@ class Meter:
         with self._lock:
             _add(self.tokens, agent, (prompt, completion, cached))
 
-    def count_kept(self, record: Record) -> None:
+    def count_kept(self, record: Episode) -> None:
         """Count what an episode that is kept has cost; its tokens are counted already."""
-        agents = record["agents"]
-        tally = self.tallies.get(Matchup(record["scenario"], tuple(agents.values())), Tally(0, 0))
+        agents = record.agents
+        tally = self.tallies.get(Matchup(record.scenario, tuple(agents.values())), Tally(0, 0))
         tally.kept += 1
         for player, paid in paid_tokens(record).items():
             tally.cost += cost(paid, self.prices.get(agents[player])) or 0.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from agents.episode import EpisodeTask, Step
+from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import Teams
 from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
 from agents.models.served.answers import is_hopeless
@@ -24,13 +24,10 @@ from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
 from benchmark.runs.record import (
     Key,
-    Record,
-    answers_of,
     error_reason,
     key_of,
     paid_tokens,
-    step_record,
-    to_record,
+    recorded,
     unscored,
 )
 from benchmark.runs.unreadable import FIRST_ANSWERS, Unreadable
@@ -108,7 +105,7 @@ class TableWork(NamedTuple):
     seconds: float | None  # that they may take
 
 
-Elsewhere = Callable[[TableWork], Generator[Record]]
+Elsewhere = Callable[[TableWork], Generator[Episode]]
 """Plays a table's episodes in other processes, and yields their records as they arrive."""
 
 
@@ -318,7 +315,7 @@ class _GroupRun:
     def _number(self, matchup: Matchup, seed: int) -> int:
         return seed - self._plan.seeds[matchup][0] if self._plan.seeds[matchup] else seed
 
-    def _play_here(self, work: TableWork) -> Generator[Record]:
+    def _play_here(self, work: TableWork) -> Generator[Episode]:
         policies = Teams({agents: [self._policies[name] for name in agents] for agents in self._teams})
         episodes = rollout(
             policies,
@@ -334,18 +331,18 @@ class _GroupRun:
                 for player, turn in episode.unplayed:  # of a round that no step tells of
                     self._count(seats[player], turn)
                 # in results an agent has the name that the user gave it; two agents can share a model's name
-                yield to_record(episode) | {"agents": dict(seats)}
+                yield recorded(episode, seats)
                 self._stop_above_budget()
         finally:
             getattr(episodes, "close", lambda: None)()
 
-    def _counted(self, records: Generator[Record], team: _Team) -> Generator[Record]:
+    def _counted(self, records: Generator[Episode], team: _Team) -> Generator[Episode]:
         """Records from elsewhere; what they cost is known when they arrive."""
         with closing(records):
             for record in records:
                 for player, tokens in paid_tokens(record).items():
-                    self._meter.count_tokens(team.seats[record["scenario"]][player], *tokens)
-                yield record | {"agents": dict(team.seats[record["scenario"]])}
+                    self._meter.count_tokens(team.seats[record.scenario][player], *tokens)
+                yield replace(record, agents=dict(team.seats[record.scenario]))
                 self._stop_above_budget()
 
     def _tasks(self) -> Iterator[EpisodeTask | None]:
@@ -402,8 +399,8 @@ class _GroupRun:
         """Stop the run when the first answers of a model are all unreadable, before all of them are paid for."""
         if self._ask is None or (heard := self._heard.get(name)) is None:
             return
-        for answer in answers_of(step_record(step)):
-            heard.add(answer)
+        for answer in step.answers:
+            heard.add(*answer)
         if heard.causes.total() < heard.answers:
             self._heard[name] = None
         elif heard.answers >= FIRST_ANSWERS:
@@ -439,9 +436,9 @@ class _GroupRun:
             "resume with a larger --max-cost"
         )
 
-    def _keep(self, record: Record) -> None:
-        team = self._teams[tuple(record["agents"].values())]
-        played = record["scenario"], record["seed"]
+    def _keep(self, record: Episode) -> None:
+        team = self._teams[tuple(record.agents.values())]
+        played = record.scenario, record.seed
         team.flying.pop(played, None)
         team.under_way.pop(played, None)
         try:
@@ -449,15 +446,15 @@ class _GroupRun:
         except ValueError as error:  # figures beyond anything real, from a server or a game
             record = unscored(record, str(error))
             self._folder.append(record)
-        self._answers.close_episode(key_of(record), scored=record["error"] is None)
+        self._answers.close_episode(key_of(record), scored=record.error is None)
         self._meter.count_kept(record)
-        matchup = Matchup(record["scenario"], team.agents)
-        self._meter.count_episode(matchup, next(iter(record["returns"].values())), record["error"])
+        matchup = Matchup(record.scenario, team.agents)
+        self._meter.count_episode(matchup, next(iter(record.returns.values())), record.error)
         self._display.update()
-        if record["error"] is None:
+        if record.error is None:
             team.any_scored, team.hopeless = True, 0
         elif not team.gave_up:
-            self._note_failure(team, error_reason(record["error"]))
+            self._note_failure(team, error_reason(record.error))
 
     def _note_failure(self, team: _Team, reason: str) -> None:
         """Have a table of agents give up when nothing works, instead of failing in every episode."""

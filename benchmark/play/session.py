@@ -403,10 +403,10 @@ def _meter(plan: Plan, folder: RunFolder, answers: AnswersFile) -> Meter:
     meter = Meter(totals, folder.manifest.get("prices", {}), answers.unrecorded_tokens)
     scored: set[Key] = set()
     for _, record in folder.numbered_records():
-        if record["error"] is None:
+        if record.error is None:
             scored.add(key_of(record))
         for player, paid in paid_tokens(record).items():
-            meter.count_tokens(record["agents"][player], *paid)
+            meter.count_tokens(record.agents[player], *paid)
         meter.count_kept(record)
     for matchup, seeds in plan.seeds.items():
         meter.tallies[matchup].done = sum(Key(*matchup, seed) in scored for seed in seeds)

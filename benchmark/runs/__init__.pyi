@@ -3,8 +3,8 @@ from .folder import RunFolder, check_file_place, folder_name, write_atomically
 from .manifest import MANIFEST_NAME, MOST_AGENTS, MOST_SCENARIOS, MOST_SEEDS, CardShape, strict_json
 from .plan import PAPER_SCENARIOS, Plan, find_scenario, find_scenarios, num_players
 from .provenance import code_version, data_digest, file_digest, now, package_versions
-from .record import STRICT, Record, answers_of, paid_tokens
-from .replay import Replay, ReplayedStep, ending, replay_if_unchanged, requests_of
+from .record import STRICT, paid_tokens
+from .replay import Replay, ending, replay_if_unchanged, requests_of
 
 __all__ = [
     "MANIFEST_NAME",
@@ -16,11 +16,8 @@ __all__ = [
     "STRICT",
     "CardShape",
     "Plan",
-    "Record",
     "Replay",
-    "ReplayedStep",
     "RunFolder",
-    "answers_of",
     "check_file_place",
     "code_version",
     "data_digest",

@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
@@ -24,10 +25,11 @@ from agents.common.locking import LOCK_NAME, FolderLock
 from agents.common.reading import MOST_LINE, LineTooLongError, read_bytes, read_lines
 from agents.common.redaction import Redactor
 from agents.common.refusals import shown
+from agents.episode import Episode
 from benchmark.errors import StorageError, UsageError, storing, without_folder
 from benchmark.runs.answers import ANSWERS_NAME
 from benchmark.runs.manifest import MANIFEST_NAME, RUN_KIND, Manifest, read_manifest
-from benchmark.runs.record import Key, Record, key_of, opened_line, parse_line, sealed_line, to_line
+from benchmark.runs.record import Key, key_of, opened_line, parse_line, sealed_line, to_line
 
 EPISODES_NAME = "episodes.jsonl"
 DAMAGED_NAME = "episodes.damaged.jsonl"
@@ -154,18 +156,18 @@ class RunFolder:
         for offset, _, record in self._lines():
             key = key_of(record)
             if not index.get(key, (0, False))[1]:
-                index[key] = offset, record["error"] is None
+                index[key] = offset, record.error is None
         return index
 
     def scored(self) -> set[Key]:
         """Return the keys of the episodes that have a scored record."""
         return {key for key, (_, is_scored) in self.index().items() if is_scored}
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[Episode]:
         """The record of every episode, in the order of :meth:`located_records`."""
         return (record for _, record in self.located_records())
 
-    def located_records(self) -> Iterator[tuple[int, Record]]:
+    def located_records(self) -> Iterator[tuple[int, Episode]]:
         """``(byte offset, record)`` of every episode: the scored one, as written, then the last one of those without.
 
         An episode that ended in a provider's error is played again by a resume; its new record then stands for it. Of
@@ -175,21 +177,21 @@ class RunFolder:
             UsageError: a line isn't an episode record; names the line.
         """
         scored: set[Key] = set()
-        unscored: dict[Key, tuple[int, Record]] = {}
+        unscored: dict[Key, tuple[int, Episode]] = {}
         for offset, _, record in self._lines():
             key = key_of(record)
-            if record["error"] is not None:
+            if record.error is not None:
                 unscored[key] = offset, record
             elif key not in scored:
                 scored.add(key)
                 yield offset, record
         yield from (located for key, located in unscored.items() if key not in scored)
 
-    def numbered_records(self) -> Iterator[tuple[int, Record]]:
+    def numbered_records(self) -> Iterator[tuple[int, Episode]]:
         """Every record with its line number from 1, superseded ones included."""
         yield from ((number, record) for _, number, record in self._lines())
 
-    def _lines(self) -> Iterator[tuple[int, int, Record]]:
+    def _lines(self) -> Iterator[tuple[int, int, Episode]]:
         """(byte offset, line number from 1, record) of every finished line."""
         offset = number = 0
         own = self.manifest["kind"] == RUN_KIND
@@ -211,12 +213,12 @@ class RunFolder:
             )
             raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}{repair}") from None
 
-    def record_at(self, offset: int) -> Record:
+    def record_at(self, offset: int) -> Episode:
         """The record whose line begins at this byte, as :meth:`index` gives it."""
         (record,) = self.records_at([offset])
         return record
 
-    def records_at(self, offsets: Iterable[int]) -> Iterator[Record]:
+    def records_at(self, offsets: Iterable[int]) -> Iterator[Episode]:
         """The records whose lines begin at these bytes.
 
         Raises:
@@ -236,22 +238,24 @@ class RunFolder:
             repair = f"; {'move it away, and ' * there}play its episodes again: {resume_command(self.path)}"
             raise UsageError(what + repair * (self.manifest["kind"] == RUN_KIND))
 
-    def parse(self, line: bytes) -> Record:
+    def parse(self, line: bytes) -> Episode:
         """The record of a line of this folder, without secrets.
 
         Raises:
             ValueError: it isn't an episode of a scenario of the manifest.
         """
-        record = parse_line(self._redactor.scrub_bytes(opened_line(line)))
+        return self._known(parse_line(self._redactor.scrub_bytes(opened_line(line))))
+
+    def _known(self, record: Episode) -> Episode:
         if labels := self.manifest.get(
             "labels"
         ):  # of a board that tells protocols apart, see benchmark.score.protocols
-            record["scenario"] = labels.get(record["scenario"], "")
-        if record["scenario"] not in self.manifest["scenarios"]:
-            raise ValueError(f"its scenario {shown(record['scenario'])} isn't in the manifest")
+            record = replace(record, scenario=labels.get(record.scenario, ""))
+        if record.scenario not in self.manifest["scenarios"]:
+            raise ValueError(f"its scenario {shown(record.scenario)} isn't in the manifest")
         return record
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Episode) -> None:
         """Write one finished episode; when this returns it survives the process.
 
         Raises:
@@ -259,8 +263,9 @@ class RunFolder:
             StorageError: the disk is full or the file can't be written; what was written before is unharmed. Or
                 it isn't the run's file any more (:meth:`lost`).
         """
-        line = sealed_line(self._redactor.scrub_bytes(to_line(record)))
-        self.parse(line)  # what is written can be read: by the reader's own rules
+        line = self._redactor.scrub_bytes(to_line(record))
+        self._known(parse_line(line))  # what is written can be read: by the reader's own rules
+        line = sealed_line(line)
         assert self._file is not None, "the folder is open for reading only"
         before = os.fstat(self._file).st_size
         if before < self._size:

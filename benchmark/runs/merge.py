@@ -62,7 +62,7 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
         for number, folder in enumerate(folders):
             for record in folder.records():
                 key = key_of(record)
-                if key in several and record["error"] is None:
+                if key in several and record.error is None:
                     digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
                 if owner[key] == number:
                     target.append(record)

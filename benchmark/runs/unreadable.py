@@ -4,12 +4,12 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.turn import FinishReason
-from benchmark.runs.record import Record, answers_of
+from agents.episode import Episode
+from agents.turn import FinishReason, Turn
 from textgames.texts.actions import UnreadableReason, behind_thoughts
 
 MOST_SHARE = 0.1
@@ -35,19 +35,19 @@ _CAUSES = {
 _REFUSED: tuple[FinishReason, ...] = ("refusal", "content_filter")
 
 
-def cause_of(answer: Mapping[str, Any]) -> str:
-    """Return the cause of an unreadable answer, a key of :data:`_CAUSES`; ``answer`` is one of a record's step."""
-    response, finish = answer["response"], answer.get("finish_reason", "stop")
+def cause_of(turn: Turn, unreadable: str) -> str:
+    """Return the cause of an unreadable answer, a key of :data:`_CAUSES`."""
+    response, finish = turn.response, turn.finish_reason
     if finish in _REFUSED:
         return "refusal"
-    if answer.get("tool_calls"):
+    if turn.tool_calls:
         return "tool_calls"
     if finish == "length":
-        hidden = not response.strip() and (answer.get("reasoning") or answer.get("reasoning_tokens"))
+        hidden = not response.strip() and (turn.reasoning or turn.usage.reasoning_tokens)
         return "reasoning" if hidden or behind_thoughts(response) is None else "length"
     if not response.strip():
         return "empty"
-    named = answer["unreadable"] in (UnreadableReason.ILLEGAL, UnreadableReason.UNKNOWN_NAME)
+    named = unreadable in (UnreadableReason.ILLEGAL, UnreadableReason.UNKNOWN_NAME)
     return "illegal" if named else "form"
 
 
@@ -67,14 +67,14 @@ class Unreadable:
     causes: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
 
-    def add(self, answer: Mapping[str, Any]) -> None:
-        """Count an answer of a record's step."""
+    def add(self, turn: Turn, unreadable: str | None) -> None:
+        """Count an answer, and why it couldn't be read, if it couldn't."""
         self.answers += 1
-        if answer.get("unreadable") is None:
+        if unreadable is None:
             return
-        cause = cause_of(answer)
+        cause = cause_of(turn, unreadable)
         self.causes[cause] += 1
-        shown = answer["response"].strip() or answer.get("tool_calls") or answer.get("reasoning") or ""
+        shown = turn.response.strip() or turn.tool_calls or turn.reasoning
         self.examples.setdefault(cause, shown[:LONGEST_EXAMPLE])
 
     @property
@@ -103,12 +103,12 @@ class Unreadable:
         }
 
 
-def unreadable_answers(records: Iterable[Record], agents: Iterable[str]) -> list[Unreadable]:
+def unreadable_answers(records: Iterable[Episode], agents: Iterable[str]) -> list[Unreadable]:
     """Look at all answers of these agents, and return those of whose answers too many can't be read."""
     found = {name: Unreadable(name) for name in agents}
     for record in records:
-        for step in record["steps"]:
-            if (own := found.get(record["agents"][step["player"]])) is not None:
-                for answer in answers_of(step):
-                    own.add(answer)
+        for step in record.steps:
+            if (own := found.get(record.agents[step.player])) is not None:
+                for answer in step.answers:
+                    own.add(*answer)
     return [one for one in found.values() if one.share > MOST_SHARE]

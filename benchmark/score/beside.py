@@ -119,11 +119,11 @@ def _add_source(results: ResultColumns, source: int, found: Found) -> None:
         for _, _, offset in islice(places, LIMIT)
     ]
     for record in folder.records_at(offsets) if offsets else ():
-        losses = told[record["scenario"]].of(record)
-        for player, agent in record["agents"].items():
+        losses = told[record.scenario].of(record)
+        for player, agent in record.agents.items():
             if player in losses and agent in results.names[source]:
-                key = results.names[source][agent], record["scenario"]
-                found.setdefault(key, []).append((record["seed"], losses[player]))
+                key = results.names[source][agent], record.scenario
+                found.setdefault(key, []).append((record.seed, losses[player]))
     for kept in told.values():
         kept.keep()
 

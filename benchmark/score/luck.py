@@ -33,9 +33,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agents.common.intervals import Array
+from agents.episode import Episode
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MOST_SOLVED, is_final
-from benchmark.runs.record import Key, Record, key_of
+from benchmark.runs.record import Key, key_of
 from benchmark.runs.replay import Replay, ReplayError, replay
 from benchmark.score.cache import FolderCache, read_cache, write_cache
 from textgames.scenarios import Scenario
@@ -127,10 +128,11 @@ def _split(replay: Replay, values: LuckValues) -> EpisodeLuck | None:
         if not step.action:  # the response ended the episode: what was still to be won is lost, and nothing was drawn
             skill += step.reward - before  # giving up may be paid for
             continue
+        legal = replay.asked[number].legal_actions
         substituted = not step.valid and replay.rules.invalid_action == "random"
-        if substituted and not step.legal_actions:
+        if substituted and not legal:
             return None
-        expected = values.expects(replay.states[number], step.legal_actions if substituted else (step.action,), left)
+        expected = values.expects(replay.states[number], legal if substituted else (step.action,), left)
         next_left = None if left is None else left - 1
         after = 0.0 if step.out else values.value(replay.states[number + 1], next_left)
         skill += expected.mean - before - fee
@@ -265,19 +267,19 @@ class FolderLuck:
     def _compute(self, offered: Mapping[str, LuckValues]) -> dict[str, dict[str, SeedLuck | None]]:
         found: dict[str, dict[str, Any]] = {name: {} for name in offered}
         for record in self._folder.records():
-            values = offered.get(record["scenario"])
-            if values is None or record["error"] is not None:
+            values = offered.get(record.scenario)
+            if values is None or record.error is not None:
                 continue
-            (agent,) = record["agents"].values()
+            (agent,) = record.agents.values()
             key = key_of(record)
             if key not in self._told:
-                self._told[key] = record_luck(record, self._scenarios[record["scenario"]], values)
+                self._told[key] = record_luck(record, self._scenarios[record.scenario], values)
             luck = self._told[key]
-            seeds = found[record["scenario"]].setdefault(agent, {})
+            seeds = found[record.scenario].setdefault(agent, {})
             if luck is None:
-                found[record["scenario"]][agent] = None
+                found[record.scenario][agent] = None
             elif seeds is not None:
-                seeds[record["seed"]] = luck
+                seeds[record.seed] = luck
         return found
 
 
@@ -286,13 +288,13 @@ def _values_of(scenario: Scenario) -> LuckValues | None:
     return LuckValues.of(scenario.game()) if scenario.horizon <= MOST_SOLVED else None
 
 
-def record_luck(record: Record, scenario: Scenario, values: LuckValues) -> EpisodeLuck | None:
+def record_luck(record: Episode, scenario: Scenario, values: LuckValues) -> EpisodeLuck | None:
     """Return the luck of one recorded episode; ``None`` if it doesn't replay to what is on record."""
     try:
-        played = replay(record, scenario, boards=False)
+        played = replay(record, scenario)
     except ReplayError:
         return None
-    if not played.end.over or played.end.returns != record["returns"]:
+    if not played.over or played.episode.returns != record.returns:
         return None
     return episode_luck(played, values)
 

@@ -205,7 +205,7 @@ class LuckTally:
     def add(self, scenario: str, played: Replay) -> None:
         """Count one episode, if its luck is known; one that isn't at its end has no final value."""
         values = self._values[scenario]
-        luck = episode_luck(played, values) if values is not None and played.end.over else None
+        luck = episode_luck(played, values) if values is not None and played.over else None
         if luck is not None:
             self._luck.setdefault(scenario, []).append(luck)
         if (starts := self._starts[scenario]) is not None:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.baselines.search import SearchPlayer, find_search_player
+from agents.episode import Episode
 from agents.turn import TurnRequest
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import Record
 from benchmark.runs.replay import ReplayError, replay, requests_of, shows_what_was_seen
 from benchmark.score.cache import FolderCache, read_cache, write_cache
 from textgames.scenarios import Scenario
@@ -95,7 +95,7 @@ class MoveLosses:
         search = find_search_player(game) if players == 1 else None
         return cls(scenario, None) if search is not None and search.exact else None
 
-    def of_record(self, record: Record) -> dict[str, Losses] | None:
+    def of_record(self, record: Episode) -> dict[str, Losses] | None:
         """Return the losses of every player; empty for a record that isn't any more what the game makes of it.
 
         ``None`` after :data:`LIMIT` records.
@@ -111,10 +111,10 @@ class MoveLosses:
                 own[kind][1] += is_one
         return found
 
-    def decisions(self, record: Record) -> "list[Decision]":
+    def decisions(self, record: Episode) -> "list[Decision]":
         """Return every decision of a record with what it lost; none if the game has changed since the record."""
         try:
-            played = replay(record, self.scenario, boards=False)
+            played = replay(record, self.scenario)
         except ReplayError:
             return []
         if not shows_what_was_seen(played, record):
@@ -122,8 +122,8 @@ class MoveLosses:
         found: list[Decision] = []
         last = {step.player: step for step in played.steps}
         begun: set[str] = set()
-        for step, request in requests_of(played, self._game):
-            state = played.states[step.round]
+        for step, request in requests_of(played):
+            state = step.state
             greedy = None if self._search is None else self._greedy_in(self._search, state, request)
             if self._values is not None:
                 values = self._values(state, step.steps_left, step.player)
@@ -167,23 +167,22 @@ class FolderLosses:
         self._known = read_cache(file, _of_json) or {}
         self._changed = False
 
-    def of(self, record: Record) -> dict[str, Losses]:
+    def of(self, record: Episode) -> dict[str, Losses]:
         """Return the losses of every player in a record that was scored; empty if they aren't known."""
-        episode = json.dumps([record["seed"], record["agents"]])
-        if episode not in self._known and record["error"] is None:
+        episode = json.dumps([record.seed, record.agents])
+        if episode not in self._known and record.error is None:
             told = self._losses.of_record(record)
             if told is None:
                 return {}
             self._known[episode], self._changed = told, True
         return self._known.get(episode, {})
 
-    def add_to(self, record: Record) -> None:
+    def add_to(self, record: Episode) -> None:
         """Put what the players' moves lost into the metrics of a record."""
         for player, losses in self.of(record).items():
             lost, moves = losses[MOVES]
             if moves:
-                metrics = record.setdefault("metrics", {})
-                metrics[player] = {**metrics.get(player, {}), VALUE_LOST: lost / moves}
+                record.metrics[player] = {**record.metrics.get(player, {}), VALUE_LOST: lost / moves}
 
     def keep(self) -> None:
         """Write what was worked out, when all records have been there."""

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from agents.common.intervals import CONFIDENCE, Array
-from agents.turn import eaten_up
+from agents.episode import Episode
+from agents.turn import eaten_up, total_usage
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
 from benchmark.runs.plan import Plan, protocol_of
-from benchmark.runs.record import MEASURED, Key, Record, answers_of, error_reason, key_of, paid_tokens, tokens_of
+from benchmark.runs.record import Key, error_reason, key_of, paid_tokens
 from benchmark.score.luck import Corrected, FolderLuck, LuckValues, SeedLuck, ToldLuck, corrected
 from benchmark.score.move_losses import FolderLosses, MoveLosses, folder_losses
 from benchmark.score.protocols import with_labels
@@ -342,14 +343,14 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
     results.places.append([])
     for offset, record in folder.located_records():
         results.played += 1
-        results.places[-1].append((intern(record["scenario"]), record["seed"], offset))
-        scored += record["error"] is None
+        results.places[-1].append((intern(record.scenario), record.seed, offset))
+        scored += record.error is None
         _add_game(results, record, renamed)
-        if record["scenario"] in losses:
-            losses[record["scenario"]].add_to(record)
-        for player, agent in record["agents"].items():
+        if record.scenario in losses:
+            losses[record.scenario].add_to(record)
+        for player, agent in record.agents.items():
             if agent in wanted:
-                add_to_cell(results.cell(renamed[agent], record["scenario"]), record, player)
+                add_to_cell(results.cell(renamed[agent], record.scenario), record, player)
     for one in losses.values():
         one.keep()
     results.planned += plan.total
@@ -367,53 +368,53 @@ def _losses_of(results: ResultColumns, plan: Plan, folder: RunFolder) -> dict[st
     return folder_losses(told, folder)
 
 
-def _add_game(results: ResultColumns, record: Record, renamed: Mapping[str, str]) -> None:
+def _add_game(results: ResultColumns, record: Episode, renamed: Mapping[str, str]) -> None:
     """A game between agents counts for the ratings: the higher return wins."""
-    if len(record["agents"]) < 2 or record["error"] is not None:
+    if len(record.agents) < 2 or record.error is not None:
         return
-    names = tuple(renamed.get(agent, agent) for agent in record["agents"].values())
+    names = tuple(renamed.get(agent, agent) for agent in record.agents.values())
     key = key_of(record)._replace(agents=names)
     if key in results.rated:
         return
     results.rated.add(key)
-    returns = [(name, record["returns"][player]) for name, player in zip(names, record["agents"], strict=True)]
-    results.games.setdefault(record["scenario"], []).extend(Game.of_table(returns, record["seed"]))
+    returns = [(name, record.returns[player]) for name, player in zip(names, record.agents, strict=True)]
+    results.games.setdefault(record.scenario, []).extend(Game.of_table(returns, record.seed))
     total = sum(value for _, value in returns)
-    least, most = results.sums.get(record["scenario"], (total, total))
-    results.sums[record["scenario"]] = min(least, total), max(most, total)
+    least, most = results.sums.get(record.scenario, (total, total))
+    results.sums[record.scenario] = min(least, total), max(most, total)
 
 
-def add_to_cell(cell: Cell, record: Record, player: str) -> None:
+def add_to_cell(cell: Cell, record: Episode, player: str) -> None:
     """Add one player's part of an episode to its agent's cell."""
-    steps = [step for step in record["steps"] if step["player"] == player]
-    answers = [answer for step in steps for answer in answers_of(step)]
-    tokens = tokens_of(answers)
+    steps = record.steps_of(player)
+    answers = [answer for step in steps for answer in step.answers]
+    tokens = total_usage(turn.usage for turn, _ in answers)
     for i, paid in enumerate(paid_tokens(record)[player]):
         cell.paid_tokens[i] += paid
     for counter, name in ((cell.served_by, "served_by"), (cell.left_out, "left_out")):
-        counter.update(record[MEASURED].get(name, {}).get(player, ()))
-    for answer in answers:
-        reasoning = answer.get("reasoning_tokens") or answer.get("reasoning")
-        cell.eaten_up += eaten_up(answer.get("finish_reason"), answer["response"], reasoning)
-    if record["error"] is not None:
-        cell.errors[error_reason(record["error"])] += 1
+        counter.update(record.measured.get(name, {}).get(player, ()))
+    for turn, _ in answers:
+        reasoning = turn.usage.reasoning_tokens or turn.reasoning
+        cell.eaten_up += eaten_up(turn.finish_reason, turn.response, reasoning)
+    if record.error is not None:
+        cell.errors[error_reason(record.error)] += 1
         return
-    invalid = [answer["unreadable"] for answer in answers if not answer.get("valid")]
+    invalid = [unreadable for _, unreadable in answers if unreadable is not None]
     cell.reasons.update(invalid)
     row = (
-        record["seed"],
-        record["returns"][player],
-        record["successes"][player],
+        record.seed,
+        record.returns[player],
+        record.successes[player],
         len(invalid),
         len(answers),
         len(steps),
-        *tokens,
-        record[MEASURED].get("seconds", 0.0),
-        list(record["agents"]).index(player),
-        sum(answer.get("finish_reason") == "length" for answer in answers),
-        sum(answer.get("finish_reason") in REFUSED for answer in answers),
-        bool(steps) and not steps[-1]["action"],  # nothing was executed: the response ended the player's episode
+        *tokens[:2],
+        record.measured.get("seconds", 0.0),
+        list(record.agents).index(player),
+        sum(turn.finish_reason == "length" for turn, _ in answers),
+        sum(turn.finish_reason in REFUSED for turn, _ in answers),
+        bool(steps) and not steps[-1].action,  # nothing was executed: the response ended the player's episode
     )
     for name, value in zip(COLUMNS, row, strict=True):
         cell.columns[name].append(value)
-    cell.add_metrics(record.get("metrics", {}).get(player, {}))
+    cell.add_metrics(record.metrics.get(player, {}))

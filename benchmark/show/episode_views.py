@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agents.common.refusals import shown
+from agents.episode import Episode
 from agents.prompt import PromptMap
 from agents.prompt_texts import PromptTexts
 from agents.turn import TurnRequest
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import Record
 from benchmark.runs.replay import Replay, ending, replay_if_unchanged, requests_of
 from benchmark.score.document import EpisodeView, PromptMessageView, PromptPiece, StepColumns
 from benchmark.score.results import ResultColumns
@@ -54,15 +54,15 @@ def episode_views(results: ResultColumns, max_episodes: int, texts: TextTable) -
         prompt_maps = {names[card["name"]]: prompt_map_of(card) for card in manifest["agents"] if card["name"] in names}
         wanted = (offset for scenario, seed, offset in places if seed in shown[scenario])
         for record in RunFolder(path, manifest).records_at(wanted):
-            agents = {player: names.get(name, name) for player, name in record["agents"].items()}
-            key = (record["scenario"], tuple(agents.values()), record["seed"])
+            agents = {player: names.get(name, name) for player, name in record.agents.items()}
+            key = (record.scenario, tuple(agents.values()), record.seed)
             everyone_listed = all(name in results.agents for name in agents.values())
             if everyone_listed and key not in seen:
                 if len(lineups[key[0]]) >= tables and key[1] not in lineups[key[0]]:
                     continue
                 lineups[key[0]].add(key[1])
                 seen.add(key)
-                scenario = results.scenarios[record["scenario"]]
+                scenario = results.scenarios[record.scenario]
                 yield _episode_view(number, record, agents, scenario, prompt_maps, texts)
                 number += 1
 
@@ -87,48 +87,42 @@ def _shown_tables(results: ResultColumns, max_episodes: int) -> int:
 
 def _episode_view(
     number: int,
-    record: Record,
+    record: Episode,
     agents: dict[str, str],
     scenario: Scenario,
     prompt_maps: Mapping[str, PromptMap | None],
     texts: TextTable,
 ) -> EpisodeView:
     replayed = replay_if_unchanged(record, scenario)
-    steps = record["steps"]
-    first = next(iter(agents))
-
-    def places(column: str) -> list[int]:
-        if replayed is None:
-            return [NONE] * len(steps)
-        return [texts.place(getattr(step, column) or None) for step in replayed.steps]
+    steps, unknown = record.steps, [NONE] * len(record.steps)
 
     return EpisodeView(
         id=number,
-        scenario=record["scenario"],
-        seed=record["seed"],
+        scenario=record.scenario,
+        seed=record.seed,
         agents=agents,
-        returns=record["returns"],
-        successes=record["successes"],
-        terminated=record["terminated"],
-        truncated=record["truncated"],
-        error=record["error"],
+        returns=record.returns,
+        successes=record.successes,
+        terminated=record.terminated,
+        truncated=record.truncated,
+        error=record.error,
         ending=texts.place(ending(record, replayed)),
-        final_board=texts.place(replayed.end.board or None) if replayed else NONE,
-        final_observation=texts.place(replayed.end.observations.get(first)) if replayed else NONE,
+        final_board=texts.place(replayed.board(replayed.episode.end_state) or None) if replayed else NONE,
+        final_observation=texts.place(replayed.final_observations.get(next(iter(agents)))) if replayed else NONE,
         steps=StepColumns(
-            round=[step["round"] for step in steps],
-            player=[step["player"] for step in steps],
-            board=places("board"),
-            observation=places("observation"),
-            prompt=_prompts(replayed, agents, scenario, prompt_maps, texts) if replayed else [NONE] * len(steps),
-            reasoning=[texts.place(step.get("reasoning", "").strip() or None) for step in steps],
-            response=[texts.place(step["response"]) for step in steps],
-            action=[step["action"] for step in steps],
-            valid=[step["valid"] for step in steps],
-            unreadable=[step.get("unreadable") for step in steps],
-            reward=[step["reward"] for step in steps],
-            happened=places("happened"),
-            finish_reason=[step.get("finish_reason", "stop") for step in steps],
+            round=[step.index for step in steps],
+            player=[step.player for step in steps],
+            board=[texts.place(replayed.board(s.state) or None) for s in replayed.steps] if replayed else unknown,
+            observation=[texts.place(s.observation or None) for s in replayed.steps] if replayed else unknown,
+            prompt=_prompts(replayed, agents, scenario, prompt_maps, texts) if replayed else unknown,
+            reasoning=[texts.place(step.turn.reasoning.strip() or None) for step in steps],
+            response=[texts.place(step.turn.response) for step in steps],
+            action=[step.action for step in steps],
+            valid=[step.valid for step in steps],
+            unreadable=[step.unreadable for step in steps],
+            reward=[step.reward for step in steps],
+            happened=[texts.place(replayed.happened(s) or None) for s in replayed.steps] if replayed else unknown,
+            finish_reason=[step.turn.finish_reason for step in steps],
         ),
     )
 
@@ -185,15 +179,14 @@ def _prompts(
     known = {player: prompt_maps.get(agent) for player, agent in agents.items()}
     if not any(known.values()):
         return [NONE] * len(replayed.steps)
-    game = scenario.game()
     pieces = {player: prompt_pieces(one, scenario) for player, one in known.items() if one is not None}
     places = []
-    for step, request in requests_of(replayed, game):
+    for step, request in requests_of(replayed):
         prompt_map = known[step.player]
         place = NONE
         if prompt_map is not None:
             whole = "\n\n".join(message.content for message in prompt_map(request))
-            left = scenario.horizon - step.round  # as the page has it
+            left = scenario.horizon - step.index  # as the page has it
             if whole != fill_pieces(pieces[step.player], step.observation, left):
                 place = texts.place(whole)
         places.append(place)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from agents.common.files import replacing
+from agents.episode import Episode
+from agents.turn import total_usage
 from benchmark.errors import UsageError, storing
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import MEASURED, Record, answers_of, tokens_of
 from benchmark.runs.replay import replay_if_unchanged
 from benchmark.score.document import ScoreView
 from benchmark.score.results import ResultColumns
@@ -45,22 +46,22 @@ Row = dict[str, Any]
 def episode_rows(results: ResultColumns) -> Iterator[Row]:
     """Yield one row per episode and player, in the order of the sources; read one at a time."""
     for source, record, names in _records(results):
-        for player in record["agents"]:
-            steps = [step for step in record["steps"] if step["player"] == player]
-            answers = [answer for step in steps for answer in answers_of(step)]
-            prompt, completion = tokens_of(answers)
+        for player in record.agents:
+            steps = record.steps_of(player)
+            answers = [answer for step in steps for answer in step.answers]
+            usage = total_usage(turn.usage for turn, _ in answers)
             yield {
                 **_whose(source, record, names, player),
-                "return": record["returns"][player] if record["error"] is None else None,
-                "success": record["successes"][player] if record["error"] is None else None,
-                "terminated": record["terminated"],
-                "truncated": record["truncated"],
-                "error": record["error"],
+                "return": record.returns[player] if record.error is None else None,
+                "success": record.successes[player] if record.error is None else None,
+                "terminated": record.terminated,
+                "truncated": record.truncated,
+                "error": record.error,
                 "length": len(steps),
-                "invalid": sum(not answer.get("valid") for answer in answers),
-                "prompt_tokens": prompt,
-                "completion_tokens": completion,
-                "seconds": record[MEASURED].get("seconds"),
+                "invalid": sum(unreadable is not None for _, unreadable in answers),
+                "prompt_tokens": usage.prompt_tokens,
+                "completion_tokens": usage.completion_tokens,
+                "seconds": record.measured.get("seconds"),
             }
 
 
@@ -70,32 +71,33 @@ def step_rows(results: ResultColumns) -> Iterator[Row]:
     ``happened`` is what the round did to the player; it comes from a replay, and is empty if the game has changed.
     """
     for source, record, names in _records(results):
-        replayed = replay_if_unchanged(record, results.scenarios[record["scenario"]])
-        for index, step in enumerate(record["steps"]):
-            prompt, completion = tokens_of(answers_of(step))
+        replayed = replay_if_unchanged(record, results.scenarios[record.scenario])
+        for index, step in enumerate(record.steps):
+            usage = total_usage(turn.usage for turn in step.turns)
             yield {
-                **_whose(source, record, names, step["player"]),
-                "finish_reason": step.get("finish_reason", "stop"),
-                "unreadable": step.get("unreadable"),
-                "happened": replayed.steps[index].happened if replayed else None,
-                "prompt_tokens": prompt,
-                "completion_tokens": completion,
-                **{name: step[name] for name in ("round", "response", "action", "valid", "reward")},
+                **_whose(source, record, names, step.player),
+                "finish_reason": step.turn.finish_reason,
+                "unreadable": step.unreadable,
+                "happened": replayed.happened(replayed.steps[index]) if replayed else None,
+                "prompt_tokens": usage.prompt_tokens,
+                "completion_tokens": usage.completion_tokens,
+                **{"round": step.index, "response": step.turn.response},
+                **{name: getattr(step, name) for name in ("action", "valid", "reward")},
             }
 
 
-def _whose(source: str, record: Record, names: Mapping[str, str], player: str) -> Row:
+def _whose(source: str, record: Episode, names: Mapping[str, str], player: str) -> Row:
     """Which episode a row is of, and which player's; several tables of agents may meet on one seed."""
-    called = {seat: names.get(agent, agent) for seat, agent in record["agents"].items()}
+    called = {seat: names.get(agent, agent) for seat, agent in record.agents.items()}
     others = " ".join(agent for seat, agent in called.items() if seat != player)
-    place = {"source": source, "scenario": record["scenario"], "seed": record["seed"]}
+    place = {"source": source, "scenario": record.scenario, "seed": record.seed}
     return {**place, "agent": called[player], "player": player, "opponents": others}
 
 
-def _records(results: ResultColumns) -> Iterator[tuple[str, Record, Mapping[str, str]]]:
+def _records(results: ResultColumns) -> Iterator[tuple[str, Episode, Mapping[str, str]]]:
     for (path, manifest), names in zip(results.sources, results.names, strict=True):
         for record in RunFolder(path, manifest).records():
-            if set(record["agents"].values()) & set(names):
+            if set(record.agents.values()) & set(names):
                 yield path.resolve().name, record, names
 
 

@@ -15,12 +15,12 @@ from typing import Any, Literal, NamedTuple
 
 from agents.analysis.inspection import TIE, best_actions
 from agents.baselines.search import PlannerPlayer, SearchPlayer, find_search_player
+from agents.episode import Episode
 from agents.prompt import PromptMap, as_text
 from agents.turn import Message, Prompt, TurnRequest, without_prefix
 from agents.wrappers import told_more, wrappers
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import Record
 from benchmark.runs.replay import Replay, replay_if_unchanged, requests_of
 from benchmark.score.results import ResultColumns
 from benchmark.show.episode_views import prompt_map_of
@@ -116,9 +116,9 @@ class Source:
         """Return ``{(scenario, player): mean return}`` of the used episodes, minus infinity if all are equal."""
         returns: dict[tuple[str, str], list[float]] = {}
         for record, scenario, names, _ in self._records():
-            for player, agent in record["agents"].items():
+            for player, agent in record.agents.items():
                 if agent in names:
-                    returns.setdefault((scenario.name, player), []).append(record["returns"][player])
+                    returns.setdefault((scenario.name, player), []).append(record.returns[player])
         means = {key: sum(values) / len(values) for key, values in returns.items()}
         return {key: mean if max(returns[key]) > mean + TIE else float("-inf") for key, mean in means.items()}
 
@@ -135,47 +135,47 @@ class Source:
                 self.left_out[f"{scenario.name}'s rules or texts have changed since they were played"] += 1
                 continue
             past = scenario.first_seed + EVALUATED
-            self.evaluation_seeds |= scenario.first_seed <= record["seed"] < past
+            self.evaluation_seeds |= scenario.first_seed <= record.seed < past
             yield from self._of_episode(record, replayed, names, prompt_maps)
 
     def _of_episode(
-        self, record: Record, replayed: Replay, names: Mapping[str, str], prompt_maps: Mapping[str, PromptMap]
+        self, record: Episode, replayed: Replay, names: Mapping[str, str], prompt_maps: Mapping[str, PromptMap]
     ) -> Iterator[RecordedDecision]:
-        for step, request in requests_of(replayed, self.game(record["scenario"])):
-            agent = record["agents"][step.player]
+        for step, request in requests_of(replayed):
+            agent = record.agents[step.player]
             if agent not in names or not step.valid:
                 continue
             prompt_map = prompt_maps[agent]
             origin = {
-                "scenario": record["scenario"],
-                "seed": record["seed"],
-                "round": step.round,
+                "scenario": record.scenario,
+                "seed": record.seed,
+                "round": step.index,
                 "player": step.player,
                 "agent": names[agent],
                 "action": step.action,
             }
-            if self._lenient and not _has_its_form(step.response, prompt_map.mode):
+            if self._lenient and not _has_its_form(step.turn.response, prompt_map.mode):
                 continue
-            response = _in_mode(step.response, step.action, prompt_map.mode, names[agent])
-            result, state = record["returns"][step.player], replayed.states[step.round]
+            response = _in_mode(step.turn.response, step.action, prompt_map.mode, names[agent])
+            result, state = record.returns[step.player], step.state
             yield RecordedDecision(origin, request, prompt_map, response, result, state)
 
-    def _records(self) -> Iterator[tuple[Record, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
+    def _records(self) -> Iterator[tuple[Episode, Scenario, Mapping[str, str], Mapping[str, PromptMap]]]:
         """Yield every scored episode with its scenario, ``{agent: name here}`` and ``{agent: prompt map}``."""
         for (path, manifest), known in zip(self._results.sources, self._results.names, strict=True):
             odd = {card["name"]: why for card in manifest["agents"] if (why := _why_unknown_prompts(card)) is not None}
             names = {agent: name for agent, name in known.items() if agent not in odd}
             maps = {card["name"]: self._prompt_map(card) for card in manifest["agents"] if card["name"] in names}
             for record in RunFolder(path, manifest).records():
-                playing = set(record["agents"].values())
+                playing = set(record.agents.values())
                 for agent in sorted(playing & set(known) & set(odd)):
                     self.left_out[odd[agent]] += 1
                 if not playing & set(names):
                     continue
-                if record["error"] is not None:
+                if record.error is not None:
                     self.left_out["they broke off with an error"] += 1
                     continue
-                yield record, self._results.scenarios[record["scenario"]], names, maps
+                yield record, self._results.scenarios[record.scenario], names, maps
 
     def _prompt_map(self, card: Mapping[str, Any]) -> PromptMap:
         own = prompt_map_of(card) or PromptMap()

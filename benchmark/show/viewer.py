@@ -13,10 +13,10 @@ from rich.text import Text
 from agents.common.console import PlainConsole, plain_text
 from agents.common.interrupt import kills_interrupt
 from agents.common.keys import END_OF_INPUT, Keyboard
+from agents.episode import Episode, Step
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import Record, answers_of
 from benchmark.runs.replay import Replay, ReplayError, ending, replay, shows_what_was_seen
 from benchmark.show.draw import stdout_console
 from textgames.scenarios import Scenario
@@ -36,14 +36,14 @@ class Showing(NamedTuple):
     """One episode as the viewer shows it: its title, what was recorded, and what its replay gave."""
 
     title: str
-    record: Record
+    record: Episode
     replayed: Replay | None  # None if the responses don't fit the game
     warning: str  # what the reader must know of the replay; "" for nothing
 
     @classmethod
-    def of(cls, title: str, record: Record, scenario: Scenario) -> "Showing":
-        agents = " against ".join(record["agents"].values())
-        title = f"{record['scenario']}, seed {record['seed']}, {agents}{title}"
+    def of(cls, title: str, record: Episode, scenario: Scenario) -> "Showing":
+        agents = " against ".join(record.agents.values())
+        title = f"{record.scenario}, seed {record.seed}, {agents}{title}"
         try:
             replayed = replay(record, scenario)
         except ReplayError as error:
@@ -74,7 +74,7 @@ class EpisodePicker:
                 found.append((scenarios.index(key.scenario), seats, key.seed, offset))
         self._offsets = [offset for *_, offset in sorted(found)]
         if failed:
-            self._offsets = [o for o in self._offsets if not any(self._read(o)["successes"].values())]
+            self._offsets = [o for o in self._offsets if not any(self._read(o).successes.values())]
 
     @property
     def count(self) -> int:
@@ -83,42 +83,42 @@ class EpisodePicker:
     def showing(self, number: int) -> Showing:
         """Return the episode with this number, from 1."""
         record = self._read(self._offsets[number - 1])
-        return Showing.of(f" (episode {number} of {self.count})", record, self.scenarios[record["scenario"]])
+        return Showing.of(f" (episode {number} of {self.count})", record, self.scenarios[record.scenario])
 
-    def _read(self, offset: int) -> Record:
+    def _read(self, offset: int) -> Episode:
         return self.folder.record_at(offset)
 
 
-def place(record: Record, index: int) -> Text:
+def place(record: Episode, index: int) -> Text:
     """Return the heading of a step: which round it is, and whose step if several play."""
-    step = record["steps"][index]
-    who = f" {step['player']} ({record['agents'][step['player']]})" if len(record["agents"]) > 1 else ""
-    return Text(f"round {step['round'] + 1}{who}", style="bold")
+    step = record.steps[index]
+    who = f" {step.player} ({record.agents[step.player]})" if len(record.agents) > 1 else ""
+    return Text(f"round {step.index + 1}{who}", style="bold")
 
 
-def move(record: Record, replayed: Replay | None, index: int) -> Text:
+def move(record: Episode, replayed: Replay | None, index: int) -> Text:
     """Return what a step's response did: the action, what happened and why, the reward, the return so far."""
-    step = record["steps"][index]
-    if step["valid"]:
-        done = f"action {step['action']}, valid"
+    step = record.steps[index]
+    if step.valid:
+        done = f"action {step.action}, valid"
     else:
-        done = f"invalid response ({step.get('unreadable')}), {step['action'] or 'nothing'} was executed instead"
-    happened = replayed.steps[index].happened if replayed else ""
-    so_far = sum(s["reward"] for s in record["steps"][: index + 1] if s["player"] == step["player"])
-    scored = f"reward {step['reward']:+g}   return so far {so_far:g}"
-    return Text("   ".join(filter(None, (done, happened, scored))), style="" if step["valid"] else "red")
+        done = f"invalid response ({step.unreadable}), {step.action or 'nothing'} was executed instead"
+    happened = replayed.happened(replayed.steps[index]) if replayed else ""
+    so_far = sum(s.reward for s in record.steps[: index + 1] if s.player == step.player)
+    scored = f"reward {step.reward:+g}   return so far {so_far:g}"
+    return Text("   ".join(filter(None, (done, happened, scored))), style="" if step.valid else "red")
 
 
-def outcome(record: Record, replayed: Replay | None) -> list[Text]:
-    """Return how the episode ended and why, and everybody's return."""
-    rounds = 1 + max((step["round"] for step in record["steps"]), default=-1)
+def outcome(record: Episode, replayed: Replay | None) -> list[Text]:
+    """How the episode ended and why, and everybody's return."""
+    rounds = 1 + max((step.index for step in record.steps), default=-1)
     lines = [Text(f"after {rounds} round{'s'[: rounds != 1]} the episode {ending(record, replayed)}")]
-    if record["error"] is not None:
-        return [*lines, Text(f"unscored: {record['error']}", style="red")]
+    if record.error is not None:
+        return [*lines, Text(f"unscored: {record.error}", style="red")]
     lines[0].stylize("bold")
-    for player, agent in record["agents"].items():
-        success = ", success" if record["successes"][player] else ""
-        lines.append(Text(f"{agent}: return {record['returns'][player]:g}{success}"))
+    for player, agent in record.agents.items():
+        success = ", success" if record.successes[player] else ""
+        lines.append(Text(f"{agent}: return {record.returns[player]:g}{success}"))
     return lines
 
 
@@ -127,21 +127,19 @@ def spaced(board: str) -> Text:
     return Text("\n".join(" ".join(row) for row in board.splitlines()))
 
 
-def response_text(record: Record, index: int) -> Text:
+def response_text(step: Step) -> Text:
     """Return the response as it was given, or in its place that it was empty; before it those that were refused."""
     lines: list[Text] = []
-    for answer in answers_of(record["steps"][index]):
-        response = answer["response"]
-        lines.append(Text(response) if response.strip() else Text("(empty)", style="dim"))
-        if answer is not record["steps"][index]:
-            lines.append(Text(f"refused ({answer['unreadable']}), asked again:", style="red"))
+    for turn, unreadable in step.answers:
+        lines.append(Text(turn.response) if turn.response.strip() else Text("(empty)", style="dim"))
+        if turn is not step.turn:
+            lines.append(Text(f"refused ({unreadable}), asked again:", style="red"))
     return Text("\n").join(lines)
 
 
-def reasoning_text(record: Record, index: int) -> Text | None:
-    """Return what the model thought before its response, dimmed, as the game never reads it."""
-    reasoning = record["steps"][index].get("reasoning", "")
-    return Text(reasoning, style="dim") if reasoning.strip() else None
+def reasoning_text(step: Step) -> Text | None:
+    """Return the model's reasoning before its response, if the record has it: dimmed, as the game never reads it."""
+    return Text(step.turn.reasoning, style="dim") if step.turn.reasoning.strip() else None
 
 
 def print_episode(picker: EpisodePicker, number: int) -> None:
@@ -152,20 +150,20 @@ def print_episode(picker: EpisodePicker, number: int) -> None:
     console.print(Rule(Text(showing.title)))
     if showing.warning:
         console.print(Text(showing.warning, style="yellow"))
-    for index in range(len(record["steps"])):
+    for index in range(len(record.steps)):
         console.print(place(record, index))
         if replayed:
             grid = Table.grid(padding=(0, 4))
             observation = Text(replayed.steps[index].observation, style="dim")
-            grid.add_row(spaced(replayed.steps[index].board), observation)
+            grid.add_row(spaced(replayed.board(replayed.steps[index].state)), observation)
             console.print(grid)
-        if reasoning := reasoning_text(record, index):
+        if reasoning := reasoning_text(record.steps[index]):
             console.print(Panel(reasoning, title="reasoning", title_align="left", style="dim"))
-        console.print(Panel(response_text(record, index), title="response", title_align="left"))
+        console.print(Panel(response_text(record.steps[index]), title="response", title_align="left"))
         console.print(move(record, replayed, index))
     console.print(Text("end", style="bold"))
     if replayed:
-        console.print(spaced(replayed.end.board))
+        console.print(spaced(replayed.board(replayed.episode.end_state)))
     console.print(Group(*outcome(record, replayed)))
 
 
@@ -180,24 +178,24 @@ class View(NamedTuple):
 def view(showing: Showing, index: int) -> View:
     """Return the step with this index, or the end for the number of steps."""
     record, replayed = showing.record, showing.replayed
-    last = len(record["steps"])
+    last = len(record.steps)
     head = [Text(showing.title, style="reverse")]
     if showing.warning:
         head.append(Text(showing.warning, style="yellow"))
     if index < last:
         head += [Text.assemble(f"step {index + 1} of {last}: ", place(record, index)), move(record, replayed, index)]
-        reasoning = reasoning_text(record, index)
+        reasoning = reasoning_text(record.steps[index])
         scrolling = [Text("reasoning", style="bold"), reasoning, Text()] if reasoning else []
-        scrolling += [Text("response", style="bold"), response_text(record, index)]
+        scrolling += [Text("response", style="bold"), response_text(record.steps[index])]
         title, read = "what the player read", replayed.steps[index].observation if replayed else ""
-        board = replayed.steps[index].board if replayed else ""
+        board = replayed.board(replayed.steps[index].state) if replayed else ""
     else:
         how, *results = outcome(record, replayed)
         head.append(Text.assemble("end: ", how))
         scrolling = results
         title = "the last observation, which has no answer"
-        read = next(iter(replayed.end.observations.values()), "") if replayed else ""
-        board = replayed.end.board if replayed else ""
+        read = next(iter(replayed.final_observations.values()), "") if replayed else ""
+        board = replayed.board(replayed.episode.end_state) if replayed else ""
     if read:
         scrolling += [Text(), Text(title, style="bold"), Text(read, style="dim")]
     return View(head, spaced(board), scrolling)
@@ -269,7 +267,7 @@ def step_through(picker: EpisodePicker, number: int) -> int:
                 key = keyboard.read(seconds=0.3)
             if key in QUIT:
                 return 0
-            last = len(showing.record["steps"])
+            last = len(showing.record.steps)
             shown = number, index
             if key in NEXT:
                 index = min(index + 1, last)

@@ -6,16 +6,16 @@ estimates elsewhere; where nobody knows any, an episode tells its return and its
 
 from typing import NamedTuple
 
-from agents import SearchPlayer, TurnRequest, find_search_player
+from agents import Episode, SearchPlayer, Step, TurnRequest, find_search_player
 from agents.analysis import TIE, best_actions
-from benchmark.runs import Record, Replay, ReplayedStep, ending, replay_if_unchanged, requests_of
+from benchmark.runs import Replay, ending, replay_if_unchanged, requests_of
 from textgames import Scenario
 
 
 class JudgedMove(NamedTuple):
     """One decision of a recorded episode beside the best one."""
 
-    step: ReplayedStep
+    step: Step
     lost: float  # the value of the best action less that of the executed one; 0 where that is one of the best
     best: tuple[str, ...]
 
@@ -32,39 +32,39 @@ class Judge:
         """Every decision whose values are known."""
         if self._solver is None:
             return []
-        judged = (self._judged(self._solver, *pair) for pair in requests_of(replayed, self._game))
+        judged = (self._judged(self._solver, *pair) for pair in requests_of(replayed))
         return [move for move in judged if move is not None]
 
-    def _judged(self, solver: SearchPlayer, step: ReplayedStep, request: TurnRequest) -> JudgedMove | None:
+    def _judged(self, solver: SearchPlayer, step: Step, request: TurnRequest) -> JudgedMove | None:
         values = solver.values(request)
         if step.action not in values:
             return None
         best = best_actions(solver, request, values)
         return JudgedMove(step, 0.0 if step.action in best else max(values.values()) - values[step.action], best)
 
-    def words(self, record: Record, moves: int = 3) -> str:
+    def words(self, record: Episode, moves: int = 3) -> str:
         """An episode in words, with so many of the moves that lost the most; earlier ones first."""
         replayed = replay_if_unchanged(record, self.scenario)
-        returns = ", ".join(f"{value:g}" for value in record["returns"].values())
+        returns = ", ".join(f"{value:g}" for value in record.returns.values())
         lines = [f"The episode {ending(record, replayed)}. Its return was {returns}."]
         judged = self.moves(replayed) if replayed else []
         worst = sorted((move for move in judged if move.lost > TIE), key=lambda move: -move.lost)[:moves]
-        lines += [self._said(move) for move in sorted(worst, key=lambda move: move.step.round)]
+        lines += [self._said(move) for move in sorted(worst, key=lambda move: move.step.index)]
         if judged and not worst:
             lines.append("Every move was one of the best.")
         unread = [step for step in replayed.steps if not step.valid] if replayed else []
         if unread:
             lines.append(
                 f"{len(unread)} answers could not be read; the first of them, for {unread[0].unreadable}: "
-                f"{unread[0].response[-300:]!r}"
+                f"{unread[0].turn.response[-300:]!r}"
             )
         return "\n\n".join(lines)
 
     def _said(self, move: JudgedMove) -> str:
         exact = self._solver is not None and self._solver.exact
         return (
-            f"In round {move.step.round + 1} the player saw:\n{move.step.observation}\n"
-            f"It answered: {move.step.response[-600:]}\n"
+            f"In round {move.step.index + 1} the player saw:\n{move.step.observation}\n"
+            f"It answered: {move.step.turn.response[-600:]}\n"
             f"{move.step.action} was played, which lost {move.lost:.3g} of the {'exact' if exact else 'estimated'} "
             f"expected return; best was {' or '.join(move.best)}."
         )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents import Turn, prompt_path
+from agents import Episode, Turn, prompt_path
 from benchmark import BenchmarkError
 from benchmark.play import (
     AgentTable,
@@ -24,7 +24,7 @@ from benchmark.play import (
     plan_run,
     without_spec,
 )
-from benchmark.runs import MANIFEST_NAME, Plan, Record, RunFolder, answers_of, data_digest, file_digest, paid_tokens
+from benchmark.runs import MANIFEST_NAME, Plan, RunFolder, data_digest, file_digest, paid_tokens
 from research.improve.budget import Budget, SpendingMeter, Spent
 from textgames import Scenario
 
@@ -44,7 +44,7 @@ class Play(NamedTuple):
 
     folder: Path
     scenarios: dict[str, Scenario]
-    records: tuple[Record, ...]
+    records: tuple[Episode, ...]
     who: str = PLAYER
 
     @property
@@ -52,8 +52,8 @@ class Play(NamedTuple):
         """``{(scenario, seed): return}``, the mean over its seats where it has several."""
         found: dict[tuple[str, int], list[float]] = {}
         for record in self.records:
-            own = [record["returns"][player] for player, agent in record["agents"].items() if agent == self.who]
-            found.setdefault((record["scenario"], record["seed"]), []).extend(own)
+            own = [record.returns[player] for player, agent in record.agents.items() if agent == self.who]
+            found.setdefault((record.scenario, record.seed), []).extend(own)
         return {place: float(np.mean(own)) for place, own in found.items()}
 
     @property
@@ -126,13 +126,13 @@ def play(
         meter.check()
         meter.end(f"the budget was spent in {folder}")
     records = [*found.records()]
-    scored = [record for record in records if record["error"] is None]
+    scored = [record for record in records if record.error is None]
     if not scored:
         raise BenchmarkError(
-            f"none of the episodes in {folder} could be played to its end, the last for: {records[-1]['error']}; when "
+            f"none of the episodes in {folder} could be played to its end, the last for: {records[-1].error}; when "
             "that is mended the same command plays them again"
         )
-    scored.sort(key=lambda record: (record["scenario"], record["seed"]))
+    scored.sort(key=lambda record: (record.scenario, record.seed))
     return Play(folder, dict(planned.plan.scenarios), tuple(scored))
 
 
@@ -222,7 +222,7 @@ def _is_played(folder: Path) -> bool:
         return False
     found = RunFolder.open(folder)
     played = len(found.index()) == Plan.from_manifest(found.manifest).total
-    return played and any(record["error"] is None for record in found.records())
+    return played and any(record.error is None for record in found.records())
 
 
 def _cost(folder: RunFolder) -> Spent:
@@ -230,5 +230,5 @@ def _cost(folder: RunFolder) -> Spent:
     cost = Spent()
     for _, record in folder.numbered_records():
         tokens = sum(prompt + completion for prompt, completion, _ in paid_tokens(record).values())
-        cost += Spent(tokens, sum(len(answers_of(step)) for step in record["steps"]))
+        cost += Spent(tokens, sum(len(step.turns) for step in record.steps))
     return cost

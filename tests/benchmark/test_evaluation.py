@@ -134,7 +134,7 @@ def test_agents_may_have_options_of_their_own(workplace):
     assert manifest["settings"]["agent_options"] == {"first": {"seed": 1}, "second": {"seed": 2}}
     played: dict[str, list] = {}
     for record in RunFolder.open(Path("r")).records():
-        played.setdefault(record["agents"]["player_0"], []).append([step["action"] for step in record["steps"]])
+        played.setdefault(record.agents["player_0"], []).append([step.action for step in record.steps])
     assert played["first"] != played["second"]
 
 

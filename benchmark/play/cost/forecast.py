@@ -19,7 +19,7 @@ from benchmark.play.agents.players import OWN_PLAYERS
 from benchmark.play.cost.letters import LETTERS_PER_TOKEN, longest_answer, planned_prompts, prompt_letters
 from benchmark.play.options import RunOptions
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import to_record
+from benchmark.runs.record import recorded
 from benchmark.score.luck import LuckValues, record_luck
 from benchmark.score.references import References
 from benchmark.score.results import Cell, add_to_cell
@@ -126,7 +126,7 @@ def _pilot(name: str, scenario: Scenario, seeds: Sequence[int], options: RunOpti
     luck = {}
     decisions = letters = 0
     for episode in rollout(load_agent(name), [EpisodeTask.of(scenario, seed) for seed in seeds]):
-        record = to_record(episode)
+        record = recorded(episode)
         add_to_cell(cell, record, player)
         if values is not None and values.exact and (found := record_luck(record, scenario, values)) is not None:
             luck[episode.seed] = found

@@ -132,11 +132,11 @@ def seen_in(play: Play) -> list[SeenStep]:
     """The different steps of some episodes, in the order in which they were played."""
     steps: dict[SeenStep, None] = {}
     for record in play.records:
-        played = replay(record, play.scenarios[record["scenario"]], boards=False)
-        last = None if played.end.terminated else next(iter(played.end.observations.values()), None)
+        played = replay(record, play.scenarios[record.scenario])
+        last = None if played.episode.terminated else next(iter(played.final_observations.values()), None)
         afters = [*(step.observation for step in played.steps[1:]), last]
-        for step, after in zip(played.steps, afters, strict=True):
-            steps[SeenStep(step.observation, step.legal_actions, step.action, step.reward, after)] = None
+        for step, request, after in zip(played.steps, played.asked, afters, strict=True):
+            steps[SeenStep(step.observation, request.legal_actions, step.action, step.reward, after)] = None
     return list(steps)
 
 

@@ -166,7 +166,7 @@ def _told(play: Play, batch: Sequence[int]) -> list[str]:
     judges = {name: Judge(scenario) for name, scenario in play.scenarios.items()}
     words: dict[int, list[str]] = {seed: [] for seed in batch}
     for record in play.records:
-        words[record["seed"]].append(judges[record["scenario"]].words(record))
+        words[record.seed].append(judges[record.scenario].words(record))
     return ["\n\n".join(words[seed]) for seed in batch]
 
 

@@ -11,10 +11,9 @@ seed, is above ``surety`` standard errors of that mean. The seeds that a lesson 
 import re
 from collections.abc import Sequence
 
-from agents import PromptMap
+from agents import Episode, PromptMap
 from benchmark import UsageError
 from benchmark.play import AgentTable
-from benchmark.runs import Record
 from research.improve.budget import BudgetSpentError
 from research.improve.feedback import Judge
 from research.improve.plays import Play, returns_in_common
@@ -69,7 +68,7 @@ def improve(
         for number in range(min(tries, len(failures)) if failures else 0):
             if len(library) == lessons:
                 break
-            told = Judge(before.scenarios[failures[number]["scenario"]])
+            told = Judge(before.scenarios[failures[number].scenario])
             answer = questions.ask(_question(told, failures[number], library))
             lesson = _lesson(answer)
             if lesson is None or lesson in library:
@@ -96,13 +95,13 @@ def compared(before: Play, after: Play) -> tuple[float, float]:
     return float(gains.mean()), standard_error(gains)
 
 
-def _failures(play: Play) -> list[Record]:
+def _failures(play: Play) -> list[Episode]:
     """The episodes that a player didn't succeed in, the lowest returns first."""
-    failed = [record for record in play.records if not all(record["successes"].values())]
-    return sorted(failed, key=lambda record: play.returns[record["scenario"], record["seed"]])
+    failed = [record for record in play.records if not all(record.successes.values())]
+    return sorted(failed, key=lambda record: play.returns[record.scenario, record.seed])
 
 
-def _question(judge: Judge, record: Record, library: Sequence[str]) -> str:
+def _question(judge: Judge, record: Episode, library: Sequence[str]) -> str:
     game = judge.scenario.game()
     known = f"{HEADING}\n{_listed(library)}\n\n" if library else ""
     return QUESTION.format(rules=game.instructions(game.players[0]), library=known, episode=judge.words(record))

@@ -142,8 +142,8 @@ class _Tree:
             agent = {"spec": f"program:{child.file}", **self.options}
             self.plays[child.file] = self._task.play(agent, self.seeds, child.file.stem)
         play = self.plays[child.file]
-        steps = [step for record in play.records for step in record["steps"]]
-        child.mean, child.legal = play.mean, sum(step["valid"] for step in steps) / len(steps)
+        steps = [step for record in play.records for step in record.steps]
+        child.mean, child.legal = play.mean, sum(step.valid for step in steps) / len(steps)
 
     def _about(self, parent: Candidate) -> dict[str, str]:
         """What the writer is told of a program."""
@@ -152,7 +152,7 @@ class _Tree:
             results = f"It {parent.error}"
         else:
             records = self.plays[parent.file].records
-            wrong = [step["response"] for record in records for step in record["steps"] if not step["valid"]]
+            wrong = [step.turn.response for record in records for step in record.steps if not step.valid]
             errors = [f"- {text[:600]}" for text in dict.fromkeys(wrong)][:SHOWN_ERRORS]
             results = (
                 f"Its mean return over {len(records)} episodes is {parent.mean:.3f}, and {parent.legal:.1%} of its "
@@ -164,8 +164,8 @@ class _Tree:
 
 def _episodes(play: Play, *, worst: bool = False) -> str:
     """The first episodes of some play, or the worst one, as texts."""
-    records = sorted(play.records, key=lambda one: sum(one["returns"].values()))[:1] if worst else play.records
-    return "\n\n".join(transcript(record, play.scenarios[record["scenario"]]) for record in records[:SHOWN_EPISODES])
+    records = sorted(play.records, key=lambda one: sum(one.returns.values()))[:1] if worst else play.records
+    return "\n\n".join(transcript(record, play.scenarios[record.scenario]) for record in records[:SHOWN_EPISODES])
 
 
 def _plain(candidate: Candidate, out: Path) -> dict[str, Any]:

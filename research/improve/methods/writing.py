@@ -12,10 +12,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from agents import Episode
 from agents.common import replacing
 from benchmark import UsageError, replay
 from benchmark.play import AgentTable
-from benchmark.runs import Record
 from research.improve.programs.players import digest
 from research.improve.programs.sandbox import NoSandboxError, Sandbox
 from research.improve.programs.worker import MODULES
@@ -94,19 +94,19 @@ def scenario_of(name: str) -> Scenario:
     return found
 
 
-def transcript(record: Record, scenario: Scenario, most: int = 12) -> str:
+def transcript(record: Episode, scenario: Scenario, most: int = 12) -> str:
     """An episode as a writer reads it: what was seen, played and paid; its last rounds where it has more than ``most``.
 
     An answer that couldn't be read is shown with its end.
     """
     played = replay(record, scenario)
     lines = []
-    for step in played.steps[-most:]:
-        unread = "" if step.valid else f" in place of an answer that can't be read: {step.response[-300:]!r}"
-        lines += [f"Observation:\n{step.observation}\n", f"Legal actions: {', '.join(step.legal_actions)}"]
+    for step, request in [*zip(played.steps, played.asked, strict=True)][-most:]:
+        unread = "" if step.valid else f" in place of an answer that can't be read: {step.turn.response[-300:]!r}"
+        lines += [f"Observation:\n{step.observation}\n", f"Legal actions: {', '.join(request.legal_actions)}"]
         lines += [f"Played: {step.action}{unread}", f"Reward: {step.reward:g}", ""]
-    how = "The rules ended the episode here." if played.end.terminated else "The episode was cut off here."
-    returned = ", ".join(f"{value:g}" for value in played.end.returns.values())
+    how = "The rules ended the episode here." if played.episode.terminated else "The episode was cut off here."
+    returned = ", ".join(f"{value:g}" for value in played.episode.returns.values())
     return "\n".join([*lines, f"{how} Its return was {returned}."])
 
 

@@ -144,12 +144,12 @@ def scored(agent: AgentTable, scenario: Scenario, seeds: Sequence[int], draw: in
     played = plays.play(
         folder / "run", agent, (scenario.name,), seeds, meter, lambda line: None, resample=draw + 1, quiet=True
     )
-    decisions = sum(len(record["steps"]) for record in played.records)
+    decisions = sum(len(record.steps) for record in played.records)
     return {
         "return": played.mean,
         "regret": _lost(played) / decisions,
         "tokens": meter.spent.tokens / decisions,
-        "invalid": sum(not step["valid"] for record in played.records for step in record["steps"]) / decisions,
+        "invalid": sum(not step.valid for record in played.records for step in record.steps) / decisions,
         "decisions": decisions / len(played.records),
     }
 
@@ -163,8 +163,6 @@ def _lost(played: plays.Play) -> float:
     for record in played.records:
         found = losses.of_record(record)
         if not found:
-            raise ValueError(
-                f"episode {record['seed']} of {played.folder} can't be replayed, so its regret isn't known"
-            )
+            raise ValueError(f"episode {record.seed} of {played.folder} can't be replayed, so its regret isn't known")
         lost += sum(own[ALL][0] for own in found.values())
     return lost

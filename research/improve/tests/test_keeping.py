@@ -50,7 +50,7 @@ def test_only_training_seeds_are_played_and_the_same_play_is_played_and_charged_
     assert play.mean == pytest.approx(sum(play.returns.values()) / 10)
     lines = (play.folder / "episodes.jsonl").read_bytes()
     spent = one.meter.spent
-    assert spent.calls == sum(len(record["steps"]) for record in play.records)
+    assert spent.calls == sum(len(record.steps) for record in play.records)
     assert one.play(one.agent, seeds) == play
     assert one.meter.spent == spent
     again = task(workplace / "out", scenarios=one.scenarios)

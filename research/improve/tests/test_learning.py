@@ -63,7 +63,7 @@ def met_in(scenario: str, out: Path, said: list[str]) -> tuple[ImprovementTask, 
 def test_in_a_game_for_several_two_agents_meet_and_each_has_every_seat_once(scenario, seats, tmp_path, said):
     _, before, after = met_in(scenario, tmp_path, said)
     assert len(before.returns) == len(after.returns) == 5
-    held = Counter((one["seed"], player, who) for one in after.records for player, who in one["agents"].items())
+    held = Counter((one.seed, player, who) for one in after.records for player, who in one.agents.items())
     assert set(held.values()) == {1}
     assert len(held) == 5 * seats * 2
 

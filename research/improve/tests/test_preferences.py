@@ -47,7 +47,7 @@ def test_the_better_of_two_own_answers_to_one_prompt_has_the_larger_exact_value(
             values[said.rpartition(OPEN_TAG)[2].removesuffix(CLOSE_TAG)] for said in (pair.chosen, pair.rejected)
         )
         assert better > worse
-    said = {step["response"] for folder in folders for one in RunFolder.open(folder).records() for step in one["steps"]}
+    said = {step.turn.response for folder in folders for one in RunFolder.open(folder).records() for step in one.steps}
     assert {pair.chosen for pair in pairs} <= said  # none of the planner's, which preferences have otherwise
     others = preferences(Source(read_columns(folders)))
     assert not {line["chosen"][0]["content"] for line in others} <= said

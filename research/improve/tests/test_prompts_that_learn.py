@@ -146,4 +146,4 @@ def test_no_move_of_an_equilibrium_is_told_as_a_loss(textbench, game):
     judge = Judge(SCENARIOS[game])
     for record in RunFolder.open(Path("duel")).records():
         for move in judge.moves(replay(record, SCENARIOS[game])):
-            assert move.lost == 0 or record["agents"][move.step.player] == "random"
+            assert move.lost == 0 or record.agents[move.step.player] == "random"

@@ -62,11 +62,11 @@ def _changed(results: ResultColumns, folder: RunFolder, source: int, played: Seq
     places = [place for place in results.places[source] if place[0] in played]
     seeds = set(sorted({seed for _, seed, _ in places})[:LIMIT])
     for record in folder.records_at([offset for _, seed, offset in places if seed in seeds]):
-        losses = solo_losses(results, record["scenario"])
-        if record["error"] is None and losses is not None:
-            (agent,) = record["agents"].values()
+        losses = solo_losses(results, record.scenario)
+        if record.error is None and losses is not None:
+            (agent,) = record.agents.values()
             states = {(one.state, one.steps_left): one for one in losses.decisions(record)}
-            decisions.setdefault((agent, record["seed"]), {})[record["scenario"]] = states
+            decisions.setdefault((agent, record.seed), {})[record.scenario] = states
     found: dict[str, list[Changed]] = {}
     for (agent, _), told in decisions.items():
         if len(told) == len(played):

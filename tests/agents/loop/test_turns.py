@@ -13,7 +13,6 @@ from agents.loop.rollout import rollout
 from agents.msgrpo.trajectories import trajectories_of
 from agents.policy import as_requests
 from agents.turn import Turn, TurnRequest
-from benchmark.runs.record import to_record
 from benchmark.runs.replay import replay
 from textgames import TSMG, Scenario
 
@@ -159,10 +158,10 @@ def test_one_seat_is_paid_the_same(seat: str) -> None:
 @pytest.mark.parametrize("game", ["TurnsTeam-v0", "TurnsSudden-v0"])
 def test_a_replay_gives_the_same_rewards(game: str) -> None:
     episode, _ = episode_of(game)
-    replayed = replay(to_record(episode), Scenario(game, game, {}, 9, 0))
+    replayed = replay(episode, Scenario(game, game, {}, 9, 0))
     assert [step.reward for step in replayed.steps] == [step.reward for step in episode.steps]
-    assert replayed.end.returns == episode.returns
-    assert replayed.end.metrics == episode.metrics
+    assert replayed.episode.returns == episode.returns
+    assert replayed.episode.metrics == episode.metrics
 
 
 def test_every_seat_is_a_trajectory_of_its_own() -> None:

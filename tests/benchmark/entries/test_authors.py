@@ -174,7 +174,7 @@ def test_four_of_five_responses_of_a_larger_model_are_enough(tmp_path, workplace
     folder = RunFolder.open(tmp_path / "run")
     plan = Plan.from_manifest(folder.manifest)
     (record,) = folder.records()
-    stored = [step["response"] for step in record["steps"]]
+    stored = [step.turn.response for step in record.steps]
     assert len(stored) == 25
     assert list(_sampled_problems(folder, plan, Differs(stored, 5))) == []
     (problem,) = _sampled_problems(folder, plan, Differs(stored, 6))

@@ -133,7 +133,7 @@ def test_the_actions_of_a_shipped_player_are_warned_of(boards, textbench):
     (warning,) = [one for one in verdict.warnings if "'planner'" in one]
     records = [*RunFolder.open(boards / "mine").records()]
     for name in ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison"):
-        count = sum(len(record["steps"]) for record in records if record["scenario"] == name)
+        count = sum(len(record.steps) for record in records if record.scenario == name)
         assert f"{count} in {name}" in warning
     done = textbench("validate", boards / "mine")
     assert done.code == 0, "it may be chance, or a very good player"

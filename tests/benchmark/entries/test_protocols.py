@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.entries.validation import check_entry
-from benchmark.runs.record import parse_line, to_line
+from tests.benchmark.helpers import text_without_checksums
 
 EPISODES = 2
 PLAYERS = Path(__file__).parents[1] / "stubborn_players.py"
@@ -54,7 +54,7 @@ def test_an_entry_can_not_claim_another_protocol(textbench):
 
 def test_forged_retries_are_refused(textbench):
     entry = submitted(textbench, "--protocol", "retry")
-    records = [parse_line(line) for line in (entry / "episodes.jsonl").read_bytes().splitlines()]
+    records = [json.loads(line) for line in text_without_checksums(entry).splitlines()]
     places = [(i, j) for i, record in enumerate(records) for j, step in enumerate(record["steps"]) if "refused" in step]
     record, number = places[0]
 
@@ -62,7 +62,7 @@ def test_forged_retries_are_refused(textbench):
         forged = [json.loads(json.dumps(each)) for each in records]
         change(forged[record]["steps"][number])
         copy = Path(shutil.copytree(entry, Path("forged") / entry.name, dirs_exist_ok=True))
-        (copy / "episodes.jsonl").write_bytes(b"".join(map(to_line, forged)))
+        (copy / "episodes.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in forged))
         return " ".join(check_entry(copy).problems)
 
     assert not problems(lambda step: None)

@@ -1,21 +1,18 @@
 """Token counts of an entry that no tokenizer could have made of its texts."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
+from agents import Episode, Step, Turn, Usage
 from benchmark.entries.tokens import TokenTally
 
 CARD = {"kind": "openai", "settings": {"max_tokens": 256}}
 
 
 def problems(tokens: int, **answer: str) -> list[str]:
-    step = {"response": "<action>right</action>", "tokens": [20, tokens], **answer}
-    record: Any = {"scenario": "frozen-lake", "seed": 10_000, "steps": [step]}
-    played: Any = SimpleNamespace(steps=[SimpleNamespace(observation="The player is at row 0, column 0.")])
+    turn = Turn("<action>right</action>", usage=Usage(20, tokens), **answer)
+    step = Step(0, "player_0", "The player is at row 0, column 0.", turn, "right", True, None, 0.0)
     tally = TokenTally()
-    tally.add(record, played)
+    tally.add(Episode("frozen-lake", 10_000, None, {"player_0": "me"}, (step,), {}, {}, True, False))
     return [*tally.problems(CARD)]
 
 

@@ -144,7 +144,7 @@ def test_limits(textbench, two_nodes):
     assert dear.code == 1
     assert "the money is used up" in dear.err
     records = list(RunFolder.open(Path("dear")).records())
-    assert 20 <= sum(len(record["steps"]) for record in records) <= 40 + 4 * 8  # what is in flight is paid for, too
+    assert 20 <= sum(len(record.steps) for record in records) <= 40 + 4 * 8  # what is in flight is paid for, too
     gave_up = textbench("run", "--agent", f"{PLAYERS}:Dead", "--scenario", "frozen-lake", *where)
     assert gave_up.code == 1
     assert "all failed: connection refused" in gave_up.err

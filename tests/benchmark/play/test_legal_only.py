@@ -57,7 +57,7 @@ def test_a_forged_answer_is_found_by_replay(textbench):
     assert textbench(*PLAY, "--out", "run", "--protocol", "random", "--set", "tiny.max_tokens=1").code == 0
     folder = RunFolder.open(Path("run"))
     scenario = Plan.from_manifest(folder.manifest).scenarios["frozen-lake"]
-    (record, *_) = [one for one in folder.records() if not all(step["valid"] for step in one["steps"])]
+    (record, *_) = [one for one in folder.records() if not all(step.valid for step in one.steps)]
     assert not list(replay_problems(record, scenario))
     problems = list(replay_problems(record, scenario._replace(protocol="legal-only")))
     assert problems

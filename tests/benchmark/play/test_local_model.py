@@ -34,9 +34,9 @@ def test_a_local_model_plays_is_cut_off_and_goes_on(textbench, checkpoint):
     (row,) = json.loads(done.out)["scores"]
     assert row["invalid_rate"]["value"] > 0.9  # it has never learned to write an action
     records = list(RunFolder.open(Path("r")).records())
-    steps = [step for record in records for step in record["steps"]]
-    assert all(step["tokens"][0] > 100 and 1 <= step["tokens"][1] <= 6 for step in steps)
-    assert any(step.get("finish_reason") == "length" for step in steps)
+    steps = [step for record in records for step in record.steps]
+    assert all(step.turn.usage[0] > 100 and 1 <= step.turn.usage[1] <= 6 for step in steps)
+    assert any(step.turn.finish_reason == "length" for step in steps)
     whole = counted("r")
     lines = Path("r/episodes.jsonl").read_bytes().splitlines(keepends=True)
     Path("r/episodes.jsonl").write_bytes(lines[0] + lines[1][:50])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import answers_of, paid_tokens
+from benchmark.runs.record import paid_tokens
 from tests.agents.openai_server import MOVES, OpenAIServer
 
 ROOT = Path(__file__).parents[3]
@@ -39,7 +39,7 @@ def numbered():
 
 def answers_in(folder):
     records = RunFolder.open(Path(folder)).records()
-    return [answer["response"] for record in records for step in record["steps"] for answer in answers_of(step)]
+    return [turn.response for record in records for step in record.steps for turn in step.turns]
 
 
 def done_of(folder):
@@ -112,7 +112,7 @@ def test_an_episode_that_a_servers_fault_ended_is_played_again_from_what_was_ans
     told = answers_in("r")
     assert [int(text.split("<")[1].removeprefix("think>")) for text in told[:4]] == [0, 1, 2, 4]
     (record,) = RunFolder.open(Path("r")).records()
-    assert record["measured"]["cached_tokens"][0] > 0  # the unscored record tells what these three have cost
+    assert record.measured["cached_tokens"][0] > 0  # the unscored record tells what these three have cost
 
 
 @pytest.mark.parametrize("fault", ["401", "no-quota"])

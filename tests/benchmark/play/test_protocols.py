@@ -4,17 +4,19 @@ import csv
 import json
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agents.protocol import PROTOCOLS
+from agents.turn import Refused, Turn
 from benchmark import evaluate
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import read_manifest
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import answers_of, canonical_lines
+from benchmark.runs.record import canonical_lines
 from benchmark.runs.replay import ReplayError, replay, requests_of, shows_what_was_seen
 from tests.benchmark.stubborn_players import Hesitant, Mute
 from textgames import SCENARIOS
@@ -36,11 +38,11 @@ def played_again(path):
     folder = RunFolder.open(Path(path))
     plan = Plan.from_manifest(folder.manifest)
     for record in folder.records():
-        replayed = replay(record, plan.scenarios[record["scenario"]])
+        replayed = replay(record, plan.scenarios[record.scenario])
         assert shows_what_was_seen(replayed, record)
-        assert [step["action"] for step in record["steps"]] == [step.action for step in replayed.steps]
-        assert [step["reward"] for step in record["steps"]] == [step.reward for step in replayed.steps]
-        assert (record["returns"], record["successes"]) == (replayed.end.returns, replayed.end.successes)
+        assert [step.action for step in record.steps] == [step.action for step in replayed.steps]
+        assert [step.reward for step in record.steps] == [step.reward for step in replayed.steps]
+        assert (record.returns, record.successes) == (replayed.episode.returns, replayed.episode.successes)
         yield record, replayed
 
 
@@ -51,16 +53,16 @@ def test_every_protocol_from_the_command_to_the_replay(textbench, protocol):
     assert {(row["protocol"], row["moves"]) for row in document["scores"]} == {(protocol, "listed")}
     assert read_manifest(Path(protocol))["settings"]["protocol"] == protocol
     for record, _ in played_again(protocol):
-        for player, agent in record["agents"].items():
-            steps = [step for step in record["steps"] if step["player"] == player]
+        for player, agent in record.agents.items():
+            steps = record.steps_of(player)
             if agent != "mute":
-                assert all(step["valid"] for step in steps)
+                assert all(step.valid for step in steps)
                 continue
-            assert not any(step["valid"] for step in steps)
+            assert not any(step.valid for step in steps)
             if protocol in ("forfeit", "retry"):
                 assert len(steps) <= 1  # none where the other one has ended the game before
-                assert not any(step["action"] for step in steps)
-            assert {len(answers_of(step)) for step in steps} <= {3 if protocol == "retry" else 1}
+                assert not any(step.action for step in steps)
+            assert {len(step.turns) for step in steps} <= {3 if protocol == "retry" else 1}
     shares = {row["agent"]: row["invalid_rate"]["value"] for row in document["scores"]}
     assert shares == {"mute": 1.0, "random": 0.0}
     assert {row["agent"]: row["invalid_rate"] for row in document["overall"]} == shares
@@ -117,7 +119,7 @@ def test_its_moves_are_drawn_from_the_episodes_own_stream(textbench):
     run(textbench, "one", agents=MUTE[:2], games=("frozen-lake", "snake"), episodes=20)
     run(textbench, "two", "--max-concurrency", 3, agents=MUTE[:2], games=("frozen-lake", "snake"), episodes=20)
     for record, _ in played_again("one"):
-        drawn.update(step["action"] for step in record["steps"])
+        drawn.update(step.action for step in record.steps)
     total = sum(drawn.values())
     assert set(drawn) == {"left", "down", "right", "up"}
     assert all(abs(count / total - 0.25) < 0.08 for count in drawn.values())
@@ -132,15 +134,15 @@ def test_a_retry_tells_what_was_wrong_and_counts_every_token(textbench):
     document = run(textbench, "r", "--protocol", "retry", agents=HESITANT, games=("frozen-lake", "snake"), episodes=6)
     seen, lost, tokens, answers = Counter(), 0, Counter(), Counter()
     for record, replayed in played_again("r"):
-        for step, again in zip(record["steps"], replayed.steps, strict=True):
-            reasons = [each["unreadable"] for each in step.get("refused", ())]
+        for step, again in zip(record.steps, replayed.steps, strict=True):
+            reasons = [each.unreadable for each in step.refused]
             assert reasons == ["empty", "unknown_name"][: len(reasons)]
             assert [each.unreadable for each in again.refused] == reasons
-            seen[len(reasons), step["valid"]] += 1
-            lost += not step["valid"]
-            tokens[record["scenario"]] += sum(sum(answer["tokens"]) for answer in answers_of(step))
-            answers[record["scenario"], "invalid"] += len(reasons) + (not step["valid"])
-            answers[record["scenario"], "all"] += 1 + len(reasons)
+            seen[len(reasons), step.valid] += 1
+            lost += not step.valid
+            tokens[record.scenario] += sum(sum(turn.usage[:2]) for turn in step.turns)
+            answers[record.scenario, "invalid"] += len(reasons) + (not step.valid)
+            answers[record.scenario, "all"] += 1 + len(reasons)
     assert {(0, True), (1, True), (2, True), (2, False)} == set(seen)  # the third refusal loses
     assert lost
     for row in document["scores"]:
@@ -159,18 +161,19 @@ def test_a_replay_refuses_retries_that_cannot_have_been(textbench):
     run(textbench, "r", "--protocol", "retry", agents=HESITANT, games=("frozen-lake",), episodes=6)
     folder = RunFolder.open(Path("r"))
     scenario = Plan.from_manifest(folder.manifest).scenarios["frozen-lake"]
-    record = next(record for record in folder.records() if any("refused" in step for step in record["steps"]))
-    (index, step) = next((i, step) for i, step in enumerate(record["steps"]) if "refused" in step)
+    record = next(record for record in folder.records() if any(step.refused for step in record.steps))
+    (index, step) = next((i, step) for i, step in enumerate(record.steps) if step.refused)
 
     def changed(**fields):
-        return {**record, "steps": [*record["steps"][:index], {**step, **fields}, *record["steps"][index + 1 :]]}
+        steps = (*record.steps[:index], replace(step, **fields), *record.steps[index + 1 :])
+        return replace(record, steps=steps)
 
     with pytest.raises(ReplayError, match="can be read"):
-        replay(changed(refused=[{"response": "left", "unreadable": "empty"}]), scenario)
+        replay(changed(refused=(Refused(Turn("left"), "empty"),)), scenario)
     with pytest.raises(ReplayError, match="may give 3"):
-        replay(changed(refused=[{"response": "", "unreadable": "empty"}] * 3), scenario)
+        replay(changed(refused=(Refused(Turn(""), "empty"),) * 3), scenario)
     with pytest.raises(ReplayError, match="may give 3"):
-        replay(changed(response="?", refused=[]), scenario)
+        replay(changed(turn=Turn("?"), refused=()), scenario)
     with pytest.raises(ReplayError, match="may give 1"):
         replay(record, scenario._replace(protocol="random"))
 
@@ -347,12 +350,12 @@ def test_a_random_stand_in_is_nobodys_decision(textbench):
     run(textbench, "r", "--protocol", "retry", agents=HESITANT, games=("frozen-lake",), episodes=6)
     assert textbench("export", "r", "--sft", "told.jsonl", "--mode", "direct").code == 0
     lines = [json.loads(line) for line in Path("told.jsonl").read_text().splitlines()]
-    taken = [step for record, _ in played_again("r") for step in record["steps"] if step["valid"]]
-    assert [line["action"] for line in lines] == [step["action"] for step in taken]
+    taken = [step for record, _ in played_again("r") for step in record.steps if step.valid]
+    assert [line["action"] for line in lines] == [step.action for step in taken]
     for line, step in zip(lines, taken, strict=True):
         said = [message["content"] for message in line["prompt"] if message["role"] == "assistant"]
-        assert said == [each["response"] for each in step.get("refused", ())]
-        assert line["completion"][0]["content"] == f"<action>{step['action']}</action>"
+        assert said == [each.turn.response for each in step.refused]
+        assert line["completion"][0]["content"] == f"<action>{step.action}</action>"
 
 
 def test_requests_of_a_replay_are_those_of_the_run(textbench):
@@ -370,7 +373,7 @@ def test_requests_of_a_replay_are_those_of_the_run(textbench):
     )
     assert results.complete
     ((_, replayed),) = played_again("r")
-    final = [request for step, request in requests_of(replayed, results.columns.scenarios["snake"].game())]
+    final = [request for step, request in requests_of(replayed)]
     last = {request.observation + str(request.steps_left): request for request in asked}
     assert len(final) == len(last)
     for request, was in zip(final, last.values(), strict=True):

@@ -24,11 +24,11 @@ def test_reasoning_is_recorded_and_what_the_server_refuses_is_said(textbench):
     assert "openai:o: the server refuses temperature, stop, which it wasn't sent" in " ".join(resumed.out.split())
     folder = RunFolder.open(Path("r"))
     for record in folder.records():
-        assert record["measured"]["left_out"] == {"player_0": ["temperature", "stop"]}
-        for step in record["steps"]:
-            assert step["reasoning_tokens"] == 400 < step["tokens"][1]
-            assert step["reasoning"].split() == ["hm"] * 400
-            assert step["response"].endswith("</action>")
+        assert record.measured["left_out"] == {"player_0": ["temperature", "stop"]}
+        for step in record.steps:
+            assert step.turn.usage.reasoning_tokens == 400 < step.turn.usage[1]
+            assert step.turn.reasoning.split() == ["hm"] * 400
+            assert step.turn.response.endswith("</action>")
     first, second = folder.manifest["sessions"]
     assert len(first["notices"]) == 4
     assert len(second["notices"]) == 4  # another process has to learn it again
@@ -40,7 +40,7 @@ def test_responses_that_reasoning_ate_up_are_counted(textbench):
         done = textbench("run", *command, *LAKE)
     assert done.code == 0
     assert "allow more tokens: reasoning_tokens = 2048 in the agent's options" in done.err
-    asked = sum(len(record["steps"]) for record in RunFolder.open(Path("r")).records())
+    asked = sum(len(record.steps) for record in RunFolder.open(Path("r")).records())
     assert asked > 2  # of two episodes, in which random moves stand in for the answers
     assert f"m: reasoning left no token for {asked} responses" in " ".join(done.out.split())
 
@@ -52,8 +52,8 @@ def test_tokens_that_the_provider_had_in_its_cache_cost_less(textbench):
         done = textbench("run", *command, *LAKE)
     assert done.code == 0, done.err
     records = list(RunFolder.open(Path("r")).records())
-    prompt, completion = (sum(step["tokens"][i] for r in records for step in r["steps"]) for i in (0, 1))
-    cached = sum(record["measured"]["provider_cached_tokens"]["player_0"] for record in records)
+    prompt, completion = (sum(step.turn.usage[i] for r in records for step in r.steps) for i in (0, 1))
+    cached = sum(record.measured["provider_cached_tokens"]["player_0"] for record in records)
     assert 0.4 * prompt < cached <= 0.5 * prompt
     dollars = ((prompt - cached) * 10 + cached * 1 + completion * 40) / 1e6
     assert json.loads(done.out)["scores"][0]["cost"] == dollars
@@ -73,8 +73,8 @@ def test_an_open_model_that_reasons_is_played_by_what_follows_its_reasoning(text
     (card,) = folder.manifest["agents"]
     assert card["settings"]["model_chat_template_kwargs"] == {"enable_thinking": True}
     assert card["settings"]["model_thinking_budget"] == 300
-    steps = [step for record in folder.records() for step in record["steps"]]
-    assert {(step["response"], step["action"], step["reasoning"]) for step in steps} == {
+    steps = [step for record in folder.records() for step in record.steps]
+    assert {(step.turn.response, step.action, step.turn.reasoning) for step in steps} == {
         ("<action>right</action>", "right", "I could answer <action>left</action>")
     }
 
@@ -84,8 +84,8 @@ def test_responses_with_a_prefix_are_recorded_whole_and_who_begins_anew_is_refus
         command = ("--agent", "m=openai:o", "--mode", "direct", "--prompts", "prefixed")
         done = textbench("run", *command, "--base-url", server.base_url, *LAKE)
     assert done.code == 0, done.err
-    steps = [step for record in RunFolder.open(Path("r")).records() for step in record["steps"]]
-    assert {(step["response"], step["action"]) for step in steps} == {("<action>right</action>", "right")}
+    steps = [step for record in RunFolder.open(Path("r")).records() for step in record.steps]
+    assert {(step.turn.response, step.action) for step in steps} == {("<action>right</action>", "right")}
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     refused = textbench("run", *command, "--scenario", "frozen-lake", "--out", "s")

@@ -24,8 +24,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def returns(path: Path, agent: str) -> list[tuple[str, int, float]]:
-    found = [record for record in RunFolder.open(path).records() if record["agents"]["player_0"] == agent]
-    return sorted((record["scenario"], record["seed"], record["returns"]["player_0"]) for record in found)
+    found = [record for record in RunFolder.open(path).records() if record.agents["player_0"] == agent]
+    return sorted((record.scenario, record.seed, record.returns["player_0"]) for record in found)
 
 
 def test_other_samples_are_of_the_same_starts_and_chances(runs: list[Path]) -> None:

@@ -39,12 +39,12 @@ def test_the_same_command_twice_gives_the_same_results(textbench):
 
 def test_every_line_has_what_the_episode_is_made_of(small_run):
     records = list(RunFolder.open(small_run).records())
-    assert sorted({record["seed"] for record in records}) == [10_000, 10_001, 10_002, 20_000, 20_001, 20_002]
+    assert sorted({record.seed for record in records}) == [10_000, 10_001, 10_002, 20_000, 20_001, 20_002]
     for record in records:
-        assert record["agents"]["player_0"] in ("random", "greedy")
-        assert record["terminated"] is not record["truncated"]
-        assert sum(step["reward"] for step in record["steps"]) == record["returns"]["player_0"]
-        assert [step["round"] for step in record["steps"]] == list(range(len(record["steps"])))
+        assert record.agents["player_0"] in ("random", "greedy")
+        assert record.terminated is not record.truncated
+        assert sum(step.reward for step in record.steps) == record.returns["player_0"]
+        assert [step.index for step in record.steps] == list(range(len(record.steps)))
     manifest = RunFolder.open(small_run).manifest
     assert manifest["settings"]["episodes"] == 3
     assert manifest["scenarios"]["frozen-lake"]["horizon"] == 8
@@ -276,7 +276,7 @@ def test_an_agent_whose_provider_is_dead_stops_alone(textbench):
     assert done.code == 1
     assert done.err.count("the first 20 episodes of Dead all failed: connection refused") == 1
     assert done.err.rstrip().endswith("textbench resume r")
-    played = Counter(tuple(r["agents"].values()) for r in RunFolder.open(Path("r")).records() if r["error"] is None)
+    played = Counter(tuple(r.agents.values()) for r in RunFolder.open(Path("r")).records() if r.error is None)
     assert {team: count for team, count in played.items() if count} == {
         ("random",): 30,
         ("greedy",): 30,
@@ -293,11 +293,11 @@ def test_unreadable_answers_are_counted_by_reason_and_replaced_as_the_protocol_s
     (row,) = json.loads(done.out)["scores"]
     assert done.code == 0
     assert set(row["invalid_reasons"]) == {"empty", "no_tag", "unclosed_tag", "unknown_name", "several_tags"}
-    steps = [step for record in RunFolder.open(Path("r")).records() for step in record["steps"]]
-    invalid = [step for step in steps if not step["valid"]]
+    steps = [step for record in RunFolder.open(Path("r")).records() for step in record.steps]
+    invalid = [step for step in steps if not step.valid]
     assert sum(row["invalid_reasons"].values()) == len(invalid)
     assert row["invalid_rate"]["value"] == pytest.approx(len(invalid) / len(steps))
-    assert {step["action"] for step in invalid} == played
+    assert {step.action for step in invalid} == played
     plain = textbench("replay", "r", "--plain", "--episode", 1).out
     assert "\x1b[31mred" not in "".join(textbench("replay", "r", "--plain", "--episode", n).out for n in range(1, 31))
     assert "frozen-lake, seed" in plain
@@ -309,7 +309,7 @@ def test_money_is_counted_and_limited(textbench):
     command = ("run", *agent("Always"), *LAKE, "--prices", "prices.toml", "--max-concurrency", 1, "--episodes", 20)
     done = textbench(*command, "--out", "free", "--json")
     (row,) = json.loads(done.out)["scores"]
-    steps = sum(len(record["steps"]) for record in RunFolder.open(Path("free")).records())
+    steps = sum(len(record.steps) for record in RunFolder.open(Path("free")).records())
     assert row["cost"] == pytest.approx(steps * 0.002)
     assert row["tokens"]["value"] * 20 == pytest.approx(steps * 1100)
 
@@ -317,7 +317,7 @@ def test_money_is_counted_and_limited(textbench):
     assert limited.code == 1
     assert "of --max-cost 0.05; resume with a larger --max-cost" in limited.err
     assert limited.err.endswith("Go on with:\n  textbench resume limited --max-cost 0.1\n")
-    spent = sum(len(record["steps"]) for record in RunFolder.open(Path("limited")).records()) * 0.002
+    spent = sum(len(record.steps) for record in RunFolder.open(Path("limited")).records()) * 0.002
     assert 0.02 < spent <= 0.05
     Path("prices.toml").unlink()  # a resume has the prices from the manifest
     assert textbench("resume", "limited", "--max-cost", 0.05, "--quiet").code == 1
@@ -329,7 +329,7 @@ def test_no_episode_is_begun_that_the_money_does_not_reach_for(textbench):
     Path("prices.toml").write_text("[prices.Always]\ninput = 1.0\noutput = 10.0\n")
     command = ("run", *agent("Always"), "--scenario", "rock-paper-scissors-tft", "--prices", "prices.toml")
     textbench(*command, "--max-concurrency", 1, "--episodes", 1, "--out", "one")
-    each = sum(len(record["steps"]) for record in RunFolder.open(Path("one")).records()) * 0.002  # all have as many
+    each = sum(len(record.steps) for record in RunFolder.open(Path("one")).records()) * 0.002  # all have as many
     limited = ("--max-concurrency", 1, "--episodes", 9, "--max-cost", 3.5 * each, "--out", "limited")
     assert f"{3 * each:.4f} USD spent" in textbench(*command, *limited).err
 
@@ -364,7 +364,7 @@ def test_the_duel_is_a_round_robin_in_both_orders(textbench):
         *("--episodes", 2, "--json", "--out", "r", "--quiet"),
     )
     assert done.code == 0, done.err
-    seats = {(tuple(record["agents"].values()), record["seed"]) for record in RunFolder.open(Path("r")).records()}
+    seats = {(tuple(record.agents.values()), record.seed) for record in RunFolder.open(Path("r")).records()}
     assert len(seats) == 6 * 2
     assert {(("random", "greedy"), 70_000), (("greedy", "random"), 70_000)} <= seats
     document = json.loads(done.out)

@@ -138,7 +138,7 @@ def test_a_mix_of_models_behind_one_name_is_said(textbench):
     said = " ".join(textbench("leaderboard", "r", "--stats").out.split())
     assert f"openai:m: answered by 2 models: m-2026-01-31 fp_2 in {rows['openai:m']['m-2026-01-31 fp_2']} epi" in said
     records = list(RunFolder.open(Path("r")).records())
-    by_agent = {next(iter(record["agents"].values())): record["measured"] for record in records}
+    by_agent = {next(iter(record.agents.values())): record.measured for record in records}
     assert "served_by" not in by_agent["random"]
     assert by_agent["openai:m"]["served_by"].keys() == {"player_0"}
 
@@ -155,7 +155,7 @@ def test_a_models_card_says_how_it_was_asked(textbench):
     assert card["settings"]["mode"] == "direct"
     assert "$observation" in card["settings"]["prompt_map"]["texts"]["observation"]
     record = next(iter(RunFolder.open(Path("r")).records()))
-    assert all(min(step["tokens"]) > 0 for step in record["steps"])
+    assert all(min(step.turn.usage[:2]) > 0 for step in record.steps)
 
 
 def test_own_prompts_are_kept_with_the_run(textbench):
@@ -186,8 +186,8 @@ def test_what_a_server_costs_is_counted_and_what_the_cache_answers_is_free(textb
         asked = server.served["ok"]
         second = json.loads(textbench(*command, *options, "--out", "b").out)["scores"][0]
         assert server.served["ok"] == asked
-    steps = [step for record in RunFolder.open(Path("a")).records() for step in record["steps"]]
-    tokens = [sum(step["tokens"][i] for step in steps) for i in (0, 1)]
+    steps = [step for record in RunFolder.open(Path("a")).records() for step in record.steps]
+    tokens = [sum(step.turn.usage[i] for step in steps) for i in (0, 1)]
     assert first["cost"] <= (2 * tokens[0] + 8 * tokens[1]) / 1e6
     assert first["cost"] > 0
     assert second["cost"] == 0
@@ -268,7 +268,7 @@ def test_the_runs_time_ends_while_requests_hang(textbench):
     assert "the run's time is up (--run-timeout 1)" in done.err
     records = list(RunFolder.open(Path("r")).records())
     assert len(records) < 20
-    assert all(record["error"] is None for record in records)  # what was cancelled isn't a failure of the provider
+    assert all(record.error is None for record in records)  # what was cancelled isn't a failure of the provider
 
 
 def test_the_doctor_asks_once(textbench):

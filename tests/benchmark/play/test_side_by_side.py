@@ -17,8 +17,8 @@ GAMES = ("--scenario", "snake", "--scenario", "tic-tac-toe", "--episodes", 6)
 
 
 def returns(folder: str, agent: str) -> dict[int, float]:
-    records = (one for one in RunFolder.open(Path("beside") / folder).records() if one["scenario"] == "snake")
-    return {one["seed"]: one["returns"]["player_0"] for one in records if one["agents"]["player_0"] == agent}
+    records = (one for one in RunFolder.open(Path("beside") / folder).records() if one.scenario == "snake")
+    return {one.seed: one.returns["player_0"] for one in records if one.agents["player_0"] == agent}
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_one_budget_is_for_all_of_them_in_order(textbench):
 
     def spent(out):
         records = (one for folder in Path(out).glob("*/") for one in RunFolder.open(folder).records())
-        return 0.002 * sum(len(one["steps"]) for one in records)
+        return 0.002 * sum(len(one.steps) for one in records)
 
     assert textbench(*command, "--episodes", 1, "--out", "one").code == 0
     each = spent("one") / 2  # all have as many steps

@@ -82,7 +82,7 @@ def test_a_run_with_agents_left_out_is_played_resumed_and_extended(textbench, su
     assert textbench("resume", "r", "--episodes", 3, "--quiet").code == 0
     assert textbench(*command, "--episodes", 4, "--quiet").code == 0
     records = list(RunFolder.open(Path("r")).records())
-    assert {tuple(record["agents"].values()) for record in records if record["scenario"] == "spread-five"} == {
+    assert {tuple(record.agents.values()) for record in records if record.scenario == "spread-five"} == {
         ("random",) * 5
     }
     assert len(records) == 4 * (2 + 1 + 1)

@@ -31,9 +31,9 @@ def test_a_real_server_plays(served, textbench, route):
     command = ("run", "--agent", f"m=openai:{model}", "--base-url", url, "--scenario", "frozen-lake", "--episodes", 2)
     done = textbench(*command, "--set", f"m.route={route}", "--max-tokens", 64, "--out", "r", "--quiet")
     assert done.code == 0, done.err
-    steps = [step for record in RunFolder.open(Path("r")).records() for step in record["steps"]]
+    steps = [step for record in RunFolder.open(Path("r")).records() for step in record.steps]
     assert len(steps) >= 2
-    assert all(min(step["tokens"]) > 0 for step in steps)
+    assert all(min(step.turn.usage[:2]) > 0 for step in steps)
     if route == "chat":  # the template is what the model was made with, so it answers in form
-        assert sum(step["valid"] for step in steps) > len(steps) / 2
-        assert all(step["response"].count("<action>") == 1 for step in steps if step["valid"])
+        assert sum(step.valid for step in steps) > len(steps) / 2
+        assert all(step.turn.response.count("<action>") == 1 for step in steps if step.valid)

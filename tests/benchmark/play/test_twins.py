@@ -46,11 +46,11 @@ def test_the_overall_score_counts_a_game_once(results: benchmark.Results) -> Non
 def test_episodes_of_twins_are_played_again_from_their_records(results: benchmark.Results) -> None:
     folder = RunFolder.open(results.folders[0])
     plan = Plan.from_manifest(folder.manifest)
-    twins = [record for record in folder.records() if "twin" in record["scenario"]]
+    twins = [record for record in folder.records() if "twin" in record.scenario]
     assert len(twins) == 2 * 2 * EPISODES
     for record in twins[::5]:
-        again = replay(record, plan.scenarios[record["scenario"]])
-        assert again.end.returns == record["returns"]
+        again = replay(record, plan.scenarios[record.scenario])
+        assert again.episode.returns == record.returns
 
 
 def test_a_run_says_what_has_no_twins(textbench: Any) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import answers_of
 from tests.agents.openai_server import OpenAIServer, random_move
 
 LAKE = ("--scenario", "frozen-lake", "--max-concurrency", 2, "--out", "r")
@@ -33,12 +32,8 @@ CAUSES = {
 
 
 def answers():
-    return [
-        answer
-        for record in RunFolder.open(Path("r")).records()
-        for step in record["steps"]
-        for answer in answers_of(step)
-    ]
+    """Return every answer of the run, with the reason why it couldn't be read, or none."""
+    return [each for record in RunFolder.open(Path("r")).records() for step in record.steps for each in step.answers]
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -56,7 +51,7 @@ def test_a_model_nothing_of_which_can_be_read_is_stopped_with_the_reason(textben
         assert sum(key.agents == ("random",) for key in RunFolder.open(Path("r")).scored()) == 10
         resumed = textbench("resume", "r")
         assert resumed.code == 0
-        told = [answer for answer in answers() if "unreadable" in answer]
+        told = [why for _, why in answers() if why]
         assert f"100% of {len(told)} answers can't be read" in resumed.err
         assert sum(serving.served.values()) - len(told) <= 2  # nothing was asked twice but what was in flight
 
@@ -72,7 +67,7 @@ def test_the_json_document_explains_the_answers_of_a_model_that_is_readable_at_t
     (told,) = json.loads(done.out)["unreadable"]
     assert told["agent"] == "m"
     assert told["answers"] == len(answers())
-    assert told["causes"] == {"form": sum("unreadable" in answer for answer in answers())}
+    assert told["causes"] == {"form": sum(why is not None for _, why in answers())}
     assert told["example"] == "right."
     assert told["unreadable"] / told["answers"] > 0.1
 
@@ -87,8 +82,8 @@ def test_a_call_of_a_tool_is_kept(textbench, workplace):
     with OpenAIServer(faults={"tool-call": 1.0}) as server:
         command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2, "--quiet")
         textbench(*command)
-    assert all(json.loads(answer["tool_calls"]) for answer in answers())
-    assert all(answer["response"] == "" for answer in answers())
+    assert all(json.loads(answer.tool_calls) for answer, _ in answers())
+    assert all(answer.response == "" for answer, _ in answers())
 
 
 def test_what_a_server_writes_behind_the_action_is_kept_and_not_read(textbench, workplace):
@@ -96,7 +91,7 @@ def test_what_a_server_writes_behind_the_action_is_kept_and_not_read(textbench, 
     with OpenAIServer(respond=lambda request: f"<action>right</action>{behind}", stops=False) as server:
         command = ("run", "--agent", "m=openai:m", "--base-url", server.base_url, *LAKE, "--episodes", 2, "--quiet")
         assert textbench(*command).code == 0
-    assert {(answer["response"], answer["cut"]) for answer in answers()} == {("<action>right</action>", behind)}
+    assert {(answer.response, answer.cut) for answer, _ in answers()} == {("<action>right</action>", behind)}
 
 
 def test_a_refusal_in_words_counts_as_refused(textbench, workplace):
@@ -105,4 +100,4 @@ def test_a_refusal_in_words_counts_as_refused(textbench, workplace):
         done = textbench(*command, "--quiet")
     (told,) = json.loads(done.out)["unreadable"]
     assert told["causes"] == {"refusal": len(answers())}
-    assert {answer["finish_reason"] for answer in answers()} == {"refusal"}
+    assert {answer.finish_reason for answer, _ in answers()} == {"refusal"}

@@ -5,15 +5,17 @@ import os
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from agents.common.redaction import Redactor
+from agents.episode import Episode, Step
+from agents.turn import Turn
 from benchmark.errors import StorageError, UsageError
 from benchmark.runs.folder import DAMAGED_NAME, EPISODES_NAME, RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import scenario_to_json
-from benchmark.runs.record import SCHEMA_VERSION
 from textgames.scenarios import SCENARIOS
 
 MANIFEST = {
@@ -28,22 +30,11 @@ MANIFEST = {
 
 
 def record(seed, error=None, response="up"):
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "scenario": "frozen-lake",
-        "seed": seed,
-        "agents": {"player_0": "me"},
-        "steps": [
-            {"round": 0, "player": "player_0", "response": response, "action": "up", "valid": True, "reward": 0.0}
-        ],
-        "returns": {"player_0": 0.0},
-        "successes": {"player_0": False},
-        "terminated": error is None,
-        "truncated": False,
-        "error": error,
-        "observations_digest": "",
-        "measured": {},
-    }
+    me = {"player_0": "me"}
+    steps = (Step(0, "player_0", "", Turn(response), "up", True, None, 0.0),)
+    return Episode(
+        "frozen-lake", seed, None, me, steps, {"player_0": 0.0}, {"player_0": False}, not error, False, error
+    )
 
 
 @pytest.fixture
@@ -55,7 +46,7 @@ def folder(tmp_path):
 def test_an_episode_is_readable_by_others_as_soon_as_append_returns(folder):
     for seed in range(3):
         folder.append(record(seed))
-        assert [r["seed"] for r in RunFolder.open(folder.path).records()] == list(range(seed + 1))
+        assert [r.seed for r in RunFolder.open(folder.path).records()] == list(range(seed + 1))
 
 
 def test_a_scored_record_stands_for_the_failures_before_it(folder):
@@ -65,11 +56,11 @@ def test_a_scored_record_stands_for_the_failures_before_it(folder):
     folder.append(record(2))
     folder.append(record(1))
     folder.append(record(1, response="a second play, which nobody asked for"))
-    assert [(r["seed"], r["error"]) for r in folder.records()] == [(2, None), (1, None), (3, "503")]
+    assert [(r.seed, r.error) for r in folder.records()] == [(2, None), (1, None), (3, "503")]
     assert {key.seed: scored for key, (_, scored) in folder.index().items()} == {1: True, 2: True, 3: False}
-    assert all(r["steps"][0]["response"] == "up" for r in folder.records())
+    assert all(r.steps[0].turn.response == "up" for r in folder.records())
     # whoever looks an episode up by its place finds the same play
-    assert all(r["steps"][0]["response"] == "up" for r in folder.records_at(at for at, _ in folder.index().values()))
+    assert all(r.steps[0].turn.response == "up" for r in folder.records_at(at for at, _ in folder.index().values()))
 
 
 def test_an_unfinished_last_line_is_dropped_and_cut_off(folder):
@@ -80,7 +71,7 @@ def test_an_unfinished_last_line_is_dropped_and_cut_off(folder):
     first = whole.index(b"\n") + 1
     for length in (first + 1, first + 40, len(whole) - 1):
         folder.episodes_path.write_bytes(whole[:length])
-        assert [r["seed"] for r in RunFolder.open(folder.path).records()] == [1]
+        assert [r.seed for r in RunFolder.open(folder.path).records()] == [1]
         with RunFolder.open_for_writing(folder.path, Redactor()) as again:
             again.append(record(2))
         assert folder.episodes_path.read_bytes() == whole
@@ -116,7 +107,7 @@ def test_damaged_lines_are_set_aside_and_nothing_else_is_touched(folder):
         assert again.set_damaged_lines_aside() == 2
         again.append(record(3))
         assert again.set_damaged_lines_aside() == 0
-    assert [r["seed"] for r in RunFolder.open(folder.path).records()] == [1, 2, 3]
+    assert [r.seed for r in RunFolder.open(folder.path).records()] == [1, 2, 3]
     assert (folder.path / DAMAGED_NAME).read_bytes() == b"\x00\x00\n" + foreign
 
 
@@ -223,7 +214,7 @@ def test_a_full_disk_keeps_what_was_finished(folder):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert folder.episodes_path.stat().st_size == size
     folder.append(record(3))
-    assert [r["seed"] for r in folder.records()] == [1, 3]
+    assert [r.seed for r in folder.records()] == [1, 3]
 
 
 def test_no_space_for_the_manifest_leaves_the_old_one(folder):
@@ -247,7 +238,7 @@ def test_what_is_written_is_scrubbed(tmp_path):
         folder.append(record(2, response="my key is sk-planted-0123456789"))
     for file in folder.path.iterdir():
         assert b"planted" not in file.read_bytes()
-    assert [r["error"] for r in folder.records()] == [None, "401: wrong key [redacted]"]
+    assert [r.error for r in folder.records()] == [None, "401: wrong key [redacted]"]
 
 
 @pytest.mark.parametrize(
@@ -262,23 +253,22 @@ def test_what_is_written_is_scrubbed(tmp_path):
         {"measured": {"cached_tokens": [10**12, 0]}},
         {"measured": {"served_by": {"player_0": ["x" * 1001]}}},
         {"metrics": {"player_0": {"regret": 1e300}}},
-        {"invented": 1},
     ],
     ids=str,
 )
 def test_what_no_reader_accepts_isnt_written(folder, change):
     folder.append(record(1))
     with pytest.raises(ValueError):
-        folder.append(record(2) | change)
+        folder.append(replace(record(2), **change))
     folder.append(record(3))
-    assert [r["seed"] for r in RunFolder.open(folder.path).records()] == [1, 3]
+    assert [r.seed for r in RunFolder.open(folder.path).records()] == [1, 3]
 
 
 def test_a_secret_of_the_reader_doesnt_look_like_damage(folder, monkeypatch):
     folder.append(record(1, response="the word is planted-0123456789"))
     monkeypatch.setenv("MY_API_KEY", "planted-0123456789")
     (found,) = RunFolder.open(folder.path).records()
-    assert found["steps"][0]["response"] == "the word is [redacted]"
+    assert found.steps[0].turn.response == "the word is [redacted]"
 
 
 def test_a_line_that_was_changed_is_told(folder):

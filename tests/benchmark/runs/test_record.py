@@ -1,6 +1,7 @@
 """The line of an episode: nothing lost, what counts apart from what was measured."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +16,9 @@ from benchmark.runs.record import (
     opened_line,
     paid_tokens,
     parse_line,
+    recorded,
     sealed_line,
     to_line,
-    to_record,
     unscored,
 )
 
@@ -27,79 +28,77 @@ def episode(response="<action>up</action>", seconds=0.5, seed=7, error=None, **t
         Step(i, "player_0", f"board {i}", Turn(response, seconds=seconds, **turn), "up", True, None, 0.5)
         for i in range(2)
     )
-    return Episode(
-        "frozen-lake",
-        seed,
-        None,
-        {"player_0": "me"},
-        steps,
-        {"player_0": 1.0},
-        {"player_0": True},
-        True,
-        False,
-        error,
-        seconds,
-    )
+    me, paid, won = {"player_0": "me"}, {"player_0": 1.0}, {"player_0": True}
+    return recorded(Episode("frozen-lake", seed, None, me, steps, paid, won, True, False, error, seconds))
+
+
+def as_json(episode):
+    return json.loads(to_line(episode))
+
+
+def read_again(episode):
+    """The episode without what a line doesn't hold."""
+    steps = tuple(replace(step, observation="", turn=replace(step.turn, seconds=0.0)) for step in episode.steps)
+    return replace(episode, steps=steps, seconds=0.0)
 
 
 @given(st.text(), st.text())
 @settings(max_examples=100, deadline=None)
 def test_any_response_survives_the_disk(response, error):
-    record = to_record(episode(response, error=error))
-    line = to_line(record)
+    played = episode(response, error=error)
+    line = to_line(played)
     assert line.count(b"\n") == 1
-    assert parse_line(line) == json.loads(json.dumps(record))
-    assert parse_line(line)["steps"][0]["response"] == response
+    assert parse_line(line) == read_again(played)
+    assert to_line(parse_line(line)) == line
 
 
 def test_lone_surrogates_survive_too():
-    record = to_record(episode("\udc80\ud800"))
-    assert parse_line(to_line(record))["steps"][1]["response"] == "\udc80\ud800"
+    line = to_line(episode("\udc80\ud800"))
+    assert parse_line(line).steps[1].turn.response == "\udc80\ud800"
     with pytest.raises(ValueError, match="seed must be a valid integer"):
-        parse_line(to_line({**record, "seed": "7"}))
+        parse_line(line.replace(b'"seed":7', b'"seed":"7"'))
 
 
 def test_what_was_measured_doesnt_count_and_everything_else_does():
-    slow, fast = to_record(episode(seconds=3.0)), to_record(episode(seconds=0.1))
+    slow, fast = episode(seconds=3.0), episode(seconds=0.1)
     assert to_line(slow) != to_line(fast)
     assert canonical_line(slow) == canonical_line(fast)
-    assert canonical_line(to_record(episode("other"))) != canonical_line(fast)
-    assert canonical_line(to_record(episode(usage=Usage(5, 2)))) != canonical_line(fast)
-    assert canonical_line(to_record(episode(finish_reason="length"))) != canonical_line(fast)
+    assert canonical_line(episode("other")) != canonical_line(fast)
+    assert canonical_line(episode(usage=Usage(5, 2))) != canonical_line(fast)
+    assert canonical_line(episode(finish_reason="length")) != canonical_line(fast)
 
 
 def test_a_cache_hit_doesnt_count():
-    paid = to_record(episode(usage=Usage(5, 2)))
-    cached = to_record(episode(usage=Usage(5, 2, cached=True)))
+    paid = episode(usage=Usage(5, 2))
+    cached = episode(usage=Usage(5, 2, cached=True))
     assert canonical_line(paid) == canonical_line(cached)
-    assert cached["measured"]["cached_tokens"] == [10, 4]
+    assert cached.measured["cached_tokens"] == [10, 4]
 
 
 def test_what_was_paid_is_known_of_records_of_every_version_and_of_those_that_cannot_be_kept():
-    record = to_record(episode(usage=Usage(5, 2)))
-    steps = [{**step, "player": player} for player in ("player_0", "player_1") for step in record["steps"]]
-    record |= {"agents": {"player_0": "m", "player_1": "n"}, "steps": steps}
+    record = episode(usage=Usage(5, 2))
+    steps = tuple(replace(step, player=player) for player in ("player_0", "player_1") for step in record.steps)
+    record = replace(record, agents={"player_0": "m", "player_1": "n"}, steps=steps)
     free = {"cached_tokens": [12, 4]}
-    assert paid_tokens({**record, "measured": free}) == {"player_0": (0, 0, 0), "player_1": (10, 4, 0)}
+    assert paid_tokens(replace(record, measured=free)) == {"player_0": (0, 0, 0), "player_1": (10, 4, 0)}
     told = free | {"cached_by_player": {"player_1": [10, 4]}, "discarded_tokens": {"player_0": [3, 10**10, 1]}}
-    paid = paid_tokens({**record, "measured": told})
+    paid = paid_tokens(replace(record, measured=told))
     assert paid == {"player_0": (13, 10**10 + 4, 1), "player_1": (0, 0, 0)}
-    kept = unscored({**record, "measured": told}, "too many tokens")
+    kept = unscored(replace(record, measured=told), "too many tokens")
     assert paid_tokens(parse_line(to_line(kept))) == {"player_0": (13, 10**9, 1), "player_1": (0, 0, 0)}
 
 
 def test_canonical_lines_are_sorted_whatever_the_order_of_play():
-    records = [to_record(episode(seed=seed)) for seed in (3, 1, 2)]
+    records = [episode(seed=seed) for seed in (3, 1, 2)]
     lines = list(canonical_lines(records))
     assert [json.loads(line)["seed"] for line in lines] == [1, 2, 3]
     assert lines == list(canonical_lines(reversed(records)))
 
 
 def test_nan_is_refused():
-    record = to_record(episode())
-    record["steps"][0]["reward"] = float("nan")
+    played = episode()
     with pytest.raises(ValueError, match="not JSON compliant"):
-        to_line(record)
+        to_line(replace(played, steps=(replace(played.steps[0], reward=float("nan")),)))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ def test_foreign_lines_are_named(line, complaint):
         {"steps": [5]},
         {"steps": [{"round": 0}]},
         *(
-            {"steps": [{**to_record(episode())["steps"][0], **step}]}
+            {"steps": [{**as_json(episode())["steps"][0], **step}]}
             for step in (
                 {"player": "player_9"},
                 {"player": []},
@@ -167,7 +166,7 @@ def test_foreign_lines_are_named(line, complaint):
 def test_whatever_is_read_has_the_shape_of_an_episode(change):
     (name,) = change
     with pytest.raises(ValueError, match=rf"^{name}[\w.]* (must be|must have|is missing|is unknown here)") as refusal:
-        parse_line(json.dumps({**to_record(episode()), **change}).encode())
+        parse_line(json.dumps({**as_json(episode()), **change}).encode())
     assert len(str(refusal.value)) < 300
 
 
@@ -177,7 +176,7 @@ def test_the_reason_of_an_error_without_its_place():
 
 
 def test_no_changed_bit_of_a_line_goes_unnoticed():
-    line = sealed_line(to_line(to_record(episode(usage=Usage(12, 3)))))
+    line = sealed_line(to_line(episode(usage=Usage(12, 3))))
     record = parse_line(line)
     for place in range(len(line) - 1):  # without its newline, it is the unfinished line of a process that was killed
         for bit in range(8):
@@ -188,18 +187,18 @@ def test_no_changed_bit_of_a_line_goes_unnoticed():
 
 
 def test_lines_without_a_checksum_and_lines_that_were_written_anew_are_read():
-    line = to_line(to_record(episode()))
+    line = to_line(episode())
     assert opened_line(sealed_line(line)) == line
     assert opened_line(line) == line
-    assert parse_line(line) == parse_line(sealed_line(line)) == to_record(episode())
-    assert parse_line(json.dumps(json.loads(sealed_line(line))).encode()) == to_record(episode())
-    empty = to_line(to_record(episode()) | {"measured": {}})
-    assert parse_line(sealed_line(empty)) == to_record(episode()) | {"measured": {}}
+    assert parse_line(line) == parse_line(sealed_line(line)) == read_again(episode())
+    assert parse_line(json.dumps(json.loads(sealed_line(line))).encode()) == read_again(episode())
+    empty = to_line(replace(episode(), measured={}))
+    assert parse_line(sealed_line(empty)) == replace(read_again(episode()), measured={})
     assert opened_line(sealed_line(empty)) == empty
 
 
 def test_a_checksum_decides_nothing():
-    slow, fast = (sealed_line(to_line(to_record(episode(seconds=seconds)))) for seconds in (3.0, 0.1))
+    slow, fast = (sealed_line(to_line(episode(seconds=seconds))) for seconds in (3.0, 0.1))
     assert slow != fast
     assert canonical_line(parse_line(slow)) == canonical_line(parse_line(fast))
     without = [{name: part for name, part in json.loads(line).items() if name != "measured"} for line in (slow, fast)]
@@ -208,17 +207,16 @@ def test_a_checksum_decides_nothing():
 
 @pytest.mark.parametrize("field", ["served_by", "reasoning"])
 def test_half_a_character_is_kept_in_responses_alone(field):
-    record = to_record(episode("\ud800", **{field: "a\udc80b"}))
-    found = parse_line(sealed_line(to_line(record)))
-    assert found["steps"][0]["response"] == "\ud800"
-    kept = found["measured"]["served_by"]["player_0"][0] if field == "served_by" else found["steps"][0]["reasoning"]
+    found = parse_line(sealed_line(to_line(episode("\ud800", **{field: "a\udc80b"}))))
+    assert found.steps[0].turn.response == "\ud800"
+    kept = found.measured["served_by"]["player_0"][0] if field == "served_by" else found.steps[0].turn.reasoning
     assert kept == "a\ufffdb"
 
 
 def test_an_episode_that_cant_be_kept_is_one_without_a_score():
-    record = to_record(episode(usage=Usage(10**12, 3)))
+    record = episode(usage=Usage(10**12, 3))
     with pytest.raises(ValueError, match=r"steps\.0\.tokens\.0 must be less than or equal to 1000000000") as refusal:
         parse_line(to_line(record))
     kept = parse_line(to_line(unscored(record, str(refusal.value))))
-    assert kept["error"].startswith("the episode can't be kept: steps.0.tokens.0 must be")
-    assert (kept["seed"], kept["agents"]) == (record["seed"], record["agents"])
+    assert kept.error.startswith("the episode can't be kept: steps.0.tokens.0 must be")
+    assert (kept.seed, kept.agents) == (record.seed, record.agents)

@@ -1,11 +1,12 @@
 """Playing episodes again: what happened in every round, and why an episode ended."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from agents import EpisodeTask, load_agent, rollout
-from benchmark.runs.record import to_record
+from agents import Episode, EpisodeTask, Step, Turn, load_agent, rollout
+from benchmark.runs.record import recorded
 from benchmark.runs.replay import ReplayError, ending, replay, replay_if_unchanged
 from textgames import SCENARIOS
 from textgames.scenarios import Scenario
@@ -18,10 +19,9 @@ def lake(rows, horizon=10, **settings):
 
 def played(scenario, *responses, seed=0):
     """The record and the replay of an episode with one player."""
-    rows = [{"round": number, "player": "player_0", "response": text} for number, text in enumerate(responses)]
-    record = {"seed": seed, "agents": {"player_0": "a"}, "steps": rows, "error": None}
-    replayed = replay(record, scenario)
-    return {**record, "terminated": replayed.end.terminated, "truncated": replayed.end.truncated}, replayed
+    steps = tuple(Step(k, "player_0", "", Turn(text), "", True, None, 0.0) for k, text in enumerate(responses))
+    replayed = replay(Episode(scenario.name, seed, None, {"player_0": "a"}, steps, {}, {}, False, False), scenario)
+    return replayed.episode, replayed
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def played(scenario, *responses, seed=0):
 )
 def test_every_step_says_what_happened_and_the_end_says_why(responses, told, end):
     record, replayed = played(lake(["SFF", "FHF", "FFG"], horizon=5), *responses)
-    assert [step.happened for step in replayed.steps] == told
+    assert [*map(replayed.happened, replayed.steps)] == told
     assert ending(record, replayed) == end
-    assert [step.out for step in replayed.steps] == [False] * (len(told) - 1) + [replayed.end.terminated]
+    assert [step.out for step in replayed.steps] == [False] * (len(told) - 1) + [replayed.episode.terminated]
 
 
 def test_an_error_and_a_game_that_has_changed_have_their_own_ends():
     record, _ = played(lake(["SFF", "FHF", "FFG"]), "right", "down")
-    assert ending({**record, "error": "round 2: no answer"}, None) == "broke off with an error"
+    assert ending(replace(record, error="round 2: no answer"), None) == "broke off with an error"
     assert ending(record, None) == "ended by the rules"
 
 
@@ -51,35 +51,28 @@ def test_players_are_named_where_there_are_several():
     scenario = SCENARIOS["snake-duel"]
     ends = set()
     for episode in rollout(load_agent("random"), [EpisodeTask.of(scenario, seed) for seed in range(12)]):
-        record = to_record(episode)
-        replayed = replay(record, scenario)
-        for player in record["agents"]:
+        replayed = replay(episode, scenario)
+        for player in episode.agents:
             steps = [step for step in replayed.steps if step.player == player]
             assert not any(step.out for step in steps[:-1])
             if steps[-1].out:
-                assert steps[-1].happened.startswith(("hit the wall", "ran into", "head to head with snake"))
-                assert f"{player} {steps[-1].happened} in round {len(steps)}" in ending(record, replayed)
-                ends.add(steps[-1].happened)
+                fate = replayed.happened(steps[-1])
+                assert fate.startswith(("hit the wall", "ran into", "head to head with snake"))
+                assert f"{player} {fate} in round {len(steps)}" in ending(episode, replayed)
+                ends.add(fate)
     assert len(ends) > 1
-    survived = [step for step in replayed.steps if step.player == "player_0"][:2]
-    record |= {"terminated": False, "truncated": True}
-    assert ending(record, replayed._replace(steps=(survived[0], survived[1]._replace(out=True, happened="died")))) == (
-        "reached the step limit; player_0 died in round 2"
-    )
-
-
-def test_a_replay_can_leave_out_what_only_people_look_at():
-    scenario = lake(["SFF", "FHF", "FFG"])
-    record, replayed = played(scenario, "right", "down")
-    bare = replay(record, scenario, boards=False)
-    assert [step._replace(board="", happened="") for step in replayed.steps] == list(bare.steps)
-    assert bare.end == replayed.end._replace(board="")
+    limit = replace(episode, terminated=False, truncated=True)
+    dead = [step for step in replayed.steps if step.out][-1]
+    alone = replace(replayed, episode=replace(replayed.episode, steps=replayed.steps[: replayed.steps.index(dead) + 1]))
+    died = f"{dead.player} {replayed.happened(dead)} in round {dead.index + 1}"
+    assert ending(limit, alone).startswith("reached the step limit; ")
+    assert ending(limit, alone).endswith(died)
 
 
 def test_a_response_that_ends_its_players_episode_has_nothing_to_tell():
     scenario = lake(["SFF", "FHF", "FFG"], invalid_action="terminate")
     record, replayed = played(scenario, "nonsense")
-    assert (replayed.steps[0].action, replayed.steps[0].happened, replayed.steps[0].out) == ("", "", True)
+    assert (replayed.steps[0].action, replayed.happened(replayed.steps[0]), replayed.steps[0].out) == ("", "", True)
     assert ending(record, replayed) == "ended by the rules"
 
 
@@ -91,15 +84,15 @@ def test_responses_that_do_not_fit_leave_nothing_behind():
             played(scenario, "right", "down", "down")
         with pytest.raises(ReplayError, match="there is no episode with seed -1"):
             played(scenario, "right", seed=-1)
-        assert played(scenario, "right", "down")[1].end.terminated
+        assert played(scenario, "right", "down")[1].episode.terminated
 
 
 def test_a_game_that_has_changed_is_noticed():
     (episode,) = rollout(load_agent("greedy"), [EpisodeTask.of("frozen-lake", 10_001)])
-    record = to_record(episode)
+    record = recorded(episode)
     assert replay_if_unchanged(record, SCENARIOS["frozen-lake"]) is not None
     assert replay_if_unchanged(record, SCENARIOS["frozen-lake-slippery"]) is None
-    assert replay_if_unchanged({**record, "steps": record["steps"] * 2}, SCENARIOS["frozen-lake"]) is None
+    assert replay_if_unchanged(replace(record, steps=record.steps * 2), SCENARIOS["frozen-lake"]) is None
 
 
 @pytest.mark.slow

@@ -1,14 +1,16 @@
 """Games of several players: returns over seats, intervals over seeds, metrics, ratings of tables, values of moves."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from agents.episode import Episode
 from benchmark.entries.validation import replay_problems
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import defined_metrics, parse_line, to_line
+from benchmark.runs.record import parse_line, recorded, to_line
 from benchmark.score.move_losses import VALUE_LOST
 from benchmark.score.results import Cell, add_to_cell, per_seed, read_columns
 from benchmark.score.scores import rating_rows, score_row, score_rows
@@ -64,12 +66,10 @@ def test_intervals_are_over_seeds_and_not_over_seats():
         made = Cell(planned=20 * copies)
         for k, value in enumerate(values):
             for copy in range(copies):
-                record = {
-                    **{"agents": {"player_0": "a"}, "seed": k, "steps": [], "error": None, "measured": {}},
-                    **{"returns": {"player_0": value}, "successes": {"player_0": False}},
-                    "metrics": {"player_0": {"m": value}} if copy == 0 else {},
-                }
-                add_to_cell(made, record, "player_0")
+                metrics = {"player_0": {"m": value}} if copy == 0 else {}
+                me, paid, won = {"player_0": "a"}, {"player_0": value}, {"player_0": False}
+                played = Episode("duel", k, None, me, (), paid, won, True, False, metrics=metrics)
+                add_to_cell(made, played, "player_0")
         return made
 
     from textgames.scenarios import SCENARIOS
@@ -88,18 +88,15 @@ def test_the_mean_of_every_seed_that_has_a_value():
 
 def test_metrics_are_kept_and_a_replay_gives_them_again(shared):
     records = list(RunFolder.open(shared).records())
-    assert all(set(record["metrics"]) == {"player_0", "player_1", "player_2"} for record in records)
+    assert all(set(record.metrics) == {"player_0", "player_1", "player_2"} for record in records)
     record = records[0]
     assert list(replay_problems(record, SHARE)) == []
-    forged = json.loads(json.dumps(record))
-    forged["metrics"]["player_0"]["gifts"] += 1
-    (problem,) = replay_problems(forged, SHARE)
+    record.metrics["player_0"]["gifts"] += 1
+    (problem,) = replay_problems(record, SHARE)
     assert problem.startswith("metrics is {'player_0': {'gifts': ")
-    forged["metrics"] = {}
-    assert list(replay_problems(forged, SHARE)) != []
-    del forged["metrics"]  # as records of earlier versions are
-    assert list(replay_problems(forged, SHARE)) == []
-    assert parse_line(to_line(forged)) == forged
+    without = replace(record, metrics={})  # as records of earlier versions are
+    assert list(replay_problems(without, SHARE)) == []
+    assert parse_line(to_line(without)) == without
 
 
 @pytest.mark.slow
@@ -114,7 +111,7 @@ def test_metrics_are_kept_and_a_replay_gives_them_again(shared):
     ],
 )
 def test_impossible_metrics_are_refused_with_their_place(shared, metrics, sentence):
-    record = next(RunFolder.open(shared).records())
+    record = json.loads(to_line(next(RunFolder.open(shared).records())))
     with pytest.raises(ValueError, match="metrics") as refused:
         parse_line(json.dumps({**record, "metrics": metrics}).encode())
     assert sentence in str(refused.value)
@@ -125,7 +122,9 @@ def test_impossible_metrics_are_refused_with_their_place(shared, metrics, senten
 
 def test_a_figure_that_isnt_defined_is_left_out():
     nan, inf = float("nan"), float("inf")
-    assert defined_metrics({"a": {"equality": nan, "x": 1}, "b": {"y": -inf}}) == {"a": {"x": 1.0}}
+    metrics = {"a": {"equality": nan, "x": 1}, "b": {"y": -inf}}
+    played = Episode("s", 0, None, {"a": "m", "b": "n"}, (), {}, {}, True, False, metrics=metrics)
+    assert recorded(played).metrics == {"a": {"x": 1.0}}
 
 
 @pytest.mark.slow
@@ -138,13 +137,13 @@ def test_the_value_lost_per_move_is_exact(textbench, suite_with_strangers):
     for record in RunFolder.open(Path("r")).records():
         stones = _stones_at_first(record)
         lost = {"player_0": [], "player_1": []}
-        for step in record["steps"]:
-            left = stones - {"one": 1, "two": 2}[step["action"]]
-            lost[step["player"]].append(2.0 if stones % 3 and left % 3 else 0.0)
+        for step in record.steps:
+            left = stones - {"one": 1, "two": 2}[step.action]
+            lost[step.player].append(2.0 if stones % 3 and left % 3 else 0.0)
             stones = left
         assert stones == 0
-        for player, agent in record["agents"].items():
-            by_hand[agent].append((record["seed"], np.mean(lost[player])))
+        for player, agent in record.agents.items():
+            by_hand[agent].append((record.seed, np.mean(lost[player])))
     for agent, rows in by_hand.items():
         seeds = sorted({seed for seed, _ in rows})
         expected = np.mean([np.mean([value for seed, value in rows if seed == one]) for one in seeds])
@@ -157,7 +156,7 @@ def test_the_value_lost_per_move_is_exact(textbench, suite_with_strangers):
 
 
 def _stones_at_first(record):
-    return sum({"one": 1, "two": 2}[step["action"]] for step in record["steps"])
+    return sum({"one": 1, "two": 2}[step.action] for step in record.steps)
 
 
 @pytest.mark.slow

@@ -15,10 +15,10 @@ def test_the_page_is_told_what_happened_and_why_it_ended(small_run):
     views = {(v["scenario"], v["agents"]["player_0"], v["seed"]): v for v in document["episodes"]}
     told = set()
     for record in RunFolder.open(small_run).records():
-        view = views[record["scenario"], record["agents"]["player_0"], record["seed"]]
-        replayed = replay(record, SCENARIOS[record["scenario"]])
+        view = views[record.scenario, record.agents["player_0"], record.seed]
+        replayed = replay(record, SCENARIOS[record.scenario])
         places = view["steps"]["happened"]
-        assert ["" if place == -1 else texts[place] for place in places] == [s.happened for s in replayed.steps]
+        assert ["" if place == -1 else texts[place] for place in places] == [*map(replayed.happened, replayed.steps)]
         assert texts[view["ending"]] == ending(record, replayed)
         told |= {texts[view["ending"]], *(texts[place] for place in places if place >= 0)}
     assert {"reached the step limit", "ended by the rules: reached the goal", "bumped into the edge"} <= told

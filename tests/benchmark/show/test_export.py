@@ -17,9 +17,10 @@ def steps_of(textbench, run):
 
 def test_exported_steps_say_what_happened(textbench, small_run):
     expected = [
-        step.happened
+        replayed.happened(step)
         for record in RunFolder.open(small_run).records()
-        for step in replay(record, SCENARIOS[record["scenario"]]).steps
+        for replayed in [replay(record, SCENARIOS[record.scenario])]
+        for step in replayed.steps
     ]
     assert [row["happened"] for row in steps_of(textbench, small_run)] == expected
     assert any(text.startswith("slipped") for text in expected)

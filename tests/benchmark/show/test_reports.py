@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from benchmark.entries.entry import Terms, submit
 from benchmark.entries.validation import manifest_problems
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
-from benchmark.runs.record import canonical_line, observations_digest, parse_line
+from benchmark.runs.record import canonical_line, observations_digest, opened_line, parse_line
 from benchmark.score.results import read_columns
 from benchmark.show.board import p_text
 from benchmark.show.document_of import results_document
@@ -238,11 +239,11 @@ def test_csv_has_a_row_per_episode_and_per_step(textbench, small_run):
     records = list(RunFolder.open(small_run).records())
     assert len(rows) == len(records) == 12
     for row, record in zip(rows, records, strict=True):
-        assert float(row["return"]) == record["returns"]["player_0"]
-        assert int(row["seed"]) == record["seed"]
-        assert (row["success"] == "true") is record["successes"]["player_0"]
+        assert float(row["return"]) == record.returns["player_0"]
+        assert int(row["seed"]) == record.seed
+        assert (row["success"] == "true") is record.successes["player_0"]
     steps = list(csv.DictReader(io.StringIO(textbench("export", small_run, "--csv", "-", "--steps").out)))
-    assert [row["response"] for row in steps] == [s["response"] for record in records for s in record["steps"]]
+    assert [row["response"] for row in steps] == [s.turn.response for record in records for s in record.steps]
 
 
 @pytest.mark.slow
@@ -250,7 +251,7 @@ def test_parquet_holds_the_same(textbench, small_run):
     parquet = pytest.importorskip("pyarrow.parquet")
     assert textbench("export", small_run, "--parquet", "e.parquet").code == 0
     table = parquet.read_table("e.parquet").to_pylist()
-    assert [row["seed"] for row in table] == [record["seed"] for record in RunFolder.open(small_run).records()]
+    assert [row["seed"] for row in table] == [record.seed for record in RunFolder.open(small_run).records()]
     assert isinstance(table[0]["return"], float)
     assert isinstance(table[0]["success"], bool)
 
@@ -268,16 +269,20 @@ def test_the_pages_document_replays_every_episode(small_run):
     document = results_document(read_columns([small_run]))
     assert json.loads(json.dumps(document, allow_nan=False)) == json.loads(json.dumps(document))
     assert document == results_document(read_columns([small_run]))
-    records = {(r["scenario"], r["agents"]["player_0"], r["seed"]): r for r in RunFolder.open(small_run).records()}
+    records = {(r.scenario, r.agents["player_0"], r.seed): r for r in RunFolder.open(small_run).records()}
     assert len(document["episodes"]) == document["episodes_total"] == len(records)
     texts = document["texts"]
     for episode in document["episodes"]:
         record = records[episode["scenario"], episode["agents"]["player_0"], episode["seed"]]
         steps = episode["steps"]
-        assert [texts[place] for place in steps["response"]] == [step["response"] for step in record["steps"]]
-        assert observations_digest(texts[place] for place in steps["observation"]) == record["observations_digest"]
+        assert [texts[place] for place in steps["response"]] == [step.turn.response for step in record.steps]
+        read = [
+            replace(step, observation=texts[place])
+            for step, place in zip(record.steps, steps["observation"], strict=True)
+        ]
+        assert observations_digest(read) == record.observations_digest
         assert all("P" in texts[place] for place in steps["board"])
-        assert {len(column) for column in steps.values()} == {len(record["steps"])}
+        assert {len(column) for column in steps.values()} == {len(record.steps)}
     assert [row["agent"] for row in document["overall"]] == [agent["name"] for agent in document["agents"]]
     assert len(document["comparisons"]) == 2
     assert document["scenarios"][0]["legend"]
@@ -351,5 +356,5 @@ def test_texts_of_figures():
 
 def test_canonical_lines_of_a_file_are_stable(small_run):
     for line in (small_run / "episodes.jsonl").read_bytes().splitlines(keepends=True):
-        record = parse_line(line)
-        assert canonical_line(record) == canonical_line(parse_line(json.dumps(record).encode()))
+        again = json.dumps(json.loads(opened_line(line))).encode()
+        assert canonical_line(parse_line(line)) == canonical_line(parse_line(again))

@@ -51,7 +51,7 @@ def played_again(lines, mode="think"):
 def test_demonstrations_are_the_episodes(textbench, small_run, mode):
     lines = exported(textbench, small_run, "--mode", mode)
     records = list(RunFolder.open(small_run).records())
-    assert len(lines) == sum(len(record["steps"]) for record in records)
+    assert len(lines) == sum(len(record.steps) for record in records)
     episodes = list(played_again(lines, mode))
     assert len(episodes) == len(records)
     for episode, own in episodes:
@@ -238,7 +238,7 @@ def test_prompts_are_asked_without_the_prefix_of_responses_which_are_whole(textb
         done = textbench(*arguments, *more)
         assert done.code == 0, done.err
     without, given = (
-        [step["response"] for record in RunFolder.open(Path(name)).records() for step in record["steps"]]
+        [step.turn.response for record in RunFolder.open(Path(name)).records() for step in record.steps]
         for name in ("without", "with")
     )
     assert given == without

@@ -9,15 +9,18 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from agents.episode import Episode, Step
+from agents.turn import Turn
 from benchmark.play.progress import Display, Lines, LiveTable, Meter, choose_display, shown_rows, summary_line
 from benchmark.runs.plan import Matchup
-from benchmark.runs.record import observations_digest
+from benchmark.runs.record import recorded
 from benchmark.runs.replay import replay
 from benchmark.show.viewer import Screen, Showing, view
 from tests.benchmark.helpers import text_without_checksums
@@ -78,29 +81,16 @@ SIZES = [(80, 24), (60, 20), (200, 60), (40, 12)]
 WORDS = [f"word{number}" for number in range(300)]
 
 
-def an_episode(size=4, response="<action>right</action>", agent="a", rounds=2):
+def an_episode(size=4, response="<action>right</action>", agent="a", rounds=2, reasoning=""):
     """An episode on a lake of holes below a row of ice, played here."""
     desc = ["S" + "F" * (size - 2) + "G", *["F" + "H" * (size - 1)] * (size - 1)]
     scenario = Scenario("lake", "TextFrozenLake-v0", {"desc": desc}, 50, 0)
-    steps = [{"round": number, "player": "player_0", "response": response} for number in range(rounds)]
-    replayed = replay({"seed": 0, "steps": steps}, scenario)
-    steps = [
-        {**step, "action": p.action, "valid": p.valid, "reward": p.reward, "unreadable": p.unreadable}
-        for step, p in zip(steps, replayed.steps, strict=True)
-    ]
-    record = {
-        "scenario": scenario.name,
-        "seed": 0,
-        "agents": {"player_0": agent},
-        "steps": steps,
-        "returns": replayed.end.returns,
-        "successes": replayed.end.successes,
-        "terminated": replayed.end.terminated,
-        "truncated": replayed.end.truncated,
-        "error": None,
-        "observations_digest": observations_digest(step.observation for step in replayed.steps),
-    }
-    return Showing.of(" (episode 1 of 1)", record, scenario)
+    steps = tuple(
+        Step(k, "player_0", "", Turn(response, reasoning=reasoning * (k == 0)), "", True, None, 0.0)
+        for k in range(rounds)
+    )
+    played = Episode(scenario.name, 0, None, {"player_0": agent}, steps, {}, {}, False, False)
+    return Showing.of(" (episode 1 of 1)", recorded(replay(played, scenario).episode), scenario)
 
 
 def pages_of(showing, index, width, height):
@@ -159,12 +149,12 @@ def test_nothing_is_cut_off_without_a_way_to_read_it(showing, width, height):
     everything = "".join("".join(lines) for lines in pages_of(showing, 0, width, height))
     assert "\x1b" not in everything
     assert "\u202e" not in everything
-    step = showing.record["steps"][0]
-    for text in (showing.title, showing.replayed.steps[0].board, step["response"] or "(empty)"):
+    step = showing.record.steps[0]
+    for text in (showing.title, showing.replayed.board(step.state), step.turn.response or "(empty)"):
         # folding moves blanks and line ends about; the characters that can be seen are all there, in order
         letters = iter(re.sub(r"\s", "", everything))
         assert all(letter in letters for letter in re.sub(r"[\s\x1b\u202e]", "", text))
-    assert f"reward+{step['reward']:g}" in re.sub(r"\s", "", everything)
+    assert f"reward+{step.reward:g}" in re.sub(r"\s", "", everything)
 
 
 def test_a_step_says_what_happened_and_the_end_says_why():
@@ -176,13 +166,12 @@ def test_a_step_says_what_happened_and_the_end_says_why():
         "end: after 3 rounds the episode ended by the rules: reached the goal"
     ]
     assert view(won, 3).scrolling[0].plain == "a: return 1, success"
-    assert fallen.record["terminated"] is False
+    assert fallen.record.terminated is False
 
 
 def test_reasoning_stands_dimmed_above_the_response(textbench, small_run):
     """As a server gave it apart from the response; a step without any has no such heading."""
-    showing = an_episode()
-    showing.record["steps"][0]["reasoning"] = "Right is \x1b[2Jice,\nand the goal is there."
+    showing = an_episode(reasoning="Right is \x1b[2Jice,\nand the goal is there.")
     heading, thought, _, response, *_ = view(showing, 0).scrolling
     assert (heading.plain, response.plain) == ("reasoning", "response")
     assert thought.plain.endswith("ice,\nand the goal is there.")
@@ -202,7 +191,7 @@ def test_reasoning_stands_dimmed_above_the_response(textbench, small_run):
 
 def test_an_episode_that_cannot_be_played_again_is_still_shown():
     showing = an_episode()
-    record = {**showing.record, "steps": [*showing.record["steps"], {**showing.record["steps"][0], "round": 7}]}
+    record = replace(showing.record, steps=(*showing.record.steps, replace(showing.record.steps[0], index=7)))
     broken = Showing.of("", record, Scenario("lake", "TextFrozenLake-v0", {}, 50, 0))
     assert "the responses don't fit the game" in broken.warning
     screen = " ".join(pages_of(broken, 0, 80, 24)[0])

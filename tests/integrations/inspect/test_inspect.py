@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,10 @@ from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score
 
-from agents import EpisodeSession, EpisodeTask, PromptMap, Turn, TurnRequest, load_agent, rollout
+from agents import Episode, EpisodeSession, EpisodeTask, PromptMap, Turn, TurnRequest, Usage, load_agent, rollout
 from benchmark import evaluate
 from benchmark.errors import UsageError
 from benchmark.runs.folder import RunFolder
-from benchmark.runs.record import answers_of
 from tests.agents.openai_server import OpenAIServer
 from textbench.inspect_tasks import TASKS
 from textbench.integrations.inspect import import_log, scenario_task
@@ -119,11 +119,11 @@ def test_numbers_are_those_of_our_own_run(name: str, protocol: str, tmp_path: Pa
     played = {"scenarios": name, "episodes": 12, "seed_offset": 3, "out": str(tmp_path / "run"), "quiet": True}
     results = evaluate({"answering": Answering()}, protocol=protocol, **played)
     (row,) = results.leaderboard().scores
-    records = {record["seed"]: record for record in RunFolder.open(tmp_path / "run").records()}
+    records = {record.seed: record for record in RunFolder.open(tmp_path / "run").records()}
     task = scenario_task(name, episodes=12, seed_offset=3, **({} if protocol == "random" else {"protocol": protocol}))
     log = run(task, mock(), tmp_path)
     assert log.status == "success", log.error
-    assert returns_of(log) == {seed: record["returns"]["player_0"] for seed, record in records.items()}
+    assert returns_of(log) == {seed: record.returns["player_0"] for seed, record in records.items()}
     metrics = metrics_of(log)
     assert metrics["return"]["mean"] == pytest.approx(row["mean_return"]["value"])
     knows_success = bool(SCENARIOS[name].game().success_means)
@@ -134,22 +134,21 @@ def test_numbers_are_those_of_our_own_run(name: str, protocol: str, tmp_path: Pa
     assert 0 < metrics["invalid"]["share_stderr"] < 0.2
     assert metrics["failed"] == {"mean": 0, "stderr": 0}
     for sample in log.samples or []:
-        answers = [answer for step in records[int(sample.id)]["steps"] for answer in answers_of(step)]
+        steps = records[int(sample.id)].steps
+        answers = [each for step in steps for each in (*[("", False)] * len(step.refused), (step.action, step.valid))]
         told = sample.store["episode"]["responses"]
-        assert [(one["action"], one["valid"]) for one in told] == [
-            (each.get("action", ""), each.get("valid", False)) for each in answers
-        ]
+        assert [(one["action"], one["valid"]) for one in told] == answers
 
 
 def test_a_twin_is_played_with_its_own_words(tmp_path: Path) -> None:
     played = {"scenarios": "frozen-lake", "episodes": 6, "out": str(tmp_path / "run"), "quiet": True}
     evaluate({"answering": Answering()}, twin=1, **played)
-    records = {record["seed"]: record for record in RunFolder.open(tmp_path / "run").records()}
+    records = {record.seed: record for record in RunFolder.open(tmp_path / "run").records()}
     log = run(TASKS["frozen-lake"](episodes=6, twin=1), mock(), tmp_path)
-    assert returns_of(log) == {seed: record["returns"]["player_0"] for seed, record in records.items()}
+    assert returns_of(log) == {seed: record.returns["player_0"] for seed, record in records.items()}
     for sample in log.samples or []:  # the names of the twin's actions
         told = [one["action"] for one in sample.store["episode"]["responses"]]
-        assert told == [step["action"] for step in records[int(sample.id)]["steps"]]
+        assert told == [step.action for step in records[int(sample.id)].steps]
         assert not {"left", "right", "up", "down"} & {*told}
     assert import_log(log, tmp_path / "again", quiet=True).leaderboard().scores[0]["twin"] == 1
 
@@ -294,8 +293,8 @@ def test_commands_over_a_server_give_equal_numbers(tmp_path: Path) -> None:
     assert "frozen-lake-slippery (5 samples): openai/local" in told
     (info,) = list_eval_logs(str(tmp_path / "logs"))
     log = read_eval_log(info)
-    records = {record["seed"]: record for record in RunFolder.open(tmp_path / "run").records()}
-    assert returns_of(log) == {seed: record["returns"]["player_0"] for seed, record in records.items()}
+    records = {record.seed: record for record in RunFolder.open(tmp_path / "run").records()}
+    assert returns_of(log) == {seed: record.returns["player_0"] for seed, record in records.items()}
     (row,) = document["scores"]
     assert metrics_of(log)["return"]["mean"] == pytest.approx(row["mean_return"]["value"])
     dumped = json.loads(call(str(BIN / "inspect"), "log", "dump", info.name))
@@ -323,14 +322,17 @@ def test_a_log_becomes_a_run_folder(name: str, protocol: str, tmp_path: Path) ->
     assert results.document(max_episodes=1)["agents"][0]["prompts"]  # as a page shows them
 
 
-def as_played(record: dict[str, Any]) -> dict[str, Any]:
+def as_played(record: Episode) -> Episode:
     """Leave out what only a server tells: tokens, and what it sends behind the action."""
 
-    def told(answer: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in answer.items() if key not in ("tokens", "cut")}
+    def told(turn: Turn) -> Turn:
+        return replace(turn, usage=Usage(), cut="")
 
-    steps = [{**told(step), "refused": [told(each) for each in step.get("refused", ())]} for step in record["steps"]]
-    return {**record, "steps": steps, "measured": None}
+    steps = (
+        replace(step, turn=told(step.turn), refused=tuple(replace(one, turn=told(one.turn)) for one in step.refused))
+        for step in record.steps
+    )
+    return replace(record, steps=tuple(steps), measured={})
 
 
 def test_failed_samples_of_a_log_are_unscored(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_returns_are_those_of_textbench_run(tmp_path: Path) -> None:
     lines = (tmp_path / "outputs/r/traces.jsonl").read_text().splitlines()
     traces = [trace for line in lines for trace in json.loads(line)["traces"]]
     theirs = {trace["info"]["textbench"]["seed"]: trace["rewards"]["return"]["score"] for trace in traces}
-    ours = {record["seed"]: record["returns"]["player_0"] for record in RunFolder.open(tmp_path / "ours").records()}
+    ours = {record.seed: record.returns["player_0"] for record in RunFolder.open(tmp_path / "ours").records()}
     assert theirs == ours
     assert f"reward {sum(ours.values()) / EPISODES:.2f}" in said
 

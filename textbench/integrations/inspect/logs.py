@@ -102,12 +102,12 @@ def _check(results: Results, samples: Sequence[EvalSample]) -> None:
         UsageError: one hasn't.
     """
     (folder,) = results.folders
-    played = {record["seed"]: record for record in RunFolder.open(folder).records()}
+    played = {record.seed: record for record in RunFolder.open(folder).records()}
     for sample in samples:
         if sample.epoch == 1 and (told := sample.store.get(EPISODE)) is not None:
             record = played[int(sample.id)]
-            if record["error"] is not None or record["returns"] != told["returns"]:
+            if record.error is not None or record.returns != told["returns"]:
                 raise UsageError(
                     f"seed {sample.id}: by the log the returns are {told['returns']}, its responses make "
-                    f"{record['error'] or record['returns']}: the log was changed, or made by another version"
+                    f"{record.error or record.returns}: the log was changed, or made by another version"
                 )

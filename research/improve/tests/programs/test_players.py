@@ -243,7 +243,7 @@ def test_a_run_draws_a_key_and_keeps_it(tmp_path: Path) -> None:
     again, given = tmp_path / "again", ["--set", f"p.key={key}"]
     assert main([*command, str(again), "--episodes", "4", *given]) == 0
     kept, others, same = (
-        {record["seed"]: [step["response"] for step in record["steps"]] for record in RunFolder.open(run).records()}
+        {record.seed: [step.turn.response for step in record.steps] for record in RunFolder.open(run).records()}
         for run in (out, tmp_path / "other", again)
     )
     assert kept == same != others

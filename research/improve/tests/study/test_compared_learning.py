@@ -37,7 +37,7 @@ def test_play_and_rollouts_and_updates_count_a_decision_alike(base: dict[str, An
 
     task = task_of(base, GAME, 0, tmp_path / "task", lambda line: None)
     played = task.play(base, task.seeds(4), resample=1)
-    paid = sum(sum(step["tokens"]) for record in played.records for step in record["steps"] if step["valid"])
+    paid = sum(sum(step.turn.usage[:2]) for record in played.records for step in record.steps if step.valid)
     prompts = prompt_map_of(base)
     decisions = [one for episode in recorded([played.folder], [GAME], "think") for one in episode.decisions]
     rows = [(prompts(one.request), one.response) for one in decisions]

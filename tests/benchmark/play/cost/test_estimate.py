@@ -31,9 +31,9 @@ def test_a_dry_run_estimates_tokens_and_money(textbench):
     assert "tokens and money" in shown
     assert "prices: --prices" in shown
     records = list(RunFolder.open(Path("r")).records())
-    mine = [s for r in records for s in r["steps"] if r["agents"][s["player"]] == "openai:m"]
+    mine = [s for r in records for s in r.steps if r.agents[s.player] == "openai:m"]
     assert 0.6 < one["decisions"] / len(mine) < 1.6
-    words = sum(step["tokens"][0] for step in mine)  # this server's tokens are words, of which an English one has 1.3
+    words = sum(step.turn.usage[0] for step in mine)  # this server's tokens are words, of which an English one has 1.3
     assert 1 < one["prompt_tokens"] / words < 2.5
 
 

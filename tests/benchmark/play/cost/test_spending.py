@@ -49,7 +49,7 @@ def test_answers_that_are_not_taken_are_paid_for(textbench, server, play):
         done = textbench("run", *play, *command, "--out", "r")
         assert cost_of(done) == pytest.approx(serving.tokens_served / 1000)
     records = [record for _, record in RunFolder.open(Path("r")).numbered_records()]
-    assert any("discarded_tokens" in record["measured"] for record in records)
+    assert any("discarded_tokens" in record.measured for record in records)
 
 
 def test_an_episode_that_fails_counts_for_the_limit_on_money(textbench):

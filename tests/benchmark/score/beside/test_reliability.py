@@ -1,22 +1,26 @@
 """Reliability is counted apart from skill: every share by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agents import Episode, Step, Turn
+from agents.turn import Refused
 from benchmark.score.beside import reliability_rows
 from benchmark.score.results import Cell, ResultColumns, add_to_cell
 from benchmark.show.board import leaderboard_tables
 from benchmark.show.document_of import results_document
 from tests.benchmark.score.test_scores import SCENARIOS
 
-GOOD = {"round": 0, "player": "player_0", "response": "x", "action": "left", "valid": True, "reward": 0.0}
-BAD = {**GOOD, "valid": False, "unreadable": "no_tag"}
+GOOD = Step(0, "player_0", "", Turn("x"), "left", True, None, 0.0)
+CUT = replace(GOOD, turn=Turn("x", finish_reason="length"))
+GIVEN_UP = replace(GOOD, turn=Turn("x", finish_reason="refusal"), action="", valid=False, unreadable="no_tag")
 EPISODES = {
     # (steps, the error)
-    "twice asked": ([{**GOOD, "refused": [{"response": "", "unreadable": "empty", "finish_reason": "length"}]}], None),
-    "given up": ([GOOD, {**BAD, "action": "", "finish_reason": "refusal"}], None),
-    "cut off, and read all the same": ([{**GOOD, "finish_reason": "length"}] * 2, None),
+    "twice asked": ([replace(GOOD, refused=(Refused(Turn("", finish_reason="length"), "empty"),))], None),
+    "given up": ([GOOD, GIVEN_UP], None),
+    "cut off, and read all the same": ([CUT] * 2, None),
     "plain": ([GOOD, GOOD], None),
     "late": ([GOOD], "round 1 (player_0): no answer from https://example.org within 5 s (the last of 2 attempts)"),
     "down": ([], "round 0 (player_0): the server answered with status 500"),
@@ -33,9 +37,10 @@ def board(episodes) -> ResultColumns:
         cell = results.cells[agent, "frozen-lake"] = Cell(planned=len(kinds))
         for k, kind in enumerate(kinds):
             steps, error = EPISODES[kind]
-            about = {"agents": {"player_0": agent}, "returns": {"player_0": 1.0}, "successes": {"player_0": True}}
-            record = {"seed": scenario.seed(k), "steps": steps, "error": error, **about, "measured": {"seconds": 1.0}}
-            add_to_cell(cell, record, "player_0")
+            me, paid, won = {"player_0": agent}, {"player_0": 1.0}, {"player_0": True}
+            told = {"error": error, "measured": {"seconds": 1.0}}
+            played = Episode("frozen-lake", scenario.seed(k), None, me, tuple(steps), paid, won, True, False, **told)
+            add_to_cell(cell, played, "player_0")
     return results
 
 

@@ -74,7 +74,7 @@ def test_every_share_is_that_of_a_count_by_hand(folder: Path) -> None:
     lost = dict.fromkeys(("all", "first", "last", "only"), 0.0)
     counted = dict.fromkeys(lost, 0)
     for record in RunFolder.open(folder).records():
-        if record["scenario"] != scenario.name or record["agents"]["player_0"] != "random":
+        if record.scenario != scenario.name or record.agents["player_0"] != "random":
             continue
         played = replay(record, scenario)
         for number, step in enumerate(played.steps):
@@ -111,8 +111,8 @@ def test_where_something_is_hidden_values_are_of_what_is_known(workplace: Path, 
         game = scenario.game()
         lost = 0.0
         for record in RunFolder.open(results.folders[0]).records():
-            if record["scenario"] == name and record["agents"]["player_0"] == "random":
-                for step, request in requests_of(replay(record, scenario), game):
+            if record.scenario == name and record.agents["player_0"] == "random":
+                for step, request in requests_of(replay(record, scenario)):
                     values = search_player_of(game).values(request)
                     lost += max(values.values()) - values[step.action]
         assert rows["random", name]["lost"]["value"] == pytest.approx(lost / 4)

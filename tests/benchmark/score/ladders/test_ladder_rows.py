@@ -159,7 +159,7 @@ def test_a_manifest_keeps_the_settings_of_its_levels(results: benchmark.Results)
     folder = RunFolder.open(results.folders[0])
     plan = Plan.from_manifest(folder.manifest)
     for record in list(folder.records())[::23]:
-        assert replay(record, plan.scenarios[record["scenario"]]).end.returns == record["returns"]
+        assert replay(record, plan.scenarios[record.scenario]).episode.returns == record.returns
 
 
 def test_the_levels_of_a_twin_are_a_ladder_of_their_own(tmp_path: Path) -> None:

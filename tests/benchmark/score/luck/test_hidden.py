@@ -13,7 +13,6 @@ from agents.episode import EpisodeTask
 from agents.loop.rollout import rollout
 from agents.policy import as_requests
 from agents.turn import Policy, Turn, TurnRequest
-from benchmark.runs.record import to_record
 from benchmark.runs.replay import replay
 from benchmark.score.luck_check import SHARES, HiddenStart, LuckCheck, LuckTally, chance_of, luck_problems
 from textgames.exploration.bandit import Bandit, BanditState
@@ -45,7 +44,7 @@ def checked(name: str, player: Policy, episodes: int = 50) -> dict[str, LuckChec
     scenario, first = SCENARIOS[name], SCENARIOS[name].first_seed
     tally = LuckTally({name: scenario})
     for episode in rollout(player, [EpisodeTask.of(scenario, first + number) for number in range(episodes)]):
-        tally.add(name, replay(to_record(episode), scenario, boards=False))
+        tally.add(name, replay(episode, scenario))
     return tally.checks()
 
 
@@ -82,7 +81,7 @@ def test_no_honest_plan_has_a_wealth_of_more_than_one_on_average(guesses: Sequen
         if secret not in found:
             plan = [str(guess) for guess in guesses]
             played = rollout(_Plan(plan), [EpisodeTask.of(scenario, seed)])
-            found[secret] = list(starts.gains(replay(to_record(next(iter(played))), scenario, boards=False)))
+            found[secret] = list(starts.gains(replay(next(iter(played)), scenario)))
     assert len(found) == 6
     wealth = [prod(1 + share * one.gain / one.worst for one in gains) for gains in found.values()]
     assert np.mean(wealth) == pytest.approx(1)

@@ -1,6 +1,7 @@
 """The luck of an episode: a return splits without remainder, and luck is fair whatever the player does."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 
 import textgames
+from agents.episode import Episode, Step
+from agents.turn import Turn, TurnRequest
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Plan
 from benchmark.runs.replay import Replay, replay
@@ -28,16 +31,16 @@ def lake(**settings):
 
 
 def record_of(scenario, seed, responses):
-    steps = [{"round": k, "player": "player_0", "response": text} for k, text in enumerate(responses)]
-    return {"seed": seed, "steps": steps}
+    steps = tuple(Step(k, "player_0", "", Turn(text), "", True, None, 0.0) for k, text in enumerate(responses))
+    return Episode(scenario.name, seed, None, {"player_0": "a"}, steps, {}, {}, False, False)
 
 
 def played(scenario, seed, responses):
     """The replay of as many of the responses as the episode takes, and its luck."""
     values = LuckValues.of(scenario.game())
     for count in range(1, len(responses) + 1):
-        found = replay(record_of(scenario, seed, responses[:count]), scenario, boards=False)
-        if found.end.over:
+        found = replay(record_of(scenario, seed, responses[:count]), scenario)
+        if found.over:
             return found, episode_luck(found, values)
     raise AssertionError("the episode takes more responses")
 
@@ -46,11 +49,11 @@ def played(scenario, seed, responses):
 def test_the_stored_returns_split_without_remainder(name):
     values, folder = LuckValues.of(ICE.game()), RunFolder.open(ENTRIES / name)
     scenario = Plan.from_manifest(folder.manifest).scenarios[ICE.name]  # played by the entry's protocol
-    records = [record for record in folder.records() if record["scenario"] == ICE.name]
+    records = [record for record in folder.records() if record.scenario == ICE.name]
     assert len(records) == 50
     for record in records:
-        found = episode_luck(replay(record, scenario, boards=False), values)
-        assert found.start + found.skill + found.luck == pytest.approx(record["returns"]["player_0"], abs=1e-12)
+        found = episode_luck(replay(record, scenario), values)
+        assert found.start + found.skill + found.luck == pytest.approx(record.returns["player_0"], abs=1e-12)
         assert found.skill <= 1e-12  # no action is better than the best
         assert found.variance >= 0
         if name == "planner":
@@ -65,7 +68,7 @@ def test_one_round_by_hand():
         found, luck = played(scenario, seed, ["right"])
         assert luck.start == pytest.approx(1 / 3)
         assert luck.skill == pytest.approx(0, abs=1e-12)
-        assert luck.luck == pytest.approx(found.end.returns["player_0"] - 1 / 3)
+        assert luck.luck == pytest.approx(found.episode.returns["player_0"] - 1 / 3)
         assert luck.variance == pytest.approx(1 / 3 * 2 / 3)
         seen.add(round(luck.luck, 3))
     assert seen == {0.667, -0.333}
@@ -113,10 +116,10 @@ def test_the_stored_returns_of_snake_split_without_remainder():
     scenario = SCENARIOS["snake"]
     values = LuckValues.of(scenario.game())
     for name in ("planner", "random"):
-        records = [record for record in RunFolder.open(ENTRIES / name).records() if record["scenario"] == "snake"]
+        records = [record for record in RunFolder.open(ENTRIES / name).records() if record.scenario == "snake"]
         for record in records[:20]:
-            found = episode_luck(replay(record, scenario, boards=False), values)
-            assert found.start + found.skill + found.luck == pytest.approx(record["returns"]["player_0"], abs=1e-12)
+            found = episode_luck(replay(record, scenario), values)
+            assert found.start + found.skill + found.luck == pytest.approx(record.returns["player_0"], abs=1e-12)
             if name == "planner":  # the random player may run into the wall at once
                 assert found.variance > 0
 
@@ -124,12 +127,13 @@ def test_the_stored_returns_of_snake_split_without_remainder():
 def test_a_round_with_too_many_outcomes_leaves_luck_untold():
     scenario = SCENARIOS["snake"]
     values = LuckValues.of(scenario.game())
-    record = next(r for r in RunFolder.open(ENTRIES / "planner").records() if r["scenario"] == "snake")
-    played = replay(record, scenario, boards=False)
+    record = next(r for r in RunFolder.open(ENTRIES / "planner").records() if r.scenario == "snake")
+    played = replay(record, scenario)
     assert episode_luck(played, values) is not None
     snake, opponent = played.states[0].snakes
     hungry = SnakeState((snake, opponent), (), (), ())  # a board that lacks five apples at once
-    assert episode_luck(played._replace(states=(hungry, *played.states[1:])), values) is None
+    steps = (replace(played.steps[0], state=hungry), *played.steps[1:])
+    assert episode_luck(replace(played, episode=replace(played.episode, steps=steps)), values) is None
 
 
 class Wrong:
@@ -147,21 +151,17 @@ def paths(game, start, actions):
     while unfinished:
         chance, states, steps = unfinished.pop()
         for part, state, rewards, over in game.outcomes(states[-1], {"player_0": actions[len(steps)]}):
-            step = Step(actions[len(steps)], rewards["player_0"], over)
+            action = actions[len(steps)]
+            turn = Turn(action)
+            step = Step(len(steps), "player_0", "", turn, action, True, None, rewards["player_0"], states[-1], out=over)
             path = (chance * part, (*states, state), (*steps, step))
             if over or len(path[2]) == len(actions):
-                yield path[0], Replay(path[2], None, path[1], EpisodeRules(len(actions), 0.0, "default"))
+                names = {"player_0": "a"}
+                episode = Episode("s", 0, None, names, path[2], {}, {}, over, not over, end_state=state)
+                asked = tuple(TurnRequest("", legal_actions=("left", "down", "right", "up")) for _ in path[2])
+                yield path[0], Replay(episode, True, EpisodeRules(len(actions), 0.0, "default"), asked, game)
             else:
                 unfinished.append(path)
-
-
-class Step:
-    """What the luck of an episode is worked out from, of one step."""
-
-    valid, legal_actions = True, ("left", "down", "right", "up")
-
-    def __init__(self, action, reward, out):
-        self.action, self.reward, self.out = action, reward, out
 
 
 def test_an_unreadable_response_is_the_players_own_doing():
@@ -172,7 +172,7 @@ def test_an_unreadable_response_is_the_players_own_doing():
         assert fined.luck == pytest.approx(plain.luck)
         assert fined.variance == pytest.approx(plain.variance)
         assert fined.skill == pytest.approx(plain.skill - 0.25 * len(found.steps))
-        assert fined.start + fined.skill + fined.luck == pytest.approx(found.end.returns["player_0"], abs=1e-12)
+        assert fined.start + fined.skill + fined.luck == pytest.approx(found.episode.returns["player_0"], abs=1e-12)
 
 
 def test_a_random_substitute_is_luck():
@@ -189,13 +189,13 @@ def test_a_random_substitute_is_luck():
     for seed in range(12):
         found, luck = played(lake(invalid_action="random"), seed, ["?", "?", "?"])
         drawn[found.steps[0].action] += 1
-        assert luck.start + luck.skill + luck.luck == pytest.approx(found.end.returns["player_0"], abs=1e-12)
+        assert luck.start + luck.skill + luck.luck == pytest.approx(found.episode.returns["player_0"], abs=1e-12)
     assert len(drawn) > 1
 
 
 def test_a_response_that_ends_the_episode_gives_away_what_was_to_be_won():
     found, luck = played(lake(invalid_action="terminate"), 0, ["?"])
-    assert found.end.over
+    assert found.over
     assert (luck.luck, luck.variance) == (0, 0)
     assert luck.skill == -luck.start < 0
 

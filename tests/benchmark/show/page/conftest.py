@@ -14,7 +14,7 @@ from agents.prompt_texts import PromptTexts
 from agents.turn import NO_USAGE, Turn, TurnRequest, Usage
 from benchmark.runs.manifest import MANIFEST_VERSION, RUN_KIND
 from benchmark.runs.plan import Plan, find_scenarios
-from benchmark.runs.record import to_line, to_record
+from benchmark.runs.record import recorded, to_line
 from benchmark.score.document import ViewDocument
 from benchmark.score.results import ResultColumns, read_columns
 from benchmark.show.document_of import results_document
@@ -108,9 +108,8 @@ def make_document(
             seats = zip(scenario.game().players, (players[name] for name in matchup.agents), strict=True)
             tasks = (EpisodeTask.of(scenario, seed, protocol="default") for seed in seeds)
             for episode in rollout(dict(seats), tasks):
-                record = to_record(episode)
-                record["agents"] = dict(zip(record["agents"], matchup.agents, strict=True))
-                file.write(to_line(record))
+                agents = dict(zip(episode.agents, matchup.agents, strict=True))
+                file.write(to_line(recorded(episode, agents)))
     return results_document(read_columns([folder]), title="Test leaderboard")
 
 
