@@ -290,7 +290,8 @@ def _turn_of(answer: Mapping[str, Any]) -> Turn:
     """Return the answer that a step, or one that was refused, tells of."""
     if _SAID.isdisjoint(answer):
         return _plain_turn(answer["response"])
-    usage = Usage(*answer.get("tokens", (0, 0)), False, answer.get("reasoning_tokens", 0))
+    prompt, completion = answer.get("tokens", (0, 0))
+    usage = Usage(prompt, completion, reasoning_tokens=answer.get("reasoning_tokens", 0))
     texts = {name: answer.get(name, "") for name in TEXTS}
     return Turn(answer["response"], finish_reason=answer.get("finish_reason", "stop"), usage=usage, **texts)
 

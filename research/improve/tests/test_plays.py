@@ -4,18 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from agents import Episode
 from research.improve.plays import PLAYER, Play, means_in_common
 
 
 def played(**returns: float) -> Play:
     """A play of seeds ``s1``, ``s2`` and so on, as far as their episodes were scored."""
     records = [
-        {
-            "scenario": "guess-number",
-            "seed": int(seed[1:]),
-            "agents": {"player_0": PLAYER},
-            "returns": {"player_0": value},
-        }
+        Episode("guess-number", int(seed[1:]), None, {"player_0": PLAYER}, (), {"player_0": value}, {}, True, False)
         for seed, value in returns.items()
     ]
     return Play(Path("play"), {}, tuple(records))
