@@ -147,7 +147,8 @@ class Step:
     @property
     def answers(self) -> tuple[tuple[Turn, str | None], ...]:
         """:attr:`turns`, each with the reason why it couldn't be read, or ``None``."""
-        return (*[(each.turn, each.unreadable) for each in self.refused], (self.turn, self.unreadable))
+        last = (self.turn, self.unreadable)
+        return (*[(each.turn, each.unreadable) for each in self.refused], last) if self.refused else (last,)
 
 
 class RewardLedger:

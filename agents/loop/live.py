@@ -219,9 +219,8 @@ class LiveEpisode:
         state, steps_left = self._table.state, self._steps_left
         responses = {player: turn.response for player, turn in turns.items()}
         try:
-            rewards, terminated, truncated, infos = self._table.play(
-                responses, self._read if self.task.retries else None
-            )
+            read = self._read if self.task.retries else None
+            rewards, terminated, truncated, infos = self._table.play(responses, read)
             reads = self._observed()
         except Exception as error:
             raise self._fault(error) from error

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from zlib import crc32
 
 from pydantic import Field, TypeAdapter, with_config
@@ -27,44 +27,20 @@ from agents.common.files import member, open_for_appending, replacing
 from agents.common.reading import LineTooLongError, read_lines
 from agents.common.redaction import Redactor
 from agents.episode import EpisodeTask
-from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Turn, TurnRequest, Usage
+from agents.turn import MOST_TOKENS, NO_USAGE, Turn, TurnRequest
 from benchmark.errors import StorageError
-from benchmark.runs.record import STRICT, Key, Seconds
+from benchmark.runs.record import STRICT, Key
 
 ANSWERS_NAME = "answers.jsonl"
 _CLOSING = b"}\n"
 _MOST_WASTE = 1 << 24  # bytes of answers that aren't needed any more, before the file is written anew
 
 
-_Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
-
-
-@with_config(STRICT)
-class _UsageShape(TypedDict):
-    """The fields of :class:`~agents.turn.Usage`."""
-
-    prompt_tokens: _Count
-    completion_tokens: _Count
-    cached: bool
-    reasoning_tokens: _Count
-    cached_prompt_tokens: _Count
-
-
-@with_config(STRICT)
-class _TurnShape(TypedDict):
-    """The fields of a :class:`~agents.turn.Turn` that a record tells of, as far as they say something."""
-
-    response: str
-    finish_reason: NotRequired[FinishReason]
-    seconds: NotRequired[Seconds]
-    served_by: NotRequired[str]
-    reasoning: NotRequired[str]
-    tool_calls: NotRequired[str]
-    cut: NotRequired[str]
-    left_out: NotRequired[list[str]]
-    uncounted: NotRequired[bool]
-    usage: NotRequired[_UsageShape]
-    discarded: NotRequired[_UsageShape]
+TOLD = frozenset(
+    {"response", "finish_reason", "seconds", "served_by", "reasoning", "tool_calls", "cut", "left_out", "uncounted"}
+    | {"usage", "discarded"}
+)
+"""The fields of a :class:`~agents.turn.Turn` that a record tells of."""
 
 
 @with_config(STRICT)
@@ -78,7 +54,7 @@ class _Line(TypedDict):
         Annotated[list[int], Field(min_length=2, description="The seed of the decision behind the episode's.")]
     ]
     observed: NotRequired[Annotated[int, Field(description="CRC-32 of the observation.")]]
-    turn: NotRequired[_TurnShape]
+    turn: NotRequired[Turn]
     recorded: NotRequired[Literal[True]]
 
 
@@ -148,10 +124,12 @@ class AnswersFile:
             return
         if line["decision"][1] not in range(len(key.agents)):
             raise ValueError("the decision is of no player of the episode")
-        turn = dict(line["turn"])
-        turn |= {name: Usage(**turn[name]) for name in _USAGES if name in turn}
-        turn["left_out"] = tuple(turn.get("left_out", ()))
-        kept = _Kept(line["observed"], Turn(**turn), recorded=False)
+        turn: Turn = line["turn"]
+        if any(count > MOST_TOKENS or count < 0 for usage in (turn.usage, turn.discarded) for count in usage):
+            raise ValueError("an answer has more tokens than any has")
+        if _turn_type().dump_python(turn, exclude=TOLD, exclude_defaults=True):
+            raise ValueError("an answer has what no record tells of one")
+        kept = _Kept(line["observed"], turn, recorded=False)
         self._episodes.setdefault(key, {})[tuple(line["decision"])] = kept
 
     def recall(self, task: EpisodeTask, request: TurnRequest) -> Turn | None:
@@ -294,25 +272,18 @@ def _observed(request: TurnRequest) -> int:
     return crc32(request.observation.encode("utf-8", "surrogatepass"))
 
 
-def _size(turn: Turn) -> int:
-    return len(turn.response) + len(turn.reasoning) + len(turn.cut) + 200
-
-
 def _line(key: Key) -> dict[str, Any]:
     return {"scenario": key.scenario, "agents": list(key.agents), "seed": key.seed}
 
 
-_DEFAULT = Turn("")
-_USAGES = ("usage", "discarded")
-_PLAIN = [name for name in get_type_hints(_TurnShape) if name not in ("response", *_USAGES)]
-
-
 def _line_of(key: Key, decision: Decision, kept: _Kept) -> dict[str, Any]:
-    turn = kept.turn
-    told: dict[str, Any] = {"response": turn.response}
-    told |= {name: value for name in _PLAIN if (value := getattr(turn, name)) != getattr(_DEFAULT, name)}
-    told |= {name: usage._asdict() for name in _USAGES if (usage := getattr(turn, name)) != NO_USAGE}
-    return _line(key) | {"decision": decision, "observed": kept.observed, "turn": told}
+    turn = _turn_type().dump_python(kept.turn, include=TOLD, exclude_defaults=True)
+    return _line(key) | {"decision": decision, "observed": kept.observed, "turn": turn}
+
+
+@cache
+def _turn_type() -> TypeAdapter[Turn]:
+    return TypeAdapter(Turn)
 
 
 @cache

@@ -247,9 +247,7 @@ class RunFolder:
         return self._known(parse_line(self._redactor.scrub_bytes(opened_line(line))))
 
     def _known(self, record: Episode) -> Episode:
-        if labels := self.manifest.get(
-            "labels"
-        ):  # of a board that tells protocols apart, see benchmark.score.protocols
+        if labels := self.manifest.get("labels"):  # of a board that tells protocols apart
             record = replace(record, scenario=labels.get(record.scenario, ""))
         if record.scenario not in self.manifest["scenarios"]:
             raise ValueError(f"its scenario {shown(record.scenario)} isn't in the manifest")

@@ -18,7 +18,7 @@ import numpy as np
 
 from agents.common.intervals import CONFIDENCE, Array
 from agents.episode import Episode
-from agents.turn import eaten_up, total_usage
+from agents.turn import eaten_up
 from benchmark.errors import UsageError, unknown_name
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.manifest import MANIFEST_NAME, Manifest, Price
@@ -388,12 +388,14 @@ def add_to_cell(cell: Cell, record: Episode, player: str) -> None:
     """Add one player's part of an episode to its agent's cell."""
     steps = record.steps_of(player)
     answers = [answer for step in steps for answer in step.answers]
-    tokens = total_usage(turn.usage for turn, _ in answers)
+    prompt = completion = 0
     for i, paid in enumerate(paid_tokens(record)[player]):
         cell.paid_tokens[i] += paid
     for counter, name in ((cell.served_by, "served_by"), (cell.left_out, "left_out")):
         counter.update(record.measured.get(name, {}).get(player, ()))
     for turn, _ in answers:
+        prompt += turn.usage.prompt_tokens
+        completion += turn.usage.completion_tokens
         reasoning = turn.usage.reasoning_tokens or turn.reasoning
         cell.eaten_up += eaten_up(turn.finish_reason, turn.response, reasoning)
     if record.error is not None:
@@ -408,7 +410,8 @@ def add_to_cell(cell: Cell, record: Episode, player: str) -> None:
         len(invalid),
         len(answers),
         len(steps),
-        *tokens[:2],
+        prompt,
+        completion,
         record.measured.get("seconds", 0.0),
         list(record.agents).index(player),
         sum(turn.finish_reason == "length" for turn, _ in answers),
