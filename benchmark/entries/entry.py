@@ -89,8 +89,8 @@ def submit(
     order = sorted((key, offset) for key, (offset, _) in folder.index().items() if name in key.agents)
     file = entry / EPISODES_NAME
     with storing(file), replacing(file, "wb") as target:
-        for _, offset in order:  # one record at a time in memory
-            target.write(sealed_line(redactor.scrub_bytes(to_line(folder.record_at(offset)))))
+        for record in folder.records_at(offset for _, offset in order):  # one record at a time in memory
+            target.write(sealed_line(redactor.scrub_bytes(to_line(record))))
     text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
     write_atomically(entry / MANIFEST_NAME, redactor.scrub(text))
     return entry

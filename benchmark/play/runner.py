@@ -114,25 +114,11 @@ Grow = Callable[[Sequence[Matchup]], Seeds]
 """Gives the further seeds of a table's matchups, after all that it had."""
 
 
-def play_plan(
-    plan: Plan,
-    folder: RunFolder,
-    players: Players,
-    limits: Limits,
-    meter: Meter,
-    display: Display,
-    answers: AnswersFile,
-    grow: Grow | None = None,
-    elsewhere: Elsewhere | None = None,
-    ask: Callable[[str], bool] | None = None,
-) -> Incomplete | None:
-    """Play every episode of the plan that the folder has no scored record of.
+@dataclass(frozen=True)
+class PlanRun:
+    """What it takes to play every episode of a plan that a folder has no scored record of.
 
-    Agents whose models are behind servers play together, start by start, so that whatever stops the run leaves each of
-    them about as many episodes of the same starts. Scripted players come before them, and models of this process one
-    after the other behind them, as not all may fit into memory.
-
-    Args:
+    Attributes:
         plan, folder: what is to be played, and where it goes; the folder is open for writing.
         players: the agents, each of which is made when its turn comes.
         limits: when to stop.
@@ -140,43 +126,67 @@ def play_plan(
         answers: keeps what servers answer.
         grow: asked after all episodes of a table's matchups for further seeds of these; nothing ends its turn.
         elsewhere: plays in place of this process, which then only writes; agents aren't made here.
-        ask: asked whether to go on with a model whose first answers can't be read; ``None``: go on.
-
-    Returns:
-        ``None`` when everything was played, else why not. Unscored episodes count as played. An agent for which
-        nothing works stops alone.
-
-    Raises:
-        StorageError: the disk refused; what was finished before is kept.
+        ask: asked whether to continue with a model whose first answers can't be read; ``None``: continue.
     """
-    began = monotonic() if limits.began is None else limits.began
-    deadline = None if limits.run_timeout is None else began + limits.run_timeout
-    missing = missing_seeds(plan, folder)
-    policies: dict[str, Policy] = {}
-    reasons: list[str] = []
-    for_money = False
-    try:
-        for group in _groups(plan, players, apart=elsewhere is not None):
-            seeds: Seeds = {matchup: missing[matchup] for matchups in group for matchup in matchups}
-            if not any(seeds.values()) and grow is not None:
-                seeds = _grown(group, grow)
-            if not any(seeds.values()):
-                continue
-            names = {name for matchups in group for name in matchups[0].agents}
-            for name in policies.keys() - names:
-                del policies[name]  # one model in memory at a time
-            for name in dict.fromkeys(name for matchups in group for name in matchups[0].agents):
-                if elsewhere is None and name not in policies:
-                    policies[name] = players.load(name)
-            playing = _GroupRun(plan, folder, group, policies, limits, meter, display, answers, deadline, ask)
-            while any(seeds.values()):
-                playing.play(seeds, elsewhere)
-                seeds = {} if grow is None else _grown(playing.alive, grow)
-            reasons += playing.given_up
-    except Stopped as stop:
-        reasons += [*playing.given_up, str(stop)]
-        for_money = isinstance(stop, _MoneySpent)
-    return Incomplete("; ".join(reasons), for_money) if reasons else None
+
+    plan: Plan
+    folder: RunFolder
+    players: Players
+    limits: Limits
+    meter: Meter
+    display: Display
+    answers: AnswersFile
+    grow: Grow | None = None
+    elsewhere: Elsewhere | None = None
+    ask: Callable[[str], bool] | None = None
+
+    def play(self) -> Incomplete | None:
+        """Play all that is missing.
+
+        Agents whose models are behind servers play together, start by start, so that whatever stops the run leaves each
+        of them about as many episodes of the same starts. Scripted players come before them, and models of this process
+        one after the other behind them, as not all may fit into memory.
+
+        Returns:
+            ``None`` when everything was played, else why not. Unscored episodes count as played. An agent for which
+            nothing works stops alone.
+
+        Raises:
+            StorageError: the disk refused; what was finished before is kept.
+        """
+        limits, grow = self.limits, self.grow
+        began = monotonic() if limits.began is None else limits.began
+        deadline = None if limits.run_timeout is None else began + limits.run_timeout
+        scored = self.folder.scored()
+        missing = {
+            matchup: [seed for seed in seeds if Key(*matchup, seed) not in scored]
+            for matchup, seeds in self.plan.seeds.items()
+        }
+        policies: dict[str, Policy] = {}
+        reasons: list[str] = []
+        for_money = False
+        try:
+            for group in _groups(self.plan, self.players, apart=self.elsewhere is not None):
+                seeds: Seeds = {matchup: missing[matchup] for matchups in group for matchup in matchups}
+                if not any(seeds.values()) and grow is not None:
+                    seeds = _grown(group, grow)
+                if not any(seeds.values()):
+                    continue
+                names = {name for matchups in group for name in matchups[0].agents}
+                for name in policies.keys() - names:
+                    del policies[name]  # one model in memory at a time
+                for name in dict.fromkeys(name for matchups in group for name in matchups[0].agents):
+                    if self.elsewhere is None and name not in policies:
+                        policies[name] = self.players.load(name)
+                playing = _GroupRun(self, group, policies, deadline)
+                while any(seeds.values()):
+                    playing.play(seeds)
+                    seeds = {} if grow is None else _grown(playing.alive, grow)
+                reasons += playing.given_up
+        except Stopped as stop:
+            reasons += [*playing.given_up, str(stop)]
+            for_money = isinstance(stop, _MoneySpent)
+        return Incomplete("; ".join(reasons), for_money) if reasons else None
 
 
 def _groups(plan: Plan, players: Players, *, apart: bool) -> list[list[list[Matchup]]]:
@@ -196,14 +206,6 @@ def _groups(plan: Plan, players: Players, *, apart: bool) -> list[list[list[Matc
 
 def _grown(group: Sequence[Sequence[Matchup]], grow: Grow) -> Seeds:
     return {matchup: seeds for matchups in group for matchup, seeds in grow(matchups).items()}
-
-
-def missing_seeds(plan: Plan, folder: RunFolder) -> dict[Matchup, list[int]]:
-    """The planned seeds that have no scored record, in the order in which they are played."""
-    scored = folder.scored()
-    return {
-        matchup: [seed for seed in seeds if Key(*matchup, seed) not in scored] for matchup, seeds in plan.seeds.items()
-    }
 
 
 class _Start(NamedTuple):
@@ -246,30 +248,24 @@ class _GroupRun:
 
     def __init__(
         self,
-        plan: Plan,
-        folder: RunFolder,
+        run: PlanRun,
         group: Sequence[Sequence[Matchup]],
         policies: Mapping[str, Policy],
-        limits: Limits,
-        meter: Meter,
-        display: Display,
-        answers: AnswersFile,
         deadline: float | None,
-        ask: Callable[[str], bool] | None,
     ) -> None:
-        self._plan, self._folder, self._policies, self._answers = plan, folder, policies, answers
-        self._limits, self._meter, self._display, self._deadline = limits, meter, display, deadline
-        players = {one.scenario: plan.scenarios[one.scenario].game().players for matchups in group for one in matchups}
+        self._run, self._policies, self._deadline = run, policies, deadline
+        players = {
+            one.scenario: run.plan.scenarios[one.scenario].game().players for matchups in group for one in matchups
+        }
         self._teams = {matchups[0].agents: _Team(matchups, players) for matchups in group}
         # where they are elsewhere, they aren't here to be asked
         names = dict.fromkeys(name for agents in self._teams for name in agents if name in policies)
-        self._in_flight = limits.in_flight(policies[name] for name in names)
-        resample = folder.manifest["settings"].get("resample")
+        self._in_flight = run.limits.in_flight(policies[name] for name in names)
+        resample = run.folder.manifest["settings"].get("resample")
         self._noise = () if resample is None else (resample,)
         self.given_up: list[str] = []
-        self._ask = ask
         # what can't be read of models nothing of which could be read so far; ``None`` for all others
-        cards = {card["name"]: card for card in folder.manifest["agents"]}
+        cards = {card["name"]: card for card in run.folder.manifest["agents"]}
         self._heard = {
             name: None if cards[name]["kind"] == "scripted" or is_shipped(cards[name]["spec"]) else Unreadable(name)
             for name in names
@@ -280,7 +276,7 @@ class _GroupRun:
         """The matchups of the tables that haven't given up."""
         return [team.matchups for team in self._teams.values() if not team.gave_up]
 
-    def play(self, seeds: Seeds, elsewhere: Elsewhere | None) -> None:
+    def play(self, seeds: Seeds) -> None:
         """Play these seeds; raises :class:`Stopped` when a limit is reached."""
         for team in self._teams.values():
             if team.gave_up:
@@ -294,18 +290,22 @@ class _GroupRun:
             seconds = None if self._deadline is None else max(0.001, self._deadline - monotonic())
             total = sum(len(team.waiting) for team in self._teams.values())
             work = TableWork(first.seats[first.waiting[0].scenario], self._tasks(), total, seconds)
-            records = self._play_here(work) if elsewhere is None else self._counted(elsewhere(work), first)
+            records = (
+                self._play_here(work)
+                if self._run.elsewhere is None
+                else self._counted(self._run.elsewhere(work), first)
+            )
             try:
                 with closing(records):
                     for record in records:
                         self._keep(record)
             except TimeoutError:
-                raise Stopped(f"the run's time is up (--run-timeout {self._limits.run_timeout:g})") from None
+                raise Stopped(f"the run's time is up (--run-timeout {self._run.limits.run_timeout:g})") from None
             except _Mute as mute:
                 for team in self._teams.values():
                     team.put_back()
                 self._heard[mute.seen.agent] = None
-                if self._ask is not None and not self._ask(f"{mute}. Play on?"):
+                if self._run.ask is not None and not self._run.ask(f"{mute}. Play on?"):
                     self._give_up(str(mute), [mute.seen.agent])
             except _MoneySpent:
                 break
@@ -313,7 +313,7 @@ class _GroupRun:
             raise _MoneySpent(self._budget_message()) from None  # made here, where all that was in flight is counted
 
     def _number(self, matchup: Matchup, seed: int) -> int:
-        return seed - self._plan.seeds[matchup][0] if self._plan.seeds[matchup] else seed
+        return seed - self._run.plan.seeds[matchup][0] if self._run.plan.seeds[matchup] else seed
 
     def _play_here(self, work: TableWork) -> Generator[Episode]:
         policies = Teams({agents: [self._policies[name] for name in agents] for agents in self._teams})
@@ -323,7 +323,7 @@ class _GroupRun:
             max_concurrency=self._in_flight,
             timeout=work.seconds,
             on_step=self._on_step,
-            answers=self._answers,
+            answers=self._run.answers,
         )
         try:
             for episode in episodes:
@@ -341,7 +341,7 @@ class _GroupRun:
         with closing(records):
             for record in records:
                 for player, tokens in paid_tokens(record).items():
-                    self._meter.count_tokens(team.seats[record.scenario][player], *tokens)
+                    self._run.meter.count_tokens(team.seats[record.scenario][player], *tokens)
                 yield replace(record, agents=dict(team.seats[record.scenario]))
                 self._stop_above_budget()
 
@@ -353,7 +353,7 @@ class _GroupRun:
                 continue
             start = team.waiting.popleft()
             team.flying[start.scenario, start.seed] = start
-            scenario = self._plan.scenarios[start.scenario]
+            scenario = self._run.plan.scenarios[start.scenario]
             yield replace(EpisodeTask.of(scenario, start.seed, noise=self._noise), team=team.agents)
 
     def _next(self) -> _Team | None:
@@ -372,18 +372,20 @@ class _GroupRun:
         if served and not team.answered and team.in_flight >= FIRST_EPISODES:
             return False
         in_flight = sum(team.in_flight for team in self._teams.values())
-        if self._limits.turns is not None and not self._limits.turns.may_start(in_flight, self._meter.finished):
+        if self._run.limits.turns is not None and not self._run.limits.turns.may_start(
+            in_flight, self._run.meter.finished
+        ):
             return False
-        if self._limits.max_cost is None:
+        if self._run.limits.max_cost is None:
             return True
-        kept, mean = self._meter.mean_cost(team.matchups)
-        left = self._limits.max_cost - self._meter.spent - sum(map(self._expected, self._teams.values()))
-        free = not any(cost((1, 1), self._meter.prices.get(name)) for name in team.agents)
+        kept, mean = self._run.meter.mean_cost(team.matchups)
+        left = self._run.limits.max_cost - self._run.meter.spent - sum(map(self._expected, self._teams.values()))
+        free = not any(cost((1, 1), self._run.meter.prices.get(name)) for name in team.agents)
         return team.in_flight <= kept and max((mean, *team.under_way.values())) <= left and (free or left > 0)
 
     def _expected(self, team: _Team) -> float:
         """US dollars that a table's episodes in flight are expected to cost."""
-        _, mean = self._meter.mean_cost(team.matchups)
+        _, mean = self._run.meter.mean_cost(team.matchups)
         return team.in_flight * max((mean, *team.under_way.values()))
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
@@ -397,7 +399,7 @@ class _GroupRun:
 
     def _hear(self, name: str, step: Step) -> None:
         """Stop the run when the first answers of a model are all unreadable, before all of them are paid for."""
-        if self._ask is None or (heard := self._heard.get(name)) is None:
+        if self._run.ask is None or (heard := self._heard.get(name)) is None:
             return
         for answer in step.answers:
             heard.add(*answer)
@@ -414,25 +416,25 @@ class _GroupRun:
         """
         paid = turn.paid
         tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
-        if turn.uncounted and self._limits.max_cost is not None and cost((1, 1), self._meter.prices.get(name)):
+        if turn.uncounted and self._run.limits.max_cost is not None and cost((1, 1), self._run.meter.prices.get(name)):
             raise Stopped(
                 f"the server of {name!r} doesn't say how many tokens an answer took, so --max-cost can't be kept: make "
                 "it tell (usage in its answers), or play without --max-cost"
             )
-        if paid[:2] != (0, 0) and not self._answers.was_recalled(turn):
-            self._meter.count_tokens(name, *tokens)
-        if self._limits.turns is not None:
-            self._limits.turns.count(turn)
-        return cost(tokens, self._meter.prices.get(name)) or 0.0
+        if paid[:2] != (0, 0) and not self._run.answers.was_recalled(turn):
+            self._run.meter.count_tokens(name, *tokens)
+        if self._run.limits.turns is not None:
+            self._run.limits.turns.count(turn)
+        return cost(tokens, self._run.meter.prices.get(name)) or 0.0
 
     def _stop_above_budget(self) -> None:
-        if self._limits.max_cost is not None and self._meter.spent > self._limits.max_cost:
+        if self._run.limits.max_cost is not None and self._run.meter.spent > self._run.limits.max_cost:
             raise _MoneySpent
 
     def _budget_message(self) -> str:
-        beside, limit = self._limits.beside, self._limits.max_cost or 0.0
+        beside, limit = self._run.limits.beside, self._run.limits.max_cost or 0.0
         return (
-            f"the money is used up: {beside + self._meter.spent:.4f} USD spent of --max-cost {beside + limit:g}; "
+            f"the money is used up: {beside + self._run.meter.spent:.4f} USD spent of --max-cost {beside + limit:g}; "
             "resume with a larger --max-cost"
         )
 
@@ -442,15 +444,15 @@ class _GroupRun:
         team.flying.pop(played, None)
         team.under_way.pop(played, None)
         try:
-            self._folder.append(record)
+            self._run.folder.append(record)
         except ValueError as error:  # figures beyond anything real, from a server or a game
             record = unscored(record, str(error))
-            self._folder.append(record)
-        self._answers.close_episode(key_of(record), scored=record.error is None)
-        self._meter.count_kept(record)
+            self._run.folder.append(record)
+        self._run.answers.close_episode(key_of(record), scored=record.error is None)
+        self._run.meter.count_kept(record)
         matchup = Matchup(record.scenario, team.agents)
-        self._meter.count_episode(matchup, next(iter(record.returns.values())), record.error)
-        self._display.update()
+        self._run.meter.count_episode(matchup, next(iter(record.returns.values())), record.error)
+        self._run.display.update()
         if record.error is None:
             team.any_scored, team.hopeless = True, 0
         elif not team.gave_up:

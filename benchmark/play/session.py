@@ -32,7 +32,7 @@ from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options, flag_of
 from benchmark.play.progress import Meter, choose_display, noticed, teller
-from benchmark.play.runner import Incomplete, Limits, TurnLimit, play_plan
+from benchmark.play.runner import Incomplete, Limits, PlanRun, TurnLimit
 from benchmark.play.until import Growth
 from benchmark.runs.answers import ANSWERS_NAME, AnswersFile
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_command
@@ -97,7 +97,7 @@ class Session:
 
         Whatever stops it, finished episodes are kept and the manifest says how it ended. ``turns`` is a limit of the
         caller's; ``beside`` and ``began`` are as in :class:`~benchmark.play.runner.Limits`, ``ask`` as in
-        :func:`~benchmark.play.runner.play_plan`.
+        :class:`~benchmark.play.runner.PlanRun`.
 
         Raises:
             BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
@@ -141,9 +141,8 @@ class Session:
                 noticed(teller(quiet)) as notices,
                 choose_display(meter, quiet) as display,
             ):
-                incomplete = play_plan(
-                    plan, folder, self.players, limits, meter, display, answers, growth, elsewhere, ask
-                )
+                run = PlanRun(plan, folder, self.players, limits, meter, display, answers, growth, elsewhere, ask)
+                incomplete = run.play()
             stopped = incomplete.reason if incomplete else None
             if stopped is None:
                 _finish(folder, None, [*strange, *notices])

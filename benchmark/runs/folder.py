@@ -213,11 +213,6 @@ class RunFolder:
             )
             raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}{repair}") from None
 
-    def record_at(self, offset: int) -> Episode:
-        """The record whose line begins at this byte, as :meth:`index` gives it."""
-        (record,) = self.records_at([offset])
-        return record
-
     def records_at(self, offsets: Iterable[int]) -> Iterator[Episode]:
         """The records whose lines begin at these bytes.
 

@@ -74,7 +74,8 @@ class EpisodePicker:
                 found.append((scenarios.index(key.scenario), seats, key.seed, offset))
         self._offsets = [offset for *_, offset in sorted(found)]
         if failed:
-            self._offsets = [o for o in self._offsets if not any(self._read(o).successes.values())]
+            pairs = zip(self._offsets, folder.records_at(self._offsets), strict=True)
+            self._offsets = [offset for offset, record in pairs if not any(record.successes.values())]
 
     @property
     def count(self) -> int:
@@ -82,11 +83,8 @@ class EpisodePicker:
 
     def showing(self, number: int) -> Showing:
         """Return the episode with this number, from 1."""
-        record = self._read(self._offsets[number - 1])
+        (record,) = self.folder.records_at(self._offsets[number - 1 : number])
         return Showing.of(f" (episode {number} of {self.count})", record, self.scenarios[record.scenario])
-
-    def _read(self, offset: int) -> Episode:
-        return self.folder.record_at(offset)
 
 
 def place(record: Episode, index: int) -> Text:
