@@ -102,72 +102,62 @@ class Session:
         Raises:
             BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
         """
-        with self.folder:
-            return self._play(quiet, turns, beside, began, ask)
-
-    def _play(
-        self,
-        quiet: bool,
-        turns: TurnLimit | None,
-        beside: float,
-        began: float | None,
-        ask: Callable[[str], bool] | None,
-    ) -> Ending:
-        folder, options = self.folder, self.options
-        plan = Plan.from_manifest(folder.manifest)
-        answers = AnswersFile(folder.path, self.redactor, folder.scored)
-        meter = _meter(plan, folder, answers)
-        limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, turns, beside, began)
-        growth = Growth.of(folder, options, meter)
-        start_session(folder.manifest)
-        folder.write_manifest()
-        incomplete: Incomplete | None = None
-        stopped: str | None
-        error: BaseException | None = None
-        notices: list[str] = []
-        agents = self.players.specs.values()
-        strange = [*not_taken(agents, options), *not_read(agents, plan)]
-        strange += not_cached(folder.manifest["agents"], options)
-        if answers.damaged:
-            lines = "1 line" if answers.damaged == 1 else f"{answers.damaged} lines"
-            strange.append(f"{lines} of {ANSWERS_NAME} can't be read; what they had answered is asked again")
-        planned = [too_few_starts(plan)] if options.until is None and options.levels is None else []
-        for sentence in filter(None, [*strange, *planned]):
-            teller(quiet)(sentence)
-        try:
-            with (
-                playing_elsewhere(options, self.players, folder) as elsewhere,
-                kills_interrupt(),
-                noticed(teller(quiet)) as notices,
-                choose_display(meter, quiet) as display,
-            ):
-                run = PlanRun(plan, folder, self.players, limits, meter, display, answers, growth, elsewhere, ask)
-                incomplete = run.play()
-            stopped = incomplete.reason if incomplete else None
-            if stopped is None:
-                _finish(folder, None, [*strange, *notices])
-        except KeyboardInterrupt as interrupt:
-            stopped, error = "interrupted", interrupt
-        except StorageError as refusal:
-            stopped, error = str(refusal), refusal
-        except BenchmarkError:
+        options = self.options
+        with self.folder as folder:
+            plan = Plan.from_manifest(folder.manifest)
+            answers = AnswersFile(folder.path, self.redactor, folder.scored)
+            meter = _meter(plan, folder, answers)
+            limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, turns, beside, began)
+            growth = Growth.of(folder, options, meter)
+            start_session(folder.manifest)
+            folder.write_manifest()
+            incomplete: Incomplete | None = None
+            stopped: str | None
+            error: BaseException | None = None
+            notices: list[str] = []
+            agents = self.players.specs.values()
+            strange = [*not_taken(agents, options), *not_read(agents, plan)]
+            strange += not_cached(folder.manifest["agents"], options)
+            if answers.damaged:
+                lines = "1 line" if answers.damaged == 1 else f"{answers.damaged} lines"
+                strange.append(f"{lines} of {ANSWERS_NAME} can't be read; what they had answered is asked again")
+            planned = [too_few_starts(plan)] if options.until is None and options.levels is None else []
+            for sentence in filter(None, [*strange, *planned]):
+                teller(quiet)(sentence)
+            try:
+                with (
+                    playing_elsewhere(options, self.players, folder) as elsewhere,
+                    kills_interrupt(),
+                    noticed(teller(quiet)) as notices,
+                    choose_display(meter, quiet) as display,
+                ):
+                    run = PlanRun(plan, folder, self.players, limits, meter, display, answers, growth, elsewhere, ask)
+                    incomplete = run.play()
+                stopped = incomplete.reason if incomplete else None
+                if stopped is None:
+                    _finish(folder, None, [*strange, *notices])
+            except KeyboardInterrupt as interrupt:
+                stopped, error = "interrupted", interrupt
+            except StorageError as refusal:
+                stopped, error = str(refusal), refusal
+            except BenchmarkError:
+                answers.close()
+                _finish(folder, "failed", [*strange, *notices])
+                raise
+            except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
+                fault = isinstance(failure, GameError)
+                stopped = str(failure) if fault else f"a player failed: {type(failure).__name__}: {failure}"
+                error = failure
             answers.close()
-            _finish(folder, "failed", [*strange, *notices])
-            raise
-        except Exception as failure:  # noqa: BLE001 - a player's own code, whose author gets it from whoever called
-            fault = isinstance(failure, GameError)
-            stopped = str(failure) if fault else f"a player failed: {type(failure).__name__}: {failure}"
-            error = failure
-        answers.close()
-        if stopped is not None:
-            if (lost := folder.lost()) is not None and lost not in stopped:
-                stopped = f"{stopped}; {lost}"
-            stopped = self.redactor.scrub(stopped)
-            _finish(folder, stopped, [*strange, *notices])
-        done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
-        done = done if folder.lost() is None else _kept(plan, folder)
-        for_money, too_wide = incomplete is not None and incomplete.for_money, growth.too_wide if growth else {}
-        return Ending(folder.path, done, total, stopped, error, for_money, too_wide, options)
+            if stopped is not None:
+                if (lost := folder.lost()) is not None and lost not in stopped:
+                    stopped = f"{stopped}; {lost}"
+                stopped = self.redactor.scrub(stopped)
+                _finish(folder, stopped, [*strange, *notices])
+            done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
+            done = done if folder.lost() is None else _kept(plan, folder)
+            for_money, too_wide = incomplete is not None and incomplete.for_money, growth.too_wide if growth else {}
+            return Ending(folder.path, done, total, stopped, error, for_money, too_wide, options)
 
 
 def open_session(planned: PlannedRun) -> Session:
