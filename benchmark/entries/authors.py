@@ -144,7 +144,7 @@ def response_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[st
         Key(episode.scenario, (name,), episode.seed): [turn for step in episode.steps for turn in step.turns]
         for episode in rollout(policy, tasks)
     }
-    for number, record in folder.numbered_records():
+    for _, number, record in folder.lines():
         place = f"{EPISODES_NAME} line {number} ({key_of(record)})"
         answers = [(i, each) for i, step in enumerate(record.steps) for each in step.turns]
         if spec in OWN_PLAYERS and any(any(each.usage[:2]) for _, each in answers) and len(record.agents) == 1:
@@ -179,7 +179,7 @@ def _sampled_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[st
     from agents.loop.rollout import rollout
 
     name, spec = (folder.manifest["agents"][0][key] for key in ("name", "spec"))
-    records = {key_of(record): record for _, record in folder.numbered_records()}
+    records = {key_of(record): record for *_, record in folder.lines()}
     text = b"".join(canonical_lines(records.values()))  # and not what was measured, which could be anything
     for matchup, seeds in plan.seeds.items():
         if matchup.agents != (name,):

@@ -391,7 +391,7 @@ def _meter(plan: Plan, folder: RunFolder, answers: AnswersFile) -> Meter:
     totals = {matchup: len(seeds) for matchup, seeds in plan.seeds.items()}
     meter = Meter(totals, folder.manifest.get("prices", {}), answers.unrecorded_tokens)
     scored: set[Key] = set()
-    for _, record in folder.numbered_records():
+    for *_, record in folder.lines():
         if record.error is None:
             scored.add(key_of(record))
         for player, paid in paid_tokens(record).items():

@@ -118,7 +118,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
-        """An existing run folder or leaderboard entry, for reading.
+        """Open an existing run folder or leaderboard entry for reading.
 
         Raises:
             UsageError: it isn't one; says what is missing or what is wrong with it.
@@ -127,7 +127,7 @@ class RunFolder:
 
     @classmethod
     def open_for_writing(cls, path: Path, redactor: Redactor) -> "RunFolder":
-        """An existing run folder, locked, its unfinished last line cut off, to go on appending.
+        """Open an existing run folder, lock it and cut off its unfinished last line, to append further episodes.
 
         Raises:
             UsageError: it isn't a run folder.
@@ -151,9 +151,9 @@ class RunFolder:
         return self.path / EPISODES_NAME
 
     def index(self) -> dict[Key, tuple[int, bool]]:
-        """``{key: (byte offset, whether it was scored)}`` of every episode's record, chosen as in :meth:`records`."""
+        """Return ``{key: (byte offset, whether it was scored)}`` of every record that :meth:`records` chooses."""
         index: dict[Key, tuple[int, bool]] = {}
-        for offset, _, record in self._lines():
+        for offset, _, record in self.lines():
             key = key_of(record)
             if not index.get(key, (0, False))[1]:
                 index[key] = offset, record.error is None
@@ -164,21 +164,21 @@ class RunFolder:
         return {key for key, (_, is_scored) in self.index().items() if is_scored}
 
     def records(self) -> Iterator[Episode]:
-        """The record of every episode, in the order of :meth:`located_records`."""
+        """Yield the record of every episode, in the order of :meth:`located_records`."""
         return (record for _, record in self.located_records())
 
     def located_records(self) -> Iterator[tuple[int, Episode]]:
-        """``(byte offset, record)`` of every episode: the scored one, as written, then the last one of those without.
+        """Yield ``(byte offset, record)`` of every episode: scored ones as written, then the last of those without.
 
         An episode that ended in a provider's error is played again by a resume; its new record then stands for it. Of
         the scored records one is in memory at a time.
 
         Raises:
-            UsageError: a line isn't an episode record; names the line.
+            UsageError: as :meth:`lines`.
         """
         scored: set[Key] = set()
         unscored: dict[Key, tuple[int, Episode]] = {}
-        for offset, _, record in self._lines():
+        for offset, _, record in self.lines():
             key = key_of(record)
             if record.error is not None:
                 unscored[key] = offset, record
@@ -187,12 +187,12 @@ class RunFolder:
                 yield offset, record
         yield from (located for key, located in unscored.items() if key not in scored)
 
-    def numbered_records(self) -> Iterator[tuple[int, Episode]]:
-        """Every record with its line number from 1, superseded ones included."""
-        yield from ((number, record) for _, number, record in self._lines())
+    def lines(self) -> Iterator[tuple[int, int, Episode]]:
+        """Yield (byte offset, line number from 1, record) of every finished line, superseded records included.
 
-    def _lines(self) -> Iterator[tuple[int, int, Episode]]:
-        """(byte offset, line number from 1, record) of every finished line."""
+        Raises:
+            UsageError: a line isn't an episode record; names the line.
+        """
         offset = number = 0
         own = self.manifest["kind"] == RUN_KIND
         self._require_episodes()
@@ -214,7 +214,7 @@ class RunFolder:
             raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}{repair}") from None
 
     def records_at(self, offsets: Iterable[int]) -> Iterator[Episode]:
-        """The records whose lines begin at these bytes.
+        """Yield the records whose lines begin at these bytes.
 
         Raises:
             UsageError: the episodes are no longer there.
@@ -234,7 +234,7 @@ class RunFolder:
             raise UsageError(what + repair * (self.manifest["kind"] == RUN_KIND))
 
     def parse(self, line: bytes) -> Episode:
-        """The record of a line of this folder, without secrets.
+        """Return the record of a line of this folder, without secrets.
 
         Raises:
             ValueError: it isn't an episode of a scenario of the manifest.
@@ -396,12 +396,12 @@ class RunFolder:
 
 
 def folder_name(agent: str) -> str:
-    """The agent's name as a folder's: ``openai:org/model`` becomes ``openai-org-model``."""
+    """Return the agent's name as a folder's: ``openai:org/model`` becomes ``openai-org-model``."""
     return re.sub(r"[^\w.+@-]+", "-", agent).strip("-.") or "agent"
 
 
 def resume_command(path: Path) -> str:
-    """The command that goes on with a run."""
+    """Return the command that resumes a run."""
     return f"textbench resume {quote(str(path))}"
 
 

@@ -350,7 +350,7 @@ def to_line(episode: Episode) -> bytes:
 
 
 def _without_surrogates(value: Any, name: str = "") -> Any:
-    """The record with U+FFFD for the halves of surrogate pairs in everything but the responses."""
+    """Return a document with U+FFFD for the halves of surrogate pairs in everything but the responses."""
     if isinstance(value, str):
         return value if name == "response" else writable(value)
     if isinstance(value, dict):
@@ -362,12 +362,12 @@ CLOSING = b"}}\n"  # of "measured", of the record, and of the line
 
 
 def sealed_line(line: bytes) -> bytes:
-    """A line of :func:`to_line` with its checksum, at the end of ``measured``: what counts stays as it is."""
+    """Return a line of :func:`to_line` with its checksum, at the end of ``measured``: what counts stays as it is."""
     return sealed(line, CLOSING)
 
 
 def opened_line(line: bytes) -> bytes:
-    """The line without its checksum, where it has one.
+    """Return the line without its checksum, if it has one.
 
     Raises:
         ValueError: the line isn't the one that was written.
@@ -425,7 +425,7 @@ def parse_line(line: bytes) -> Episode:
 
 
 def _parse_surrogates(line: bytes) -> dict[str, Any]:
-    """A line that pydantic's parser refuses: not JSON, or a response with half a surrogate pair, as models write it."""
+    """Read a line that pydantic's parser refuses: no JSON, or a response with half a surrogate pair."""
     try:
         found: dict[str, Any] = json.loads(line.decode("utf-8"))  # of bytes json would guess the encoding
         whole = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
@@ -455,6 +455,6 @@ def canonical_lines(episodes: Iterable[Episode]) -> Iterator[bytes]:
 
 
 def error_reason(error: str) -> str:
-    """The reason in an episode's error, without the round and the player that it happened to."""
+    """Return the reason in an episode's error, without the round and the player that it happened to."""
     prefix, separator, reason = error.partition("): ")
     return reason if separator and prefix.startswith("round ") else error

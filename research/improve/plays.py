@@ -228,7 +228,7 @@ def _is_played(folder: Path) -> bool:
 def _cost(folder: RunFolder) -> Spent:
     """The tokens and calls of all of a folder's records, superseded ones included."""
     cost = Spent()
-    for _, record in folder.numbered_records():
+    for *_, record in folder.lines():
         tokens = sum(prompt + completion for prompt, completion, _ in paid_tokens(record).values())
         cost += Spent(tokens, sum(len(step.turns) for step in record.steps))
     return cost

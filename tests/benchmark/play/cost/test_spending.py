@@ -48,7 +48,7 @@ def test_answers_that_are_not_taken_are_paid_for(textbench, server, play):
         command = ("--base-url", serving.base_url, "--episodes", 5, "--max-retries", 1, *PRICED)
         done = textbench("run", *play, *command, "--out", "r")
         assert cost_of(done) == pytest.approx(serving.tokens_served / 1000)
-    records = [record for _, record in RunFolder.open(Path("r")).numbered_records()]
+    records = [record for *_, record in RunFolder.open(Path("r")).lines()]
     assert any("discarded_tokens" in record.measured for record in records)
 
 
