@@ -25,11 +25,11 @@ from torch import Tensor, nn
 from agents.episode import Episode, EpisodeStart, EpisodeTask, Step
 from agents.loop.live import Policies
 from agents.models.base import Decoding
-from agents.msgrpo.beside import Beside
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit.batch import Floats, Start, TokenRow, Trajectory
 from agents.msgrpo.credit.fresh import refuse_history
+from agents.msgrpo.critic import Beside
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts, completed_engine
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine, merged_weights
