@@ -240,14 +240,6 @@ class Critic(Beside):
     "token" heads are read there for the first response token, and at each response token for the one after it: the
     value of token k knows the tokens before k, so it may be subtracted from what token k is credited with.
 
-    Args:
-        policy: the model that is trained, as prepared for training.
-        heads: of all methods that need values.
-        config: its ``[critic]`` settings, and how rows are packed.
-        processes: the trainer's.
-        packing: that the policy takes, as the critic's backbone is the same.
-        autocast: the policy's.
-
     Raises:
         ConfigError: the weights are sharded over processes.
         UnusableModelError: a model that no critic can be made of.

@@ -285,15 +285,8 @@ Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
 class Evaluator:
     """Plays the fixed evaluation episodes of every evaluation scenario.
 
-    Args:
-        config: which scenarios, how many episodes, which opponent and yardsticks.
-        games: that the run trains on, and that are evaluated where the config names no others.
-        play: ``policies, tasks -> episodes`` in the tasks' order.
-        policy: the model as it plays in evaluations.
-        model: the one that is trained, for what is computed from its exact probabilities.
-        tokenizer: its tokenizer.
-        sharded: whether the model's weights are in parts in several processes.
-        outside: plays the episodes in place of ``play``.
+    ``play`` takes policies and tasks and returns episodes in the tasks' order; ``outside`` plays in its place.
+    ``model`` is the one that is trained, for what is computed from its exact probabilities.
 
     Raises:
         ConfigError: an opponent or a yardstick that can't be used with these games.

@@ -323,13 +323,8 @@ def _place(tensor: Tensor) -> tuple[torch.device, int, torch.Size]:
 class Keeper:
     """Writes the checkpoints of one run.
 
-    Args:
-        out: the run's folder; without one nothing is written.
-        config: its settings.
-        save_model: ``folder, weights -> None``: writes what an agent plays.
-        processes: that train together; the first one writes.
-        last_valid: what is saved when the run ends early.
-        by_command: whether the command line can go on with the run.
+    Without a folder ``out`` nothing is written. ``save_model(folder, weights)`` writes what an agent plays;
+    ``by_command`` says whether the command line can resume the run.
 
     Attributes:
         best_so_far: whether the next checkpoint is that of the best evaluation.

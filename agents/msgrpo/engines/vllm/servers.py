@@ -401,13 +401,6 @@ ATTEMPTS = 3
 class ServersEngine(EngineExtras):
     """An :class:`~agents.msgrpo.engines.engine.AsyncRolloutEngine` over one or more vLLM servers.
 
-    Args:
-        parts: what the run gives; the learner's tokenizer makes the token ids that are sent.
-        urls: the servers' addresses.
-        updater: brings them new weights.
-        model: the model's name there; empty: the first that each of them lists.
-        timeout: seconds for one request or update.
-
     Raises:
         ConfigError: an address that is none or comes twice, or a server that isn't vLLM's.
         RolloutError: a server that doesn't answer.
