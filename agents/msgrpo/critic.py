@@ -38,6 +38,8 @@ from agents.msgrpo.learner.scoring.scorer import TokenScorer, inputs_of
 from agents.msgrpo.learner.update import make_optimizer, minibatches
 from agents.policy import LanguageAgentPolicy
 
+# ---------------------------------------------------------------- what learns beside the policy
+
 Lesson = tuple[Sequence[Trajectory], Any]
 """Trajectories, and what the model is to learn from them."""
 
@@ -166,6 +168,9 @@ def load_own_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """
     for name, each in own_weights(model).items():
         each.copy_(weights[name])
+
+
+# ---------------------------------------------------------------- the critic
 
 
 class ValueModel(nn.Module):
@@ -397,6 +402,8 @@ def value_losses(values: Tensor, targets: Tensor, before: Tensor, clip: float) -
         losses = torch.maximum(losses, (near - wanted).square())
     return torch.where(known, losses / 2, torch.zeros_like(losses))
 
+
+# ---------------------------------------------------------------- what a run's methods need
 
 PromptValues = Callable[[Sequence[EpisodeTask]], Floats]
 """``tasks -> (n,)`` values of their first prompts."""

@@ -44,6 +44,9 @@ from agents.turn import Prompt, TurnRequest, WeightsSpan
 from textgames import game_of
 
 
+# ---------------------------------------------------------------- the engine
+
+
 def make_engine(
     config: MSGRPOConfig,
     methods: Methods,
@@ -120,6 +123,9 @@ def _check(config: MSGRPOConfig, methods: Methods, given: Engine | None, process
             f"staleness = {config.staleness} with an engine that samples from the weights that are trained; accepted: "
             "an engine with weights of its own (engine = 'live' makes a copy)"
         )
+
+
+# ---------------------------------------------------------------- episodes
 
 
 class EpisodeSource:
@@ -324,6 +330,8 @@ def layout_digest(observation: str) -> str:
     """A short digest of a layout, by what is seen of it."""
     return blake2b(observation.encode(), digest_size=8).hexdigest()
 
+
+# ---------------------------------------------------------------- an iteration's rollouts
 
 Play = Callable[[LanguageAgentPolicy, Sequence[EpisodeTask]], list[Episode]]
 """``policy, tasks -> complete episodes in the tasks' order``, shared by all processes."""

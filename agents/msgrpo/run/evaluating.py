@@ -32,6 +32,8 @@ from agents.turn import Policy, TurnRequest, check_game
 from textgames import TRAINING_SEEDS, Scenario, game_of, known_scenario, parallel_env
 from textgames.solving.blind import blind_play_of
 
+# ---------------------------------------------------------------- the scale
+
 PLAYED = 20
 """Episodes of the planner, where nobody knows the optimum: seconds, once a run."""
 
@@ -73,6 +75,9 @@ def _first_requests(tasks: Sequence[EpisodeTask]) -> list[TurnRequest]:
         requests += episode.requests().values()
         episode.finish()
     return requests
+
+
+# ---------------------------------------------------------------- scores and yardsticks
 
 
 class EvaluationResult(NamedTuple):
@@ -277,6 +282,8 @@ def _exploitability(policy: Policy, game: Game) -> float:
     env = parallel_env(task.env_id, **task.kwargs)
     return measure(policy, env.game, horizon=env.rules.max_steps).value
 
+
+# ---------------------------------------------------------------- evaluations of a run
 
 Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
 """An evaluation from outside: policy, game, number of episodes -> complete episodes."""

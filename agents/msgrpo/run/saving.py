@@ -42,6 +42,8 @@ from agents.msgrpo.run.health import going_on
 from agents.prompt import PromptMap
 from agents.wrappers import innermost
 
+# ---------------------------------------------------------------- checkpoints
+
 STATE, CONFIG, SUMS = "trainer_state.pt", "msgrpo.toml", "SHA256SUMS"
 POINTERS = ("last", "best")
 _NAME = re.compile(r"iteration-(\d{6,})")
@@ -217,6 +219,8 @@ def run_folder(checkpoint: Path) -> Path | None:
     return checkpoint.parent.parent if inside else None
 
 
+# ---------------------------------------------------------------- the last valid state
+
 CHANGED_IN_PLACE = ("optimizer", "methods", "critic", "reference", "torch_rng")
 """The parts of the training state that are changed in place; the others are made anew whenever they are asked for."""
 
@@ -318,6 +322,9 @@ def _copied(value: Any, known: dict[Any, Tensor], buffers: dict[Any, Tensor], pa
 
 def _place(tensor: Tensor) -> tuple[torch.device, int, torch.Size]:
     return tensor.device, tensor.data_ptr(), tensor.shape
+
+
+# ---------------------------------------------------------------- the keeper
 
 
 class Keeper:
@@ -431,6 +438,8 @@ def save_model(
     write_card(folder, modes=[prompt_map.mode], texts=prompt_map.texts)
     write_chat_template(folder, tokenizer)
 
+
+# ---------------------------------------------------------------- claims
 
 PLACES = ("model", "tokenizer", "device", "prompt_file", "out", "tracker_project", "tracker_run", "around_options")
 """Settings whose texts are files, hubs' names and devices: read as data, and never imported."""

@@ -43,6 +43,8 @@ from agents.turn import Prompt, Turn, Usage, WeightsSpan, prefix_of
 if TYPE_CHECKING:
     from agents.msgrpo.engines.vllm import VLLM
 
+# ---------------------------------------------------------------- one server
+
 GENERATE, COMPLETIONS = "/inference/v1/generate", "/v1/completions"
 CONNECT_SECONDS = 10.0
 MESSAGE_LENGTH = 300
@@ -227,6 +229,8 @@ def shortened(text: str) -> str:
     return line if len(line) <= MESSAGE_LENGTH else line[:MESSAGE_LENGTH] + "..."
 
 
+# ---------------------------------------------------------------- new weights
+
 DEV_MODE = "VLLM_SERVER_DEV_MODE=1 in its environment (it opens the routes that change weights)"
 ADAPTER = "textbench"
 
@@ -393,6 +397,8 @@ class _Source:
     def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
         return iter(self._weights)
 
+
+# ---------------------------------------------------------------- all servers
 
 ATTEMPTS = 3
 """Times that a request is sent to one server before it is given up for down."""
