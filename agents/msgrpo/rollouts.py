@@ -43,7 +43,6 @@ from agents.prompt import PromptMap
 from agents.turn import Prompt, TurnRequest, WeightsSpan
 from textgames import game_of
 
-
 # ---------------------------------------------------------------- the engine
 
 

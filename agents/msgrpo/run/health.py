@@ -43,7 +43,6 @@ from agents.prompt import PromptMap
 from agents.turn import Message, Turn
 from textgames import TSMG, game_of
 
-
 # ---------------------------------------------------------------- advice
 
 
