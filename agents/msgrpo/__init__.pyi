@@ -4,6 +4,7 @@ from .configuration.settings import POINTS
 from .credit.arithmetic import compared, group_advantages
 from .credit.batch import Heads, StepCredit, TokenRow, checked_credit, episode_return
 from .credit.fresh import local_policy, task_of
+from .critic import Beside
 from .draws import DRAWS, Drawn, DrawRule, Ints, effective_sample_size, sample_episodes
 from .engines.live import LiveEngine
 from .errors import ConfigError, DivergenceError, RolloutError, UnusableModelError
@@ -26,6 +27,7 @@ __all__ = [
     "POINTS",
     "PPO",
     "SURROGATES",
+    "Beside",
     "ConfigError",
     "DivergenceError",
     "DrawRule",

@@ -10,14 +10,14 @@ It finds the values in ``Trajectory.values`` (the first head) and ``Trajectory.h
 to become as ``Credit.value_targets``; NaN stands where a head has nothing to learn. A sampler does the same with a
 method ``value_targets(batch)``. Without such a method no critic is made, and nothing of this costs anything.
 
-A method with ``"reward_model"`` in ``needs`` has a reward model in the critic's place (:mod:`agents.msgrpo.beside`): it
+A method with ``"reward_model"`` in ``needs`` has a reward model in the critic's place, which its ``beside`` makes: it
 finds ``Trajectory.log_ratios`` and returns :class:`Preferences` as ``Credit.preferences``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -27,17 +27,150 @@ from agents.episode import EpisodeTask
 from agents.loop.live import EnvironmentPool, LiveEpisode
 from agents.models.local.forward.llama_forward import unwrap
 from agents.models.local.transformers import TransformersModel
-from agents.msgrpo.beside import Beside, Lesson, RewardModel
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit.batch import Batch, Credit, Floats, Heads, StepCredit, TokenRow, Trajectory
-from agents.msgrpo.errors import ConfigError, UnusableModelError
+from agents.msgrpo.errors import ConfigError, DivergenceError, TrainingDivergedError, UnusableModelError
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.prepare import copy_of_trained
-from agents.msgrpo.learner.scoring.packing import MicroBatch
+from agents.msgrpo.learner.scoring.packing import MicroBatch, SharedWork
 from agents.msgrpo.learner.scoring.scorer import TokenScorer, inputs_of
-from agents.msgrpo.learner.update import minibatches
+from agents.msgrpo.learner.update import make_optimizer, minibatches
 from agents.policy import LanguageAgentPolicy
+
+# ---------------------------------------------------------------- what learns beside the policy
+
+Lesson = tuple[Sequence[Trajectory], Any]
+"""Trajectories, and what the model is to learn from them."""
+
+
+class Beside:
+    """A model that is made of the policy as it begins, tells something of trajectories, and learns after the policy.
+
+    Args:
+        model: the module that is trained, made after :meth:`check_not_sharded`.
+        heads: what it tells, by name, by which a checkpoint knows it.
+        config: its ``[critic]`` settings, and how rows are packed.
+        processes: the trainer's.
+        packing: that the policy takes, as the model's backbone is the same.
+        width: of its hidden states.
+        rate: its learning rate, which is constant.
+        lean: see :class:`SharedWork`.
+    """
+
+    called: ClassVar[str] = "critic"
+    rate_setting: ClassVar[str] = "critic_learning_rate"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        heads: Mapping[str, str],
+        config: MSGRPOConfig,
+        processes: Processes,
+        *,
+        packing: str,
+        width: int,
+        rate: float,
+        lean: bool = False,
+    ) -> None:
+        self.model, self.heads, self.config = model, heads, config
+        self.processes = processes.another()
+        own = replace(config, learning_rate=rate)
+        self.optimizer = self.processes.prepare(model, make_optimizer(model, own))
+        self.work = SharedWork(config, self.processes, packing, width, lean=lean)
+
+    @classmethod
+    def check_not_sharded(cls, config: MSGRPOConfig, processes: Processes) -> None:
+        """Refuse weights that no process has all of.
+
+        Raises:
+            ConfigError: they are sharded.
+        """
+        if processes.sharded:
+            raise ConfigError(
+                f"credit = {config.credit!r} with task_sampling = {config.task_sampling!r} needs a {cls.called}, which "
+                "can't be sharded over processes (FSDP): train data-parallel or in one process, or choose methods that "
+                "need none"
+            )
+
+    def alone(self, iteration: int) -> bool:
+        """Whether only this model learns in this iteration, counted from 0."""
+        return iteration < self.config.critic_warmup
+
+    def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+        """The trajectories with what the model tells of them."""
+        raise NotImplementedError
+
+    def learn(self, lessons: Iterable[Lesson], rng: np.random.Generator) -> dict[str, float]:
+        """All optimiser steps of one iteration, and what to log of them; ``rng`` shuffles alike in every process.
+
+        Raises:
+            TrainingDivergedError: a loss or gradient that is not finite. The step was not applied.
+        """
+        raise NotImplementedError
+
+    def step(self, rows: Sequence[TokenRow], loss_of: Callable[[MicroBatch, list[int]], Tensor]) -> tuple[float, float]:
+        """Take one optimiser step; see :meth:`SharedWork.step`."""
+        parameters = [each for each in self.model.parameters() if each.requires_grad]
+        limit = self.config.critic_max_grad_norm
+        try:
+            return self.work.step(rows, lambda *part: loss_of(*part[:2]), self.optimizer, parameters, limit)
+        except DivergenceError as error:
+            raise TrainingDivergedError(
+                f"the {self.called}: {error}; its step was not applied. "
+                f"Lower {self.rate_setting} (now {getattr(self.config, self.rate_setting):g})",
+                self.rate_setting,
+            ) from error
+
+    def state_dict(self) -> dict[str, Any]:
+        """Heads, weights and optimiser, for checkpoints."""
+        weights = {name: each.cpu().clone() for name, each in own_weights(self.model).items()}
+        optimizer = self.processes.optimizer_state(self.optimizer)
+        return {"heads": dict(self.heads), "weights": weights, "optimizer": optimizer}
+
+    def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
+        """Take up what :meth:`state_dict` told.
+
+        Raises:
+            ConfigError: there is none, or one of other heads or another model.
+        """
+        if state is None:
+            raise ConfigError(
+                f"the checkpoint holds no {self.called}, which credit = {self.config.credit!r} needs: resume it with "
+                "the method that it was trained with, or begin a new run from its model"
+            )
+        # heads of other values can have the same shapes
+        if list(state["heads"].items()) != list(self.heads.items()):
+            raise ConfigError(
+                f"credit = {self.config.credit!r} with task_sampling = {self.config.task_sampling!r} needs a "
+                f"{self.called} with the heads {dict(self.heads)!r}, but the checkpoint's {self.called} is of "
+                f"another model or method, with the heads {state['heads']!r}: resume it with the method that it was "
+                "trained with, or begin a new run from its model"
+            )
+        try:
+            load_own_weights(self.model, state["weights"])
+            self.processes.load_optimizer_state(self.optimizer, state["optimizer"])
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise ConfigError(f"the checkpoint's {self.called} is of another model or method: {error}") from None
+
+
+def own_weights(model: nn.Module) -> dict[str, Tensor]:
+    """The weights that are trained, by name; the frozen ones are shared with the policy."""
+    return {name: each.detach() for name, each in model.named_parameters() if each.requires_grad}
+
+
+@torch.no_grad()
+def load_own_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Take up :func:`own_weights`.
+
+    Raises:
+        KeyError, RuntimeError: those of another model.
+    """
+    for name, each in own_weights(model).items():
+        each.copy_(weights[name])
+
+
+# ---------------------------------------------------------------- the critic
 
 
 class ValueModel(nn.Module):
@@ -111,14 +244,6 @@ class Critic(Beside):
     "step" heads are read at the last token of a prompt, so they know what the policy knew when it began to answer.
     "token" heads are read there for the first response token, and at each response token for the one after it: the
     value of token k knows the tokens before k, so it may be subtracted from what token k is credited with.
-
-    Args:
-        policy: the model that is trained, as prepared for training.
-        heads: of all methods that need values.
-        config: its ``[critic]`` settings, and how rows are packed.
-        processes: the trainer's.
-        packing: that the policy takes, as the critic's backbone is the same.
-        autocast: the policy's.
 
     Raises:
         ConfigError: the weights are sharded over processes.
@@ -278,6 +403,8 @@ def value_losses(values: Tensor, targets: Tensor, before: Tensor, clip: float) -
     return torch.where(known, losses / 2, torch.zeros_like(losses))
 
 
+# ---------------------------------------------------------------- what a run's methods need
+
 PromptValues = Callable[[Sequence[EpisodeTask]], Floats]
 """``tasks -> (n,)`` values of their first prompts."""
 
@@ -320,7 +447,10 @@ def make_beside(
                 f"credit = {config.credit!r} learns a reward model, and task_sampling = {config.task_sampling!r} or "
                 "its base method needs a critic: accepted is one model beside the policy"
             )
-        return RewardModel(scorer, config, processes, packing=packing, rate=methods.credit.rate)
+        own: Beside | None = methods.credit.beside(scorer, config, processes, packing)
+        if own is None:
+            raise ConfigError(f"credit = {config.credit!r} needs a reward model, and its beside(...) makes none")
+        return own
     if same := credit.keys() & sampler.keys():
         raise ConfigError(
             f"credit = {config.credit!r} and task_sampling = {config.task_sampling!r} both have a value named "

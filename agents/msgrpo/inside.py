@@ -81,11 +81,6 @@ class PlayedAround:
 class Inside:
     """Plays episodes with the model inside the player that a config names.
 
-    Args:
-        config: has ``around``, ``around_options`` and ``cost``.
-        engine: samples the learner's answers, in whole batches.
-        games: that are played, those of evaluations too.
-
     Raises:
         ConfigError: no such player, one that can't play these games, or an engine that plays episodes elsewhere.
     """

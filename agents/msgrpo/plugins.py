@@ -68,7 +68,6 @@ class Method(Configurable, Protocol):
             rules out.
         heads: which values a method that needs ``values`` reads.
         parts: names of the parts of a response without which a method that needs ``segments`` can't work.
-        rate: the learning rate of the reward model of a method that needs one, as a multiple of the policy's.
         learnt_by: the name of the class that learns the method's state, if that isn't its own.
         metrics: numbers for the log, after each iteration, by names that nothing else has.
     """
@@ -76,7 +75,6 @@ class Method(Configurable, Protocol):
     asks_alone: ClassVar[bool] = False
     heads: Mapping[str, Literal["step", "token"]] = {"state": "step"}
     parts: Sequence[str] = ()
-    rate: float = 1.0
     learnt_by: str = ""
     metrics: Mapping[str, float] = {}
 
@@ -91,6 +89,17 @@ class Method(Configurable, Protocol):
     def check(self, task: Any) -> None:
         """Refuse the game of an :class:`~agents.episode.EpisodeTask`, by a ``ConfigError``, before the run begins."""
         return None  # noqa: RET501 - a part with an empty body would count as abstract
+
+    def beside(self, scorer: Any, config: Any, processes: Any, packing: str) -> Any:
+        """Make the :class:`~agents.msgrpo.critic.Beside` of a method that needs ``reward_model``.
+
+        Args:
+            scorer: of the policy, as it begins.
+            config: the run's settings.
+            processes: those that train together.
+            packing: the policy's.
+        """
+        return None
 
     def value_targets(self, batch: Any) -> Mapping[str, Any]:
         """Return what the critic's heads are to learn; for task samplers that need ``values``."""

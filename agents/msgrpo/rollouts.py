@@ -25,11 +25,11 @@ from torch import Tensor, nn
 from agents.episode import Episode, EpisodeStart, EpisodeTask, Step
 from agents.loop.live import Policies
 from agents.models.base import Decoding
-from agents.msgrpo.beside import Beside
 from agents.msgrpo.configuration.config import MSGRPOConfig
 from agents.msgrpo.configuration.methods import Methods
 from agents.msgrpo.credit.batch import Floats, Start, TokenRow, Trajectory
 from agents.msgrpo.credit.fresh import refuse_history
+from agents.msgrpo.critic import Beside
 from agents.msgrpo.engines import ENGINES
 from agents.msgrpo.engines.engine import Engine, EngineParts, completed_engine
 from agents.msgrpo.engines.live import CopyEngine, LiveEngine, merged_weights
@@ -42,6 +42,8 @@ from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap
 from agents.turn import Prompt, TurnRequest, WeightsSpan
 from textgames import game_of
+
+# ---------------------------------------------------------------- the engine
 
 
 def make_engine(
@@ -120,6 +122,9 @@ def _check(config: MSGRPOConfig, methods: Methods, given: Engine | None, process
             f"staleness = {config.staleness} with an engine that samples from the weights that are trained; accepted: "
             "an engine with weights of its own (engine = 'live' makes a copy)"
         )
+
+
+# ---------------------------------------------------------------- episodes
 
 
 class EpisodeSource:
@@ -324,6 +329,8 @@ def layout_digest(observation: str) -> str:
     """A short digest of a layout, by what is seen of it."""
     return blake2b(observation.encode(), digest_size=8).hexdigest()
 
+
+# ---------------------------------------------------------------- an iteration's rollouts
 
 Play = Callable[[LanguageAgentPolicy, Sequence[EpisodeTask]], list[Episode]]
 """``policy, tasks -> complete episodes in the tasks' order``, shared by all processes."""

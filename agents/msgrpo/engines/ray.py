@@ -133,15 +133,8 @@ class Sampler:
 class SamplerSetup:
     """How a worker makes its sampler; see :class:`agents.cluster.worker.AskedSetup`.
 
-    Attributes:
-        key: of the engine that this belongs to; what setups are compared by.
-        config: of the run.
-        model_config: of transformers, without weights, which arrive with the first call.
-        attention: how the learner computes attention.
-        tokenizer: of the model.
-        dtype: in which is sampled.
-        sampler: the name of the worker's engine.
-        options: its options.
+    Setups are compared by the ``key`` of their engine. The model's configuration comes without weights, which arrive
+    with the first call.
     """
 
     key: str

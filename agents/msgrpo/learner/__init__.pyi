@@ -1,7 +1,7 @@
 from .distributed import Processes
-from .prepare import autocast_dtype, prepare_model, product_dtype
+from .prepare import autocast_dtype, copy_of_trained, prepare_model, product_dtype
 from .scoring.packing import MicroBatch, longest_tree, pack, tree_mask
-from .scoring.scorer import TokenScorer, choose_ways, score_rows
+from .scoring.scorer import TokenScorer, choose_ways, score_rows, score_with
 from .scoring.tree_attention import random_trees, tree_attention, tree_blocks, why_no_tree_attention
 from .update import Learner, make_optimizer
 
@@ -12,6 +12,7 @@ __all__ = [
     "TokenScorer",
     "autocast_dtype",
     "choose_ways",
+    "copy_of_trained",
     "longest_tree",
     "make_optimizer",
     "pack",
@@ -19,6 +20,7 @@ __all__ = [
     "product_dtype",
     "random_trees",
     "score_rows",
+    "score_with",
     "tree_attention",
     "tree_blocks",
     "tree_mask",

@@ -32,6 +32,8 @@ from agents.turn import Policy, TurnRequest, check_game
 from textgames import TRAINING_SEEDS, Scenario, game_of, known_scenario, parallel_env
 from textgames.solving.blind import blind_play_of
 
+# ---------------------------------------------------------------- the scale
+
 PLAYED = 20
 """Episodes of the planner, where nobody knows the optimum: seconds, once a run."""
 
@@ -73,6 +75,9 @@ def _first_requests(tasks: Sequence[EpisodeTask]) -> list[TurnRequest]:
         requests += episode.requests().values()
         episode.finish()
     return requests
+
+
+# ---------------------------------------------------------------- scores and yardsticks
 
 
 class EvaluationResult(NamedTuple):
@@ -278,6 +283,8 @@ def _exploitability(policy: Policy, game: Game) -> float:
     return measure(policy, env.game, horizon=env.rules.max_steps).value
 
 
+# ---------------------------------------------------------------- evaluations of a run
+
 Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
 """An evaluation from outside: policy, game, number of episodes -> complete episodes."""
 
@@ -285,15 +292,8 @@ Evaluate = Callable[[LanguageAgentPolicy, Game, int], Sequence[Episode]]
 class Evaluator:
     """Plays the fixed evaluation episodes of every evaluation scenario.
 
-    Args:
-        config: which scenarios, how many episodes, which opponent and yardsticks.
-        games: that the run trains on, and that are evaluated where the config names no others.
-        play: ``policies, tasks -> episodes`` in the tasks' order.
-        policy: the model as it plays in evaluations.
-        model: the one that is trained, for what is computed from its exact probabilities.
-        tokenizer: its tokenizer.
-        sharded: whether the model's weights are in parts in several processes.
-        outside: plays the episodes in place of ``play``.
+    ``play`` takes policies and tasks and returns episodes in the tasks' order; ``outside`` plays in its place.
+    ``model`` is the one that is trained, for what is computed from its exact probabilities.
 
     Raises:
         ConfigError: an opponent or a yardstick that can't be used with these games.

@@ -43,6 +43,8 @@ from agents.prompt import PromptMap
 from agents.turn import Message, Turn
 from textgames import TSMG, game_of
 
+# ---------------------------------------------------------------- advice
+
 
 def another_start(config: MSGRPOConfig) -> str:
     """The ways out for a model that doesn't answer in the form that is asked for."""
@@ -110,6 +112,8 @@ def going_on(out: Path, config: MSGRPOConfig, *, by_command: bool, changes: str 
     return f"make the trainer again as it was made, then trainer.resume({str(out)!r})"
 
 
+# ---------------------------------------------------------------- before the first episode
+
 RANDOM_EPISODES = 4
 """Whole episodes of random play whose prompts are measured: a game's prompts may grow while it is played."""
 LONGEST_READ = 8
@@ -168,6 +172,8 @@ def check_out(out: Path, *, resumed: bool = False) -> None:
         f"remove the folder, or choose another one"
     )
 
+
+# ---------------------------------------------------------------- the preflight
 
 FEW_VALID = 0.5
 """A share of valid answers below which a run may begin, but is told so."""
@@ -286,6 +292,8 @@ def fly(
         say(f"warning: {warning}")
 
 
+# ---------------------------------------------------------------- the canary
+
 PROMPT = (
     Message("user", "The weights are compared by what they make of this sentence, which no game contains: 1 2 3"),
 )
@@ -370,6 +378,8 @@ class Canary:
             "type of numbers (dtype); docs/engines.md tells how to find out"
         )
 
+
+# ---------------------------------------------------------------- the watch
 
 NORMS_KEPT = 100
 """Iterations whose gradient norms say what is usual."""

@@ -40,6 +40,8 @@ from agents.msgrpo.errors import ConfigError
 from agents.msgrpo.run.evaluating import NAMES, EvaluationResult
 from textgames.extras import install_command
 
+# ---------------------------------------------------------------- trackers
+
 KNOWN = "trackers.json"
 
 EXTRAS = {"tensorboard": "train", "wandb": "wandb"}
@@ -197,6 +199,8 @@ def _shown(value: Any) -> Any:
         return ", ".join(str(_shown(one)) for one in value)
     return json.dumps(value) if isinstance(value, dict) else value
 
+
+# ---------------------------------------------------------------- the terminal and metrics.jsonl
 
 SHOWN = (
     ("return", "return", "{:.3f}"),

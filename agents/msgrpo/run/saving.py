@@ -42,6 +42,8 @@ from agents.msgrpo.run.health import going_on
 from agents.prompt import PromptMap
 from agents.wrappers import innermost
 
+# ---------------------------------------------------------------- checkpoints
+
 STATE, CONFIG, SUMS = "trainer_state.pt", "msgrpo.toml", "SHA256SUMS"
 POINTERS = ("last", "best")
 _NAME = re.compile(r"iteration-(\d{6,})")
@@ -217,6 +219,8 @@ def run_folder(checkpoint: Path) -> Path | None:
     return checkpoint.parent.parent if inside else None
 
 
+# ---------------------------------------------------------------- the last valid state
+
 CHANGED_IN_PLACE = ("optimizer", "methods", "critic", "reference", "torch_rng")
 """The parts of the training state that are changed in place; the others are made anew whenever they are asked for."""
 
@@ -320,16 +324,14 @@ def _place(tensor: Tensor) -> tuple[torch.device, int, torch.Size]:
     return tensor.device, tensor.data_ptr(), tensor.shape
 
 
+# ---------------------------------------------------------------- the keeper
+
+
 class Keeper:
     """Writes the checkpoints of one run.
 
-    Args:
-        out: the run's folder; without one nothing is written.
-        config: its settings.
-        save_model: ``folder, weights -> None``: writes what an agent plays.
-        processes: that train together; the first one writes.
-        last_valid: what is saved when the run ends early.
-        by_command: whether the command line can go on with the run.
+    Without a folder ``out`` nothing is written. ``save_model(folder, weights)`` writes what an agent plays;
+    ``by_command`` says whether the command line can resume the run.
 
     Attributes:
         best_so_far: whether the next checkpoint is that of the best evaluation.
@@ -436,6 +438,8 @@ def save_model(
     write_card(folder, modes=[prompt_map.mode], texts=prompt_map.texts)
     write_chat_template(folder, tokenizer)
 
+
+# ---------------------------------------------------------------- claims
 
 PLACES = ("model", "tokenizer", "device", "prompt_file", "out", "tracker_project", "tracker_run", "around_options")
 """Settings whose texts are files, hubs' names and devices: read as data, and never imported."""

@@ -36,10 +36,9 @@ class Composed:
         """The critic's values that the base method asks for."""
         return self._method.heads
 
-    @property
-    def rate(self) -> float:
-        """The learning rate of the base method's reward model, as a multiple of the policy's."""
-        return self._method.rate
+    def beside(self, *parts: Any) -> Any:
+        """Make what the base method has learn beside the policy."""
+        return self._method.beside(*parts)
 
     @property
     def learnt_by(self) -> str:

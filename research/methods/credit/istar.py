@@ -1,7 +1,7 @@
 """iStar: rewards of steps from a reward model that learns beside the policy which episodes were better (2509.19199).
 
 The reward model began as the policy. By how much likelier it takes a response to be than the policy does, that is its
-reward of the step (:mod:`agents.msgrpo.beside`): ::
+reward of the step (:mod:`research.methods.reward_model`): ::
 
     r_it = q_it / max |q|
     A_it = (R_i - mean_j R_j) + w (r_it - mean_js r_js)
@@ -17,7 +17,7 @@ computes it on detached scores. Steps that the episodes of a tree share count on
 """
 
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -50,6 +50,12 @@ class IStar(ByReturn):
     and its rewards pull the policy back to where it began."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"reward_model"})
+
+    def beside(self, scorer: Any, config: Any, processes: Any, packing: str) -> Any:
+        """Make the reward model."""
+        from research.methods.reward_model import RewardModel
+
+        return RewardModel(scorer, config, processes, packing=packing, rate=self.rate)
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         returns = batch.returns(self.discount)

@@ -22,9 +22,7 @@ ONE_PROCESS = "VLLM_ENABLE_V1_MULTIPROCESSING"
 class InProcessEngine(InThisProcess):
     """A :class:`~agents.msgrpo.engines.engine.RolloutEngine` over ``vllm.LLM``.
 
-    Args:
-        parts: what the run gives.
-        llm: arguments of ``vllm.LLM``; those that aren't given follow from the run.
+    Arguments of ``vllm.LLM`` that aren't given follow from the run.
 
     Raises:
         ConfigError: several learning processes, or an engine in several parts: both need servers.

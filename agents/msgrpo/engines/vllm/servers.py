@@ -43,6 +43,8 @@ from agents.turn import Prompt, Turn, Usage, WeightsSpan, prefix_of
 if TYPE_CHECKING:
     from agents.msgrpo.engines.vllm import VLLM
 
+# ---------------------------------------------------------------- one server
+
 GENERATE, COMPLETIONS = "/inference/v1/generate", "/v1/completions"
 CONNECT_SECONDS = 10.0
 MESSAGE_LENGTH = 300
@@ -227,6 +229,8 @@ def shortened(text: str) -> str:
     return line if len(line) <= MESSAGE_LENGTH else line[:MESSAGE_LENGTH] + "..."
 
 
+# ---------------------------------------------------------------- new weights
+
 DEV_MODE = "VLLM_SERVER_DEV_MODE=1 in its environment (it opens the routes that change weights)"
 ADAPTER = "textbench"
 
@@ -394,19 +398,14 @@ class _Source:
         return iter(self._weights)
 
 
+# ---------------------------------------------------------------- all servers
+
 ATTEMPTS = 3
 """Times that a request is sent to one server before it is given up for down."""
 
 
 class ServersEngine(EngineExtras):
     """An :class:`~agents.msgrpo.engines.engine.AsyncRolloutEngine` over one or more vLLM servers.
-
-    Args:
-        parts: what the run gives; the learner's tokenizer makes the token ids that are sent.
-        urls: the servers' addresses.
-        updater: brings them new weights.
-        model: the model's name there; empty: the first that each of them lists.
-        timeout: seconds for one request or update.
 
     Raises:
         ConfigError: an address that is none or comes twice, or a server that isn't vLLM's.

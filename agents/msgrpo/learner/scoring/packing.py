@@ -148,7 +148,7 @@ class SharedWork:
         batches = self.pack([rows[number] for number in mine]) if mine else []
         work = [(batch, [mine[row] for row in batch.rows.tolist()], True) for batch in batches]
         missing = max(self.processes.gather(len(batches))) - len(batches)
-        return work + [(self.pack(rows[:1])[0], [0], False)] * missing
+        return work + ([(self.pack(rows[:1])[0], [0], False)] * missing if missing else [])
 
     def step(
         self,

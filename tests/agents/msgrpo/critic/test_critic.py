@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from agents.msgrpo import ConfigError, MSGRPOConfig
-from agents.msgrpo.beside import own_weights
 from agents.msgrpo.credit import Trajectory
 from agents.msgrpo.credit.batch import Heads
-from agents.msgrpo.critic import Critic, heads_of, value_losses
+from agents.msgrpo.critic import Critic, heads_of, own_weights, value_losses
 from agents.msgrpo.errors import TrainingDivergedError
 from agents.msgrpo.learner.distributed import Processes
 from tests.agents.msgrpo.hand_made import trajectory

@@ -7,9 +7,8 @@ import torch
 
 from agents.models.local.forward.llama_forward import unwrap
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.beside import load_own_weights, own_weights
 from agents.msgrpo.credit.batch import TokenRow
-from agents.msgrpo.critic import ValueModel
+from agents.msgrpo.critic import ValueModel, load_own_weights, own_weights
 from agents.msgrpo.errors import UnusableModelError
 from agents.msgrpo.learner.prepare import prepare_model
 from agents.msgrpo.learner.scoring.packing import pack

@@ -13,7 +13,7 @@ import torch
 from agents.models.base import Decoding
 from agents.models.local.forward.llama_forward import why_not
 from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
-from agents.msgrpo.engines.engine import RolloutEngine, Weights, made_by
+from agents.msgrpo.engines.engine import TakesWeights, Weights, made_by
 from agents.msgrpo.engines.live import CopyEngine, merged_weights
 from agents.msgrpo.errors import RolloutError, UnusableModelError
 from agents.msgrpo.learner.prepare import prepare_model
@@ -83,7 +83,7 @@ def test_an_engine_in_another_process_samples_with_the_learners_weights(
 ) -> None:
     model = make_llama(len(tokenizer))
     engine = OtherProcess(tokenizer, model.config, silent=lora > 0)
-    assert isinstance(engine, RolloutEngine)
+    assert isinstance(engine, TakesWeights)
     try:
         cap = 0.0 if lora else 2.0  # weights need the sampler's log-probabilities
         config = replace(CONFIG, prompt_file=prompt_file, lora_rank=lora, importance_cap=cap)

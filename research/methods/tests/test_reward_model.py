@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from agents.msgrpo import MSGRPOConfig
-from agents.msgrpo.beside import RewardModel, preference_loss
 from agents.msgrpo.credit import Trajectory
 from agents.msgrpo.credit.batch import Preferences
 from agents.msgrpo.learner.distributed import Processes
 from agents.msgrpo.learner.scoring.scorer import TokenScorer
+from research.methods.reward_model import RewardModel, preference_loss
 from tests.agents.msgrpo.critic.test_critic import V, episodes
 from tests.tiny_models import tiny_gpt2
 
