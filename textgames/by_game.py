@@ -36,7 +36,7 @@ class ByGame(Generic[Entry]):
         self.entries[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = entry
 
     def of(self, game: TSMG[Any]) -> Entry | None:
-        """The entry of a game's class, as :meth:`find` has it.
+        """Return the entry of a game's class, as :meth:`find` has it.
 
         Raises:
             TypeError: it isn't a game, but its id or an environment, say.
@@ -49,7 +49,7 @@ class ByGame(Generic[Entry]):
         return self.find(type(game))
 
     def find(self, game: type[TSMG[Any]]) -> Entry | None:
-        """The entry of a class, or of the nearest of its base classes that has one.
+        """Return the entry of a class, or of the nearest of its base classes that has one.
 
         Raises:
             ImportError: its entry can't be imported.

@@ -17,7 +17,7 @@ Kept = TypeVar("Kept")
 
 
 def cache_folder() -> Path:
-    """The folder in which reference values are kept between commands."""
+    """Return the folder in which reference values are kept between commands."""
     given = os.environ.get("TEXTBENCH_CACHE_DIR")
     if given:
         return Path(given)
@@ -25,7 +25,8 @@ def cache_folder() -> Path:
 
 
 def read_cache(file: Path | None, parse: Callable[[Any], Kept]) -> Kept | None:
-    """What is kept, as ``parse`` makes it of the JSON; ``None`` where nothing is, or nothing that can be read."""
+    """Return what is kept, as ``parse`` makes it of the JSON; ``None`` if nothing is, or nothing that can be
+    read."""
     try:
         return None if file is None else parse(json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError, AttributeError):  # absent or damaged: it is only a cache
@@ -33,7 +34,7 @@ def read_cache(file: Path | None, parse: Callable[[Any], Kept]) -> Kept | None:
 
 
 def write_cache(file: Path | None, values: Mapping[Any, Any]) -> None:
-    """Keep values as JSON, where they can be kept."""
+    """Keep values as JSON, if they can be kept."""
     if file is None:
         return
     draft = file.with_name(f".{file.name}.{os.getpid()}")  # renamed when it is whole: others may be reading
@@ -47,7 +48,7 @@ def write_cache(file: Path | None, values: Mapping[Any, Any]) -> None:
 
 
 def own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:
-    """The files of a user's own game and search player: their whole package, or what lies beside a lone file."""
+    """Return the files of a user's own game and search player: their whole package, or what lies beside a lone file."""
     found: set[Path] = set()
     for cls in classes:
         package = cls.__module__.partition(".")[0]
@@ -63,7 +64,7 @@ def own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:
 
 
 def sources_digest(paths: Iterable[Path]) -> str:
-    """A fingerprint of files, such as those of source code.
+    """Return a fingerprint of files, such as those of source code.
 
     Raises:
         OSError: one can't be read.
@@ -73,7 +74,8 @@ def sources_digest(paths: Iterable[Path]) -> str:
 
 @lru_cache(maxsize=64)
 def _digest(sources: tuple[tuple[Path, int, int], ...]) -> str:
-    """The fingerprint of files with their sizes and times: a board of many entries asks for the same ones often."""
+    """Return the fingerprint of files with their sizes and times: a board of many entries asks for the same ones
+    often."""
     digest = hashlib.sha256()
     for path, size, _ in sources:
         digest.update(f"{path.name} {size}\n".encode())

@@ -74,7 +74,7 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
 
 
 def _defined_again(game: str | type[TSMG[Any]], before: str | type[TSMG[Any]]) -> bool:
-    """Whether two classes have the same name in the same module, or there was no class of the name before."""
+    """Return whether two classes have the same name in the same module, or there was no class of the name before."""
     if isinstance(before, str):
         try:
             load_game(before)
@@ -87,12 +87,12 @@ def _defined_again(game: str | type[TSMG[Any]], before: str | type[TSMG[Any]]) -
 
 
 def registered_ids() -> tuple[str, ...]:
-    """The ids of all games that were registered here, in order."""
+    """Return the ids of all games that were registered here, in order."""
     return tuple(_IDS)
 
 
 def settings_of(id: str) -> dict[str, Any]:
-    """What an id was registered with: ``"game"`` and the settings that differ from the defaults.
+    """Return what an id was registered with: ``"game"`` and the settings that differ from the defaults.
 
     Args:
         id: ``"MyGame-v0"``, or ``"my_module:MyGame-v0"`` to import the module that registers it, as in Gymnasium.
@@ -136,7 +136,7 @@ def aec_env(id: str, **kwargs: Any) -> "TextAECEnv":
 
 
 def _without_seat(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of an environment in which nobody plays inside."""
+    """Return the settings of an environment in which nobody plays inside."""
     return {name: value for name, value in settings.items() if name not in ONE_SEAT_SETTINGS}
 
 
@@ -148,7 +148,8 @@ def game_of(id: str, **kwargs: Any) -> TSMG[Any]:
 
 
 def shared_game(id: str, kwargs: Mapping[str, Any]) -> TSMG[Any]:
-    """The game that :func:`game_of` builds, one object for equal settings: a game has rules and keeps no episode."""
+    """Return the game that :func:`game_of` builds, one object for equal settings: a game has rules and keeps no
+    episode."""
     try:
         return _shared_game(id, **kwargs)
     except TypeError:  # a setting that is a list is no key; what was wrong otherwise is said again

@@ -33,7 +33,7 @@ class PlayedRound(NamedTuple):
 def rounds_of_play(
     game: TSMG[Any], state: Any, limit: int | None, rng: "np.random.Generator", choose: Choose | None = None
 ) -> Iterator[PlayedRound]:
-    """The rounds of one episode.
+    """Yield the rounds of one episode.
 
     Args:
         game: the rules.
@@ -54,5 +54,5 @@ def rounds_of_play(
 
 
 def at_most(rounds: int, steps_left: int | None) -> int:
-    """So many rounds, or those that are left of the episode where it is cut off before; ``None`` for no limit."""
+    """So many rounds, or those that are left of the episode if it is cut off before; ``None`` for no limit."""
     return rounds if steps_left is None else min(rounds, steps_left)

@@ -53,7 +53,7 @@ class Scenario(NamedTuple):
             run plays all of its scenarios by its own protocol. Environments that are made here go by ``random``.
         moves: likewise, whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``.
         level_number: which level of its game's ladder it is (:mod:`textgames.ladders`); 0 for none.
-        vocabulary: the digest of the words that a twin is told with; empty where it is none, or nobody noted it.
+        vocabulary: the digest of the words that a twin is told with; empty if it is none, or nobody noted it.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Scenario(NamedTuple):
         return game_of(self.env_id, **{**self.kwargs, **own}) if own else self.game()
 
     def game(self) -> TSMG[Any]:
-        """The rules of its game. Equal scenarios share one object."""
+        """Return the rules of its game. Equal scenarios share one object."""
         return shared_game(self.env_id, self.kwargs)
 
     def seed(self, episode: int) -> int:
@@ -116,7 +116,7 @@ class Scenario(NamedTuple):
         return has_twins(game_of(self.env_id, **{**self.kwargs, TWIN: 0}))
 
     def twin(self, number: int) -> "Scenario":
-        """The scenario with a twin of its game, of the same seeds: ``frozen-lake-twin-3``. 0 is the game itself.
+        """Return the scenario with a twin of its game, of the same seeds: ``frozen-lake-twin-3``. 0 is the game itself.
 
         Raises:
             ValueError: its game has no twins.
@@ -132,18 +132,19 @@ class Scenario(NamedTuple):
 
     @property
     def plain_name(self) -> str:
-        """The name of the scenario that it is a twin of; its own where it is none."""
+        """The name of the scenario that it is a twin of; its own if it is none."""
         # results may have put a protocol behind the name
         return self.name.replace(f"{_TWIN_SUFFIX}{self.twin_number}", "", 1)
 
     @property
     def ladder(self) -> Ladder | None:
-        """The levels that it has; ``None`` where those of its game are another scenario's, or there are none."""
+        """The levels that it has; ``None`` if those of its game are another scenario's, or there are none."""
         ladder = ladder_of(load_game(settings_of(self.env_id)["game"]))
         return ladder if ladder is not None and ladder.scenario == self.plain_name else None
 
     def level(self, number: int) -> "Scenario":
-        """A level of its ladder, from the same first seed: ``frozen-lake-level-3``. Its settings are the level's alone.
+        """Return a level of its ladder, from the same first seed: ``frozen-lake-level-3``. Its settings are the level's
+        alone.
 
         Raises:
             ValueError: it has no levels, or none of this number.
@@ -219,7 +220,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 
 
 def known_scenario(name: str) -> Scenario | None:
-    """The scenario of a name; ``None`` where there is none.
+    """Return the scenario of a name; ``None`` if there is none.
 
     Levels and twins are among them: ``"frozen-lake-level-3"``, ``"frozen-lake-twin-3"``,
     ``"frozen-lake-level-3-twin-3"``.
@@ -265,7 +266,7 @@ def _scenario(name: str) -> Scenario | None:
 
 
 def why_unknown(name: str, also: Iterable[str] = ()) -> str:
-    """Why there is no scenario of a name, as the second half of a sentence.
+    """Return why there is no scenario of a name, as the second half of a sentence.
 
     It tells the levels that there are, or that there are no twins, or else what may have been meant: a scenario, or one
     of the names in ``also``.

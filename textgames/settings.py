@@ -36,7 +36,7 @@ def check_number(name: str, value: object, least: float, most: float, *, open_en
 
     An end that is infinite is no bound, and the number has to be finite all the same.
     """
-    if isinstance(value, np.number):  # a short one would overflow where it is compared
+    if isinstance(value, np.number):  # a short one would overflow if it is compared
         value = value.item()
     real = isinstance(value, int | float) and not isinstance(value, bool)
     finite = real and abs(value) <= sys.float_info.max  # type: ignore[arg-type]  # of the largest integers, too
@@ -73,7 +73,8 @@ class Taken(NamedTuple):
 
 
 def taken_by(make: Callable[..., Any], *, arguments: int = 0) -> Taken:
-    """The settings of what makes a game, a model, a player or a method: its parameters after the first ``arguments``.
+    """Return the settings of what makes a game, a model, a player or a method: its parameters after the first
+    ``arguments``.
 
     Nobody else reads a signature for its settings, so a setting is written, typed and explained in one place.
     """

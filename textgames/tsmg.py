@@ -77,8 +77,8 @@ class TSMG(ABC, Generic[StateT]):
         players: the players that are controlled from outside, in order. Opponents inside the game are not players.
         actions: the names a player may write, in order; lower case. Empty in a game that lists none and reads all of
             its actions itself. The first legal one is what an environment executes in place of an unreadable response.
-        noop: the action that does nothing, where the game has one.
-        bare_responses: whether a response without an action tag counts where it is nothing but an action. A game in
+        noop: the action that does nothing, if the game has one.
+        bare_responses: whether a response without an action tag counts if it is nothing but an action. A game in
             which players speak switches it off, so that thoughts whose tags were forgotten are never spoken.
         palette: colours of the board's characters, ``{character: (red, green, blue)}`` in 0..255, for pictures.
         legend: what the board's characters are, ``{character: "apple"}``, for the key beside a board.
@@ -90,10 +90,10 @@ class TSMG(ABC, Generic[StateT]):
             nobody who plays is told of the moves of others but by its own observation.
         pays_late: whether a player who is out may still be paid, say when its team wins. ``None``, which promises
             nothing, is right for every game; ``False`` lets environments send such a player away at once.
-        made_with: the settings that it was given, where it was made by its id; ``None`` for a game built by hand.
-        return_range: the lowest and the highest return that an episode can have, where the rules bound them closely.
+        made_with: the settings that it was given, if it was made by its id; ``None`` for a game built by hand.
+        return_range: the lowest and the highest return that an episode can have, if the rules bound them closely.
             Intervals of mean returns reach towards them, since a rare return may not have been seen yet.
-        longest_episode: rounds by which the rules have ended every episode, where they bound it; environments without
+        longest_episode: rounds by which the rules have ended every episode, if they bound it; environments without
             a limit of their own tell it to Gymnasium.
         usual_limit: rounds after which environments with ``max_steps="auto"`` end an episode, in a game whose settings
             decide how long it takes. An id may be registered with ``"auto"``.
@@ -157,39 +157,41 @@ class TSMG(ABC, Generic[StateT]):
         return tuple([player for player in self.players if self.is_playing(state, player)])
 
     def legal_actions(self, state: StateT, player: Player) -> tuple[Action, ...]:
-        """``A_i`` in this state: what ``player``, who is to move, may choose from, in order; none twice.
+        """Return ``A_i`` in this state: what ``player``, who is to move, may choose from, in order; none twice.
 
-        Empty where the actions can't be listed; then :meth:`read_action`, :meth:`default_action`,
+        Empty if the actions can't be listed; then :meth:`read_action`, :meth:`default_action`,
         :meth:`sample_action` and :meth:`action_help` have to be the game's own.
         """
         return self.actions
 
     def default_action(self, state: StateT, player: Player) -> Action:
-        """What an environment executes in place of an unreadable response: the first of the legal actions."""
+        """Return what an environment executes in place of an unreadable response: the first of the legal actions."""
         return self.legal_actions(state, player)[0]
 
     def sample_action(self, state: StateT, player: Player, rng: "np.random.Generator") -> Action:
-        """A random legal action, for random play and for checks: by default each one with equal chances."""
+        """Return a random legal action, for random play and for checks: by default each one with equal chances."""
         legal = self.legal_actions(state, player)
         return legal[int(rng.integers(len(legal)))]
 
     def is_playing(self, state: StateT, player: Player) -> bool:
-        """Whether ``player``'s own episode goes on: ``True`` at first, and ``False`` for good once it is out.
+        """Return whether ``player``'s own episode goes on: ``True`` at first, and ``False`` for good once it is out.
 
         A player who is out is never to move again. It is still paid what :meth:`transition` gives it.
         """
         return True
 
     def succeeded(self, state: StateT, player: Player) -> bool:
-        """Whether an episode that ends in ``state`` counts as a success of ``player``."""
+        """Return whether an episode that ends in ``state`` counts as a success of ``player``."""
         return False
 
     def metrics(self, state: StateT, player: Player) -> Mapping[str, float]:
-        """What tells how ``player`` did besides the return, at an episode's end: ``{"regret": 3.2}``. Optional."""
+        """Return what tells how ``player`` did besides the return, at an episode's end: ``{"regret": 3.2}``.
+        Optional."""
         return {}
 
     def forfeit(self, state: StateT, player: Player, rounds_left: float) -> dict[Player, float]:
-        """What a player gets who gives up in this state, as a loss pays: never more than bad play would still get.
+        """Return what a player gets who gives up in this state, as a loss pays: never more than bad play would still
+        get.
 
         By default :attr:`worst_round` for every round that is left, else the lowest return of :attr:`return_range`. In
         a :attr:`zero_sum` game the other player gets what it loses, and the game is over; else the others play on.
@@ -197,7 +199,7 @@ class TSMG(ABC, Generic[StateT]):
         Args:
             state: the state in which the player had to act.
             player: who gives up.
-            rounds_left: rounds until truncation, this one included; infinite where there is no limit.
+            rounds_left: rounds until truncation, this one included; infinite if there is no limit.
 
         Returns:
             ``{player: reward}`` of those who are paid for it.
@@ -222,7 +224,8 @@ class TSMG(ABC, Generic[StateT]):
     # ---------------------------------------------------------------- exact chances
 
     def outcomes(self, state: StateT, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[StateT]]:
-        """Everything that may come of a round, with its probability: the exact distribution of :meth:`transition`.
+        """Return everything that may come of a round, with its probability: the exact distribution of
+        :meth:`transition`.
 
         Optional. With it a game can be solved exactly, and scores can be freed from luck. Probabilities are above 0
         and sum to 1. Equal outcomes may be listed more than once.
@@ -236,7 +239,7 @@ class TSMG(ABC, Generic[StateT]):
         )
 
     def initial_outcomes(self) -> Sequence[tuple[float, StateT]]:
-        """``[(probability, state), ...]``: the exact distribution of :meth:`initial_state`. Optional."""
+        """Return ``[(probability, state), ...]``: the exact distribution of :meth:`initial_state`. Optional."""
         raise NotImplementedError(
             f"{type(self).__name__} has no initial_outcomes(), so the chances of its start aren't known"
         )
@@ -281,14 +284,16 @@ class TSMG(ABC, Generic[StateT]):
 
     @abstractmethod
     def observe(self, state: StateT, player: Player) -> str:
-        """The observation map ``phi``: what ``player`` reads in this state. Neither random nor dependent on history."""
+        """Return the observation map ``phi``: what ``player`` reads in this state. Neither random nor dependent on
+        history."""
 
     @abstractmethod
     def instructions(self, player: Player) -> str:
-        """What the game is and its rules, for the prompt; always the same text, which names every action."""
+        """Return what the game is and its rules, for the prompt; always the same text, which names every action."""
 
     def action_help(self, state: StateT, player: Player) -> str:
-        """The prompt's words on what ``player`` may write inside the action tag now: the legal actions' names."""
+        """Return the prompt's words on what ``player`` may write inside the action tag now: the legal actions'
+        names."""
         return ", ".join(self.legal_actions(state, player))
 
     def read_action(self, inside: str, state: StateT, player: Player) -> "Action | Unreadable":
@@ -304,7 +309,7 @@ class TSMG(ABC, Generic[StateT]):
         return name
 
     def read(self, text: str, state: StateT, player: Player) -> "Action | Unreadable":
-        """The action map ``psi`` with its reasons: the action that a whole response names, or why it names none.
+        """Return the action map ``psi`` with its reasons: the action that a whole response names, or why it names none.
 
         Finding the one action tag is the same for every game (:mod:`textgames.texts.actions`); what is inside it, if
         it isn't a legal action as it stands, is read by :meth:`read_action`, which sees nothing else of the response.
@@ -325,7 +330,7 @@ class TSMG(ABC, Generic[StateT]):
         return action if action in legal or not legal else Unreadable(UnreadableReason.ILLEGAL, action)
 
     def interpret(self, text: str, state: StateT, player: Player) -> Action | None:
-        """The action map ``psi``: the action that a response names, or ``None`` for an invalid response.
+        """Return the action map ``psi``: the action that a response names, or ``None`` for an invalid response.
 
         Nothing is guessed: see :mod:`textgames.texts.actions`. Never raises for a string.
         """
@@ -333,12 +338,14 @@ class TSMG(ABC, Generic[StateT]):
         return None if isinstance(action, Unreadable) else action
 
     def why_invalid(self, text: str, state: StateT, player: Player) -> Unreadable:
-        """Why :meth:`interpret` returned ``None``: unreadable text and an illegal action are different outcomes."""
+        """Return why :meth:`interpret` returned ``None``: unreadable text and an illegal action are different
+        outcomes."""
         action = self.read(text, state, player)
         return action if isinstance(action, Unreadable) else Unreadable(UnreadableReason.ILLEGAL, action)
 
     def read_observation(self, observation: str, player: Player) -> StateT:
-        """The state that an observation shows: the inverse of :meth:`observe`, where that shows all that matters.
+        """Return the state that an observation shows: the inverse of :meth:`observe`, if that shows all that
+        matters.
 
         Optional. With it and an exact or searching :mod:`yardstick <textgames.yardsticks>`, the players ``greedy`` and
         ``planner`` can play the game: they read, as every player does, nothing but text.
@@ -359,7 +366,8 @@ class TSMG(ABC, Generic[StateT]):
     def what_happened(
         self, state: StateT, joint_action: Mapping[Player, Action], next_state: StateT, player: Player
     ) -> str:
-        """What a round did to ``player`` and why, as a short phrase for replays: ``"slipped down instead of right"``.
+        """Return what a round did to ``player`` and why, as a short phrase for replays: ``"slipped down instead of
+        right"``.
 
         Optional and pure; players never read it. Several things are joined with ``"; "``, and ``""`` says that
         nothing happened beyond the action itself.
@@ -373,21 +381,22 @@ class TSMG(ABC, Generic[StateT]):
         return ""
 
     def board(self, state: StateT) -> tuple[str, ...]:
-        """The state as rows of characters, top row first, one character a cell, as a spectator sees it.
+        """Return the state as rows of characters, top row first, one character a cell, as a spectator sees it.
 
         Optional: with it ``render_mode="human"`` is in colour and ``"rgb_array"`` shows tiles; else both show text.
         """
         raise NotImplementedError(f"{type(self).__name__} has no board(state); it is drawn as text")
 
     def describe(self, state: StateT) -> str:
-        """The state as text for ``render_mode="ansi"``: the board where there is one, else the first observation."""
+        """Return the state as text for ``render_mode="ansi"``: the board if there is one, else the first
+        observation."""
         if not self.has_board:
             return self.observe(state, self.players[0])
         return "\n".join(" ".join(row) for row in self.board(state))
 
 
 def action_index(joint_action: Mapping[Player, Action], player: Player, indices: Mapping[Action, int]) -> int:
-    """The number of a player's action, for rules that number their actions.
+    """Return the number of a player's action, for rules that number their actions.
 
     Args:
         joint_action: as :meth:`TSMG.transition` is given it.

@@ -40,7 +40,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, worths: Sequence[tuple[float, float]]) -> "Moments":
-        """The moments of a distribution that is given as ``[(probability, worth), ...]``."""
+        """Return the moments of a distribution that is given as ``[(probability, worth), ...]``."""
         mean = sum(chance * worth for chance, worth in worths)
         variance = sum(chance * (worth - mean) ** 2 for chance, worth in worths)
         return cls(mean, variance if variance > NO_VARIANCE else 0.0)
@@ -73,7 +73,7 @@ class Yardstick(ABC):
 
     @abstractmethod
     def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:
-        """``{action: value}`` of every legal action of ``player``, who is to move, in their order.
+        """Return ``{action: value}`` of every legal action of ``player``, who is to move, in their order.
 
         Args:
             state: the state of the game; nothing is hidden.
@@ -82,13 +82,13 @@ class Yardstick(ABC):
         """
 
     def value(self, state: Any, steps_left: int | None, player: Player) -> float:
-        """The value of the state itself for ``player``: that of its best action. 0 where no round is left."""
+        """Return the value of the state itself for ``player``: that of its best action. 0 if no round is left."""
         return max(self.values(state, steps_left, player).values()) if steps_left != 0 else 0.0
 
     def best_actions(
         self, state: Any, steps_left: int | None, player: Player, tie: float = 1e-12
     ) -> tuple[Action, ...]:
-        """The actions of the largest value; where values are exact, of these the ones that dawdle least.
+        """Return the actions of the largest value; if values are exact, of these the ones that dawdle least.
 
         Those are still the best with fewer rounds left: nothing else tells dawdling from going on.
 
@@ -109,9 +109,9 @@ class Yardstick(ABC):
     def blind_value(
         self, state: Any, steps_left: int | None, player: Player, policy: Mapping[Action, float]
     ) -> float | None:
-        """The exact expected return of a player that doesn't read: see :mod:`textgames.solving.blind`.
+        """Return the exact expected return of a player that doesn't read: see :mod:`textgames.solving.blind`.
 
-        ``{}`` is uniform play. ``None`` where there is no shorter way to it than to go through all that may happen.
+        ``{}`` is uniform play. ``None`` if there is no shorter way to it than to go through all that may happen.
         """
         return None
 
@@ -122,7 +122,7 @@ def _largest(values: Mapping[Action, float], tie: float) -> tuple[Action, ...]:
 
 
 class HeuristicYardstick(Yardstick):
-    """A fixed function of the state that guesses what it is worth, where nobody knows.
+    """A fixed function of the state that guesses what it is worth, if nobody knows.
 
     It isn't the truth, and no score is measured against it. But it is the same function whoever plays, and what the
     chances of a round make of it is known exactly; so luck can be told by it (``benchmark.score.luck``). A bad guess
@@ -137,15 +137,15 @@ class HeuristicYardstick(Yardstick):
 
     @abstractmethod
     def value(self, state: Any, steps_left: int | None, player: Player) -> float:
-        """The guess for a state in which the game goes on; 0 where no round is left."""
+        """Return the guess for a state in which the game goes on; 0 if no round is left."""
 
     def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:
-        """What each action is worth: the expected sum of its reward and the guess after it."""
+        """Return what each action is worth: the expected sum of its reward and the guess after it."""
         legal = self.game.legal_actions(state, player)
         return {action: self.moments(state, action, steps_left, player).mean for action in legal}
 
     def moments(self, state: Any, action: Action, steps_left: int | None, player: Player) -> Moments:
-        """Mean and variance, exact, of the reward of an action and the guess after it, in a game for one player.
+        """Return mean and variance, exact, of the reward of an action and the guess after it, in a game for one player.
 
         By default all :meth:`textgames.tsmg.TSMG.outcomes` are looked at; a game with very many may know a shorter way.
 
@@ -162,7 +162,7 @@ class HeuristicYardstick(Yardstick):
 
 
 Factory = Callable[[Any], Yardstick]
-"""``game -> its yardstick``; a ValueError where the game's settings are beyond it."""
+"""``game -> its yardstick``; a ValueError if the game's settings are beyond it."""
 
 _FACTORIES: ByGame[Factory] = ByGame()
 
@@ -173,9 +173,9 @@ def register_yardstick(game: type[TSMG[Any]] | str, factory: Factory | str) -> N
 
 
 def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
-    """The yardstick of a game, registered for its class or a base class of it.
+    """Return the yardstick of a game, registered for its class or a base class of it.
 
-    ``None`` where there is none, or it refuses the game's settings.
+    ``None`` if there is none, or it refuses the game's settings.
 
     Raises:
         TypeError: what is given isn't a game.

@@ -99,7 +99,8 @@ def shrink(
 def _held(
     learnt: Iterator[_Learnt], settings: Any, *, rank: int, dtype: torch.dtype
 ) -> tuple[dict[str, Tensor], float]:
-    """An adapter's tensors, and the part of all that was learnt that isn't in them; of rank 0 the factors as they are.
+    """Return an adapter's tensors, and the part of all that was learnt that isn't in them; of rank 0 the factors as
+    they are.
 
     Raises:
         ValueError: the dtype can't hold them.
@@ -121,7 +122,7 @@ def _held(
 
 
 def _truncated(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """``A`` and ``B`` whose product is the best of this rank; both carry the roots of the singular values."""
+    """Return ``A`` and ``B`` whose product is the best of this rank; both carry the roots of the singular values."""
     if rank > min(matrix.shape):
         raise ValueError(f"rank is at most {min(matrix.shape)}, the least width of a map, got {rank}")
     u, sizes, v = torch.linalg.svd(matrix, full_matrices=False)
@@ -147,7 +148,7 @@ def _of_adapter(folder: Path, settings: Any) -> Iterator[_Learnt]:
 
 
 def _between(base: str, trained: Path) -> Iterator[_Learnt]:
-    """What whole weights have learnt beyond their base: maps as matrices, everything else flat."""
+    """Yield what whole weights have learnt beyond their base: maps as matrices, everything else flat."""
     from agents.models.local.loading.load import load_model
 
     before, after = (load_model(source, dtype="float32", device="cpu")[0] for source in (base, str(trained)))

@@ -21,7 +21,7 @@ class AnswerStore(Protocol):
 
 
 def ask(policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Turn]:
-    """What a policy answers, one turn a request.
+    """Return what a policy answers, one turn a request.
 
     Raises:
         TypeError: it answered in another form; the message says which is accepted.

@@ -148,7 +148,7 @@ class _LoopThread:
 
 
 async def _ask(policy: Policy, request: TurnRequest) -> Turn:
-    """What a player behind a server answers, which may be anybody's own class."""
+    """Return what a player behind a server answers, which may be anybody's own class."""
     answer: Any = policy.act_async(request)  # type: ignore[attr-defined]
     turn = await answer if isawaitable(answer) else answer
     check_turn(policy, turn)
@@ -176,7 +176,7 @@ class _Batcher:
             try:
                 turns = await asyncio.to_thread(ask, self._policy, [request for request, _ in batch])
                 outcomes = list(zip(batch, turns, strict=True))
-            except Exception as error:  # noqa: BLE001 - raised where the turn is awaited
+            except Exception as error:  # noqa: BLE001 - raised if the turn is awaited
                 for _, future in batch:
                     if not future.done():
                         future.set_exception(error)

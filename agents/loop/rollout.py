@@ -81,7 +81,8 @@ def _in_lock_step(
     on_step: Callable[[EpisodeTask, Step], None] | None,
     pool: EnvironmentPool,
 ) -> Iterator[Episode]:
-    """All live episodes advance by one round at a time, so that a local model sees the largest possible batches."""
+    """Yield all live episodes advance by one round at a time, so that a local model sees the largest possible
+    batches."""
     live: list[LiveEpisode] = []
     while True:
         while len(live) < max_concurrency and (task := next(tasks, None)) is not None:
@@ -101,7 +102,8 @@ def _in_lock_step(
 
 
 def _answers(live: list[LiveEpisode]) -> list[dict[str, Turn]]:
-    """Every episode's ``{player: turn}`` of one round; each policy is asked once, for everything it has to answer."""
+    """Return every episode's ``{player: turn}`` of one round; each policy is asked once, for everything it has to
+    answer."""
     requests = [episode.requests() for episode in live]
     asked: dict[int, tuple[Policy, list[tuple[int, str, TurnRequest]]]] = {}
     for row, episode in enumerate(live):

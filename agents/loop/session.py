@@ -30,9 +30,9 @@ class Outcome(NamedTuple):
 
     Attributes:
         reward: what the player was paid since its last outcome: until it is asked again, or to the end of the episode.
-            The rewards of the one player outside sum to its return. Where several play from outside, what comes later
+            The rewards of the one player outside sum to its return. If several play from outside, what comes later
             in a round, or after a player's last response, is in :attr:`EpisodeSession.returns` alone.
-        valid: whether the response named a legal action; ``None`` where others have to answer before the round is
+        valid: whether the response named a legal action; ``None`` if others have to answer before the round is
             played, and of a response that came as an error.
         action: the name of the action that was executed; empty in these cases, and where the same player is asked
             again, as the protocol ``retry`` has it: its next prompt then says what was wrong.
@@ -100,7 +100,7 @@ class EpisodeSession:
         self._game = game
         self._inside = _policies_inside(players, seat, opponents)
         self.seat = players[0] if seat is None else seat
-        """Who is played from outside; the first of them where several are."""
+        """Who is played from outside; the first of them if several are."""
         for policy in self._inside.values():
             check_game(policy, game)
         self._live = LiveEpisode(self.task, {player: self._inside.get(player, outside) for player in players}, pool)
@@ -166,7 +166,7 @@ class EpisodeSession:
         return self._live.steps if self._episode is None else self._episode.steps
 
     def steps_of(self, player: str) -> tuple[Step, ...]:
-        """The steps of one player, in order."""
+        """Return the steps of one player, in order."""
         return tuple(step for step in self.steps if step.player == player)
 
     @property
@@ -181,7 +181,7 @@ class EpisodeSession:
         return self._episode
 
     def last_observation(self, player: str) -> str:
-        """What a player sees of the state in which the episode has ended.
+        """Return what a player sees of the state in which the episode has ended.
 
         Raises:
             RuntimeError: it isn't over.
@@ -226,7 +226,7 @@ class EpisodeSession:
         return played
 
     def _answers_inside(self) -> dict[str, Turn]:
-        """The turns of those inside who are asked in this round."""
+        """Return the turns of those inside who are asked in this round."""
         return {
             player: ask(self._inside[player], [request])[0]
             for player, request in self._asked.items()
@@ -262,7 +262,7 @@ def check_seat(seat: str, players: Sequence[str]) -> None:
 
 
 def _policies_inside(players: Sequence[str], seat: str | None, opponents: Opponents | None) -> dict[str, Policy]:
-    """``{player: policy}`` of everybody who isn't played from outside."""
+    """Return ``{player: policy}`` of everybody who isn't played from outside."""
     if seat is not None:
         check_seat(seat, players)
     if opponents is None:
@@ -291,5 +291,5 @@ def _policy_of(opponent: str | Policy) -> Policy:
 
 @cache
 def process_pool() -> EnvironmentPool:
-    """The environments that the sessions of this process play in."""
+    """Return the environments that the sessions of this process play in."""
     return EnvironmentPool()

@@ -2,8 +2,8 @@
 
 An episode at a level comes to ``y``: on average 0 for what the best blind play gets, and 1 for the optimum. The model
 is ``E[y | level] = p = LAPSE + (1 - 2 LAPSE) / (1 + exp((level - theta) / spread))``: ``theta`` is the player's level,
-and ``spread`` says over how many levels it falls from good play to bad. Every player fails now and then where it is
-good, and succeeds where it is bad: that is what ``LAPSE`` allows for (Wichmann and Hill, "The psychometric function",
+and ``spread`` says over how many levels it falls from good play to bad. Every player fails now and then if it is
+good, and succeeds if it is bad: that is what ``LAPSE`` allows for (Wichmann and Hill, "The psychometric function",
 2001), so that one episode at an easy level can't pull a player down.
 
 The posterior is exact on a grid, on which ``theta`` and the logarithm of ``spread`` are spread evenly. Returns aren't

@@ -108,7 +108,7 @@ def move(record: Episode, replayed: Replay | None, index: int) -> Text:
 
 
 def outcome(record: Episode, replayed: Replay | None) -> list[Text]:
-    """How the episode ended and why, and everybody's return."""
+    """Return how the episode ended and why, and everybody's return."""
     rounds = 1 + max((step.index for step in record.steps), default=-1)
     lines = [Text(f"after {rounds} round{'s'[: rounds != 1]} the episode {ending(record, replayed)}")]
     if record.error is not None:

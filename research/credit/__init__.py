@@ -5,7 +5,7 @@ and torch is not loaded before. The study is ``textbench reproduce --config cred
 
     settings -> jobs (bases, stages, measurements, draws, tuning, training) -> findings -> report
 
-on the machinery of :mod:`research.jobs`: every job's result is on disk, and the same command resumes where it was
+on the machinery of :mod:`research.jobs`: every job's result is on disk, and the same command resumes if it was
 stopped.
 
 * :mod:`settings` reads a recipe (``recipes/*.toml``), :mod:`jobs` says what has to be done and what waits for what;

@@ -14,7 +14,7 @@ from research.reproduction.pretrained.pace import batch_seconds
 PACKAGES = ("torch", "transformers", "tokenizers", "scipy")
 
 TOKENS_PER_SECOND = 60_000
-"""That a training run spends on one core, evaluations included; where the recipe credit was first run."""
+"""That a training run spends on one core, evaluations included; if the recipe credit was first run."""
 
 BASE_SECONDS = 30.0
 SECONDS_OF_BATCH = {"measure": 1.7, "draws": 0.6, "think": 14.0}
@@ -38,7 +38,7 @@ def study_credit(study: Study, options: Options) -> int:
 
 
 def typical_seconds(study: Study, jobs: list[StudyJob]) -> Mapping[str, float]:
-    """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
+    """Return ``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
     sizes = {"measure": study.measurement, "draws": study.draws, "think": study.thinking}
     batches = {kind: size.batches for kind, size in sizes.items() if size is not None}
     large = study.thinking if study.thinking is not None and study.thinking.agent not in embedded_agents() else None

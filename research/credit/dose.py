@@ -28,7 +28,7 @@ class Dose(NamedTuple):
 
 
 def dose_of(settings: Mapping[str, Any]) -> Dose | None:
-    """The dose of an arm, by its settings; ``None`` of a method as it is."""
+    """Return the dose of an arm, by its settings; ``None`` of a method as it is."""
     if settings.get("credit") != DOSED:
         return None
     own = settings.get("methods", {}).get("method_settings", {}).get("credit", {}).get(DOSED, {})
@@ -36,7 +36,7 @@ def dose_of(settings: Mapping[str, Any]) -> Dose | None:
 
 
 def curves_of(findings: Findings, game: str) -> dict[str, dict[float, dict[int, float]]]:
-    """``{noise: {share: {seed: learning}}}``; a share of 1 or 0 belongs to every kind of noise."""
+    """Return ``{noise: {share: {seed: learning}}}``; a share of 1 or 0 belongs to every kind of noise."""
     doses = {arm: dose for arm, settings in findings.study.arms.items() if (dose := dose_of(settings)) is not None}
     found: dict[str, dict[float, dict[int, float]]] = {}
     for noise in dict.fromkeys(dose.noise for dose in doses.values()):
@@ -67,7 +67,7 @@ def curves(findings: Findings) -> dict[str, dict[str, dict[float, dict[int, floa
 
 @cache
 def standings(findings: Findings) -> list[Standing]:
-    """Every method that was measured and trained, on every game with a curve."""
+    """Return every method that was measured and trained, on every game with a curve."""
     found: dict[tuple[str, str, float], tuple[Array, Array]] = {}  # learning by seed, as predicted and as it was
     for game in findings.study.trained:
         curve = curves_of(findings, game).get(PREDICTOR, {})
@@ -105,7 +105,7 @@ def curve_table(findings: Findings) -> str:
 
 
 def standings_table(findings: Findings) -> str:
-    """The table of :func:`standings`."""
+    """Return the table of :func:`standings`."""
     rows = [
         [
             *(row.game, row.arm, f"{row.correlation:.2f}", f"{row.predicted:.3f}", f"{row.learning:z.3f}"),

@@ -34,7 +34,7 @@ class Dosed:
     noise: Literal["step", "episode", "action"] = "step"
     """What the rest is."""
     seed: int = 0
-    """Of the numbers of actions; the run's where it isn't given."""
+    """Of the numbers of actions; the run's if it isn't given."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
     shared: ClassVar[dict[str, str]] = {"seed": "seed"}
@@ -54,7 +54,7 @@ class Dosed:
 
 
 def true_advantages(batch: Batch) -> list[Floats]:
-    """(T_i,) ``A^pi(s, a)`` of every step under the policy that played the batch, all of one game.
+    """Return (T_i,) ``A^pi(s, a)`` of every step under the policy that played the batch, all of one game.
 
     Raises:
         ConfigError: there is no model in this process, whose probabilities are known.
@@ -78,7 +78,7 @@ def true_advantages(batch: Batch) -> list[Floats]:
 
 
 def _unit(parts: list[Floats]) -> list[Floats]:
-    """The same with mean square 1 over all steps; zeros stay."""
+    """Return the same with mean square 1 over all steps; zeros stay."""
     size = float(np.sqrt(np.mean(np.concatenate(parts) ** 2)))
     return [part / size for part in parts] if size > 0 else parts
 

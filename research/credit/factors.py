@@ -38,7 +38,8 @@ class Effect(NamedTuple):
 
 @cache
 def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effect]:
-    """The main effects of all factors, or those of one within every level of another, for each game and figure."""
+    """Return the main effects of all factors, or those of one within every level of another, for each game and
+    figure."""
     factors = findings.study.factors
     found: dict[tuple[str, str, str, str, str], tuple[Array, Array]] = {}  # means by seed, and those of the first level
     for game in findings.study.trained:
@@ -56,7 +57,7 @@ def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effe
 
 
 def at_best(findings: Findings, factor: str, chosen: str) -> list[Effect]:
-    """What every level of a factor learns at its own best level of another, a rate.
+    """Return what every level of a factor learns at its own best level of another, a rate.
 
     That is the level of the highest mean, over the seeds of the figure itself: where two are close, the choice
     flatters, of which no interval knows. Holm's correction is over these rows alone.
@@ -76,7 +77,7 @@ def at_best(findings: Findings, factor: str, chosen: str) -> list[Effect]:
 
 
 def _tested(found: Mapping[tuple[str, str, str, str, str], tuple[Array, Array]]) -> list[Effect]:
-    """The effects of ``{key: (means by seed, those of the first level)}``."""
+    """Return the effects of ``{key: (means by seed, those of the first level)}``."""
     firsts = [key for key, (values, first) in found.items() if values is first]
     tests = student_tests({key: values - first for key, (values, first) in found.items()}, firsts)
     return [
@@ -86,7 +87,7 @@ def _tested(found: Mapping[tuple[str, str, str, str, str], tuple[Array, Array]])
 
 
 def _known(findings: Findings, game: str, figure: str) -> dict[str, dict[int, float]]:
-    """``{arm: {seed: value}}`` of the seeds that all combinations have."""
+    """Return ``{arm: {seed: value}}`` of the seeds that all combinations have."""
     found = {
         arm: {
             run.seed: value for run in findings.runs.get((game, arm), ()) if (value := _value(run, figure)) is not None
@@ -102,7 +103,7 @@ def _value(run: Run, figure: str) -> float | None:
 
 
 def _over_cells(findings: Findings, known: Mapping[str, Mapping[int, float]], levels: Mapping[str, str]) -> Array:
-    """(seeds,) the mean over the combinations that have these levels; of none where ``--arms`` left none."""
+    """Return (seeds,) the mean over the combinations that have these levels; of none if ``--arms`` left none."""
     cells = [
         list(known[arm].values())
         for arm, cell in findings.study.crossed.items()
@@ -113,7 +114,7 @@ def _over_cells(findings: Findings, known: Mapping[str, Mapping[int, float]], le
 
 
 def effects_table(rows: list[Effect]) -> str:
-    """The effects as a Markdown table."""
+    """Return the effects as a Markdown table."""
     lines = [
         [
             *(row.game, row.figure, f"{row.factor} {row.level}", *([row.within] if row.within else [])),

@@ -93,7 +93,7 @@ class Findings(Made):
     runs: Mapping[tuple[str, str], Sequence[Run]]
 
     def is_weak(self, cell: Cell) -> bool:
-        """Whether even the oracle's gradient was mostly noise there, so that the cell is in no mean."""
+        """Return whether even the oracle's gradient was mostly noise there, so that the cell is in no mean."""
         return bool(self.measured.get(cell, {}).get("weak"))
 
 
@@ -127,7 +127,7 @@ def read_findings(study: Study, folder: StudyFolder) -> Findings:
 
 
 def made_of(study: OnGames, jobs: Sequence[Any], results: Results) -> dict[str, Any]:
-    """The fields of :class:`Made`."""
+    """Return the fields of :class:`Made`."""
     bases = [job for job in jobs if job.kind == "base" and job.name in results.there]
     return {
         "study": study,
@@ -139,7 +139,7 @@ def made_of(study: OnGames, jobs: Sequence[Any], results: Results) -> dict[str, 
 
 
 def run_of(seed: int, result: Mapping[str, Any]) -> Run:
-    """A run from the result of its job."""
+    """Return a run from the result of its job."""
     points = np.array(result["points"], dtype=np.float64)
     return Run(
         seed,
@@ -155,7 +155,7 @@ def run_of(seed: int, result: Mapping[str, Any]) -> Run:
 
 
 def value_of(document: Mapping[str, Any], method: str, figure: str) -> float | None:
-    """A figure of a method in a measurement; ``None`` where there is none."""
+    """Return a figure of a method in a measurement; ``None`` if there is none."""
     for each in document["methods"]:
         if each["name"] == method:
             found = (each.get(figure) or {}).get("value")
@@ -164,7 +164,8 @@ def value_of(document: Mapping[str, Any], method: str, figure: str) -> float | N
 
 
 def by_game(values: Mapping[Cell, float]) -> dict[str, float]:
-    """The mean over the stages of each run, and then over the runs of each game: games are what is independent."""
+    """Return the mean over the stages of each run, and then over the runs of each game: games are what is
+    independent."""
     runs: dict[str, dict[int, list[float]]] = {}
     for (game, run, _), value in values.items():
         runs.setdefault(game, {}).setdefault(run, []).append(value)
@@ -183,7 +184,7 @@ class Comparison(NamedTuple):
 
 @cache
 def over_cells(findings: Findings, figure: str) -> list[Comparison]:
-    """A figure of every method, averaged over games, the best one first."""
+    """Return a figure of every method, averaged over games, the best one first."""
     plain = _plain_method(findings)
     rows = []
     for method in methods_of(findings):
@@ -205,7 +206,8 @@ RANKED = ("correlation", "gradient_cosine")
 
 @cache
 def told_apart(findings: Findings) -> dict[tuple[str, str], float]:
-    """``{(figure, method): p}``, corrected by Holm over all methods and both figures that the table compares them in.
+    """Return ``{(figure, method): p}``, corrected by Holm over all methods and both figures that the table compares
+    them in.
 
     The controls, which nobody would use, aren't among them.
     """
@@ -215,13 +217,13 @@ def told_apart(findings: Findings) -> dict[tuple[str, str], float]:
 
 
 def methods_of(findings: Findings) -> list[str]:
-    """The methods that were measured anywhere, controls included, in the order in which they first appear."""
+    """Return the methods that were measured anywhere, controls included, in the order in which they first appear."""
     names = [each["name"] for document in findings.measured.values() for each in document["methods"]]
     return list(dict.fromkeys(names))
 
 
 def refused_of(findings: Findings) -> dict[str, str]:
-    """``{method: why it wasn't measured, and where}`` of those that were refused somewhere."""
+    """Return ``{method: why it wasn't measured, and where}`` of those that were refused somewhere."""
     found: dict[str, dict[str, list[str]]] = {}
     for (game, _, _), document in findings.measured.items():
         for method, reason in document["skipped"].items():
@@ -256,7 +258,7 @@ class ArmResult(NamedTuple):
 
 @cache
 def arms_on(findings: Findings, game: str) -> list[ArmResult]:
-    """Every arm with runs on a game, the one that learnt most first."""
+    """Return every arm with runs on a game, the one that learnt most first."""
     plain = {run.seed: run.learning for run in findings.runs.get((game, findings.study.plain), ())}
     rows = []
     for arm in findings.study.arms:
@@ -286,13 +288,14 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
 
 @cache
 def arms_told_apart(findings: Findings) -> dict[tuple[str, str], float]:
-    """``{(game, arm): p}`` that an arm learns as the plain one does, corrected by Holm over all games and arms."""
+    """Return ``{(game, arm): p}`` that an arm learns as the plain one does, corrected by Holm over all games and
+    arms."""
     rows = [row for game in findings.study.trained for row in arms_on(findings, game)]
     return holm({(row.game, row.arm): row.p_value for row in rows if row.arm != findings.study.plain})
 
 
 def figure_on(findings: Findings, game: str, method: str, figure: str) -> float | None:
-    """A method's figure on a game: the mean over its runs and stages; ``None`` where it wasn't measured."""
+    """Return a method's figure on a game: the mean over its runs and stages; ``None`` if it wasn't measured."""
     known = {
         cell: value
         for cell, document in findings.measured.items()
@@ -341,7 +344,7 @@ def _spearman(pairs: Sequence[tuple[float, Array]]) -> Estimate:
 
 
 def rank_correlation(x: Array, y: Array) -> Array:
-    """Spearman's correlation of (n,) with (..., n): (...); NaN where one side doesn't vary.
+    """Spearman's correlation of (n,) with (..., n): (...); NaN if one side doesn't vary.
 
     Equal values share their mean rank.
     """
@@ -354,7 +357,7 @@ def rank_correlation(x: Array, y: Array) -> Array:
 
 
 def draw_of(document: Mapping[str, Any], rule: str, m: int, reference: str) -> Any:
-    """One rule at one number of draws of MS-GRPO's episodes; ``None`` where it wasn't measured."""
+    """Return one rule at one number of draws of MS-GRPO's episodes; ``None`` if it wasn't measured."""
     for each in document["methods"]:
         if each["name"] == "msgrpo":
             for draw in each["draws"]:

@@ -45,7 +45,7 @@ class OnGames(SeededSettings):
         return self
 
     def scenario(self, name: str) -> Scenario:
-        """The scenario of a game, with its own settings."""
+        """Return the scenario of a game, with its own settings."""
         game = self.games[name]
         known = SCENARIOS[game.scenario or name]
         return known._replace(
@@ -58,7 +58,7 @@ class OnGames(SeededSettings):
         return float(self.msgrpo.get("temperature", 1.25))
 
     def recipe(self, name: str, run: int = 0) -> Any:
-        """The recipe of a game's base, :class:`agents.tiny.Recipe`; each run has one of another seed.
+        """Return the recipe of a game's base, :class:`agents.tiny.Recipe`; each run has one of another seed.
 
         Raises:
             UsageError: fields that the recipe refuses.

@@ -27,7 +27,7 @@ class StudyJob(NamedTuple):
 
 
 def jobs_of(study: Study) -> list[StudyJob]:
-    """All jobs of a study, in the order of importance.
+    """Return all jobs of a study, in the order of importance.
 
     A study that is cut short has whole runs of what is measured, the bases first, which rank the methods; then methods
     are trained on the first game and on the others, seed by seed; the model that reasons comes last.
@@ -42,12 +42,12 @@ def jobs_of(study: Study) -> list[StudyJob]:
 
 
 def base_job(game: str, run: int) -> StudyJob:
-    """The job that makes the base of a run of a game."""
+    """Return the job that makes the base of a run of a game."""
     return StudyJob(f"base/{game}/{run}", "base", game=game, run=run)
 
 
 def _plain_run(study: Study, run: int) -> list[StudyJob]:
-    """A base for every game and the plain run from it."""
+    """Return a base for every game and the plain run from it."""
     jobs = [base_job(game, run) for game in study.games]
     jobs += [
         StudyJob(f"stages/{game}/{run}", "stages", (f"base/{game}/{run}",), game, run, arm=study.plain)
@@ -57,7 +57,7 @@ def _plain_run(study: Study, run: int) -> list[StudyJob]:
 
 
 def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
-    """Training of every arm on some games, and tuning before where there are several rates."""
+    """Training of every arm on some games, and tuning before if there are several rates."""
     tuned = {
         (game, arm): tuple(
             StudyJob(
@@ -86,7 +86,7 @@ def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
 
 
 def _measured(study: Study, run: int) -> list[StudyJob]:
-    """Everything that the instrument measures of a run of every game, stage by stage."""
+    """Return everything that the instrument measures of a run of every game, stage by stage."""
     sizes: dict[Kind, Any] = {"draws": study.draws, "measure": study.measurement}
     return [
         StudyJob(f"{kind}/{game}/{run}/{stage}", kind, (_source(game, run, stage),), game, run, stage)
@@ -134,11 +134,12 @@ class StudyFolder(Folder):
         return not name.startswith("measure/") or not self.unmeasured(name)
 
     def unmeasured(self, name: str) -> list[str]:
-        """The methods that a measurement lacks."""
+        """Return the methods that a measurement lacks."""
         there: dict[str, Any] = self.result(name) if super().is_done(name) else {}
         known = {method["name"] for method in there.get("methods", ())} | set(there.get("skipped", ()))
         return [method for method in self.methods if method not in known]
 
     def stage(self, game: str, stage: str, run: int = 0) -> Path:
-        """The folder of the model of a stage of a game's plain run; methods are trained from the base of run 0."""
+        """Return the folder of the model of a stage of a game's plain run; methods are trained from the base of run
+        0."""
         return self.path / _source(game, run, stage) / ("model" if stage == "base" else stage)

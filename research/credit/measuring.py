@@ -1,6 +1,6 @@
 """What is measured at a stage of training: methods of credit, and draw rules, under the instrument.
 
-Draw rules are compared on two references: the exact gradient, and, as one can do where there is none, the mean gradient
+Draw rules are compared on two references: the exact gradient, and, as one can do if there is none, the mean gradient
 of all other batches, every episode in it.
 """
 
@@ -32,7 +32,7 @@ DRAWN_METHOD = "msgrpo"
 
 
 def methods_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Every method that the measurement lacks, beside what it has already."""
+    """Return every method that the measurement lacks, beside what it has already."""
     assert study.measurement is not None  # there are no such jobs otherwise
     instrument = _instrument(job, study, folder, study.measurement, report)
     able: dict[str, CreditMethod] = {}
@@ -119,7 +119,7 @@ def _second_half(report: Report) -> Progress:
 def _compared(
     drawn: Sequence[DrawnBatch], size: DrawMeasurement, norms: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
-    """The figures of every rule and number of draws, and how much of a batch has no signal.
+    """Return the figures of every rule and number of draws, and how much of a batch has no signal.
 
     ``norms`` are the lengths of every batch's references, in the order of their columns.
     """
@@ -177,5 +177,6 @@ def ready_to_draw(
 
 
 def _with_advantage(credit: Credit) -> int:
-    """How many episodes have any, and so a gradient: where responses reason these are fewer than different rows."""
+    """Return how many episodes have any, and so a gradient: where responses reason these are fewer than different
+    rows."""
     return sum(any(np.any(each) for each in own) for own in credit.advantages)

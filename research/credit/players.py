@@ -12,7 +12,7 @@ from textgames import layout_generator
 
 
 def examples_of(study: OnGames, game: str, recipe: Any) -> Any:
-    """What a game's base imitates; ``None`` for the recipe's own demonstrations."""
+    """Return what a game's base imitates; ``None`` for the recipe's own demonstrations."""
     from agents.tiny import legal_play
 
     if study.games[game].start != "legal-play":
@@ -23,10 +23,10 @@ def examples_of(study: OnGames, game: str, recipe: Any) -> Any:
 
 
 def expected_return(model: Any, tokenizer: Any, game: str, study: Study, temperature: float | None = None) -> float:
-    """The exact expected return of a model on the study's fixed evaluation starts, averaged over the starts.
+    """Return the exact expected return of a model on the study's fixed evaluation starts, averaged over the starts.
 
     No episode is played, so nothing of it is luck but the choice of the starts, which is the same for all. The
-    temperature is the study's where none is given.
+    temperature is the study's if none is given.
     """
     from research.credit.instrument.exact.truth import Truth
 
@@ -45,7 +45,8 @@ def expected_return(model: Any, tokenizer: Any, game: str, study: Study, tempera
 
 
 def played_elsewhere(policy: Any, scenarios: Sequence[str], episodes: int) -> dict[str, float]:
-    """``{scenario: mean return}`` of a player on the same first episodes as all others, invalid answers at random."""
+    """Return ``{scenario: mean return}`` of a player on the same first episodes as all others, invalid answers at
+    random."""
     from benchmark import evaluate
 
     if not scenarios:
@@ -55,7 +56,7 @@ def played_elsewhere(policy: Any, scenarios: Sequence[str], episodes: int) -> di
 
 
 def policy_of(model: Any, tokenizer: Any, temperature: float, name: str) -> Any:
-    """A model as a player that answers directly."""
+    """Return a model as a player that answers directly."""
     from agents import LanguageAgentPolicy, PromptMap
     from agents.models import Decoding, TransformersModel
 

@@ -37,7 +37,7 @@ from research.jobs.report import Facts, made_by, said_first, whole_report
 
 
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """The whole report as plain JSON data; NaN and infinity become ``null``."""
+    """Return the whole report as plain JSON data; NaN and infinity become ``null``."""
     data = {
         "measured": [
             {"game": game, "run": run, "stage": stage, **_without(document, "facts")}
@@ -104,7 +104,7 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
 def report_markdown(
     findings: Findings, facts: Facts, *, plots: Sequence[tuple[str, str]] = (), notes: Sequence[str] = ()
 ) -> str:
-    """The report for people.
+    """Return the report for people.
 
     Args:
         findings: what was found.
@@ -147,7 +147,7 @@ def report_markdown(
 
 
 def pictured(plots: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """``{file name: the picture with its caption, as Markdown}``."""
+    """Return ``{file name: the picture with its caption, as Markdown}``."""
     return {name: f"![{caption}]({name})\n\n*{caption}.*" for name, caption in plots}
 
 
@@ -276,7 +276,7 @@ def _method(findings: Findings, facts: Facts) -> str:
 
 
 def how_done(findings: Made, facts: Facts, evaluated: float, own: Sequence[str] = ()) -> str:
-    """What a report ends with: by what code, with which settings and from which bases; ``own`` lines amid it.
+    """Return what a report ends with: by what code, with which settings and from which bases; ``own`` lines amid it.
 
     ``evaluated`` is the temperature of evaluations.
     """

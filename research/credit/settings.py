@@ -46,7 +46,7 @@ class DrawMeasurement(Measurement):
 
 
 class Thinking(DrawMeasurement):
-    """Draw rules for a model that reasons or is large, where there is no exact gradient: that of all other batches."""
+    """Draw rules for a model that reasons or is large, if there is no exact gradient: that of all other batches."""
 
     agent: str = "tiny"
     temperatures: Mapping[str, Positive] = {}  # ``{scenario: of sampling, as in training there}``
@@ -103,7 +103,7 @@ class Study(OnGames):
 
     @classmethod
     def completed(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """A recipe's content with an arm for every combination of factors."""
+        """Return a recipe's content with an arm for every combination of factors."""
         with suppress(AttributeError, TypeError):  # tables that aren't any are refused with the rest of the recipe
             crossed = {arm: fields for arm, (_, fields) in combinations(data.get("factors", {})).items()}
             return {**data, "arms": {**data.get("arms", {}), **crossed}}
@@ -115,7 +115,7 @@ class Study(OnGames):
         return {arm: cell for arm, (cell, _) in combinations(self.factors).items() if arm in self.arms}
 
     def rates_of(self, arm: str) -> tuple[float, ...]:
-        """The learning rates that an arm is tuned over; one alone needs no tuning."""
+        """Return the learning rates that an arm is tuned over; one alone needs no tuning."""
         own = self.arms[arm].get("learning_rate")
         return self.rates if own is None else (own,)
 
@@ -125,12 +125,12 @@ class Study(OnGames):
         return [name for name, game in self.games.items() if game.trained]
 
     def ends_of(self, game: str) -> tuple[str, ...]:
-        """The names of what is found of a trained model besides its learning."""
+        """Return the names of what is found of a trained model besides its learning."""
         return (*(f"at {each:g}" for each in self.other_temperatures), *self.games[game].carried_to)
 
     @property
     def draw_sizes(self) -> tuple[int, ...]:
-        """How many episodes draw rules are measured with; nothing where they aren't."""
+        """How many episodes draw rules are measured with; nothing if they aren't."""
         measured = self.draws or self.thinking
         return () if measured is None else measured.sizes
 
@@ -140,7 +140,7 @@ class Study(OnGames):
         return next(iter(self.arms), "")
 
     def training_settings(self, name: str, arm: str, seed: int, rate: float) -> dict[str, Any]:
-        """The fields of the MSGRPOConfig of one run, checked.
+        """Return the fields of the MSGRPOConfig of one run, checked.
 
         Raises:
             UsageError: the config refuses them.
@@ -150,12 +150,13 @@ class Study(OnGames):
         return checked_training({**self.msgrpo, **self.games[name].msgrpo, **own}, called)
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """Those of all settings, and the arm that is first: stages and measurements come from it."""
+        """Return those of all settings, and the arm that is first: stages and measurements come from it."""
         plain = next(iter(other.get("arms") or ()), "")
         return super().differences(other) | ({} if plain == self.plain else {"plain arm": (self.plain, plain)})
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
-        """The differences that only add work: more seeds, and arms and levels of factors that the other lacks."""
+        """Return the differences that only add work: more seeds, and arms and levels of factors that the other
+        lacks."""
         known = other.get("factors") or {}
         there = {
             "arms": _shared(self.arms, other.get("arms")),
@@ -167,12 +168,13 @@ class Study(OnGames):
 
 
 def _shared(own: Mapping[str, Any], other: Any) -> dict[str, Any]:
-    """What the other has, too; all where it has no such table."""
+    """Return what the other has, too; all if it has no such table."""
     return {name: fields for name, fields in own.items() if not isinstance(other, Mapping) or name in other}
 
 
 def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[dict[str, str], Table]]:
-    """``{arm: ({factor: level}, fields of MSGRPOConfig)}`` of every combination; its name is that of its levels."""
+    """Return ``{arm: ({factor: level}, fields of MSGRPOConfig)}`` of every combination; its name is that of its
+    levels."""
     found: dict[str, tuple[dict[str, str], Table]] = {}
     for levels in product(*factors.values()):
         cell = dict(zip(factors, levels, strict=True))

@@ -22,7 +22,7 @@ from research.jobs.report import store_report, stored_report
 
 
 def findings_of(report: Mapping[str, Any]) -> Findings:
-    """The findings that a report was made of, the bases' losses and the times of single jobs aside.
+    """Return the findings that a report was made of, the bases' losses and the times of single jobs aside.
 
     Raises:
         UsageError: the report is of a study with figures that reports didn't keep by run when it was written.
@@ -84,7 +84,7 @@ def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def recomputed(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The report with all figures that are made of measurements and runs computed anew."""
+    """Return the report with all figures that are made of measurements and runs computed anew."""
     if report["settings"]["kind"] == "questions":
         return answers_data(asked_in(report), report["facts"], report["notes"])
     return report_data(findings_of(report), report["facts"], report["notes"])

@@ -35,7 +35,7 @@ _COLUMNS = {
 
 
 def fidelity_table(findings: Findings) -> str:
-    """Every method's means over games, the one of highest correlation first."""
+    """Return every method's means over games, the one of highest correlation first."""
     by_figure = {name: {row.method: row for row in over_cells(findings, name)} for name in _COLUMNS}
     apart = told_apart(findings)
     rows = []
@@ -57,7 +57,7 @@ def _compared(row: Comparison | None, figure: str, p: float | None) -> str:
 
 
 def ceilings(findings: Findings) -> str:
-    """How far the ceilings of the games lie apart that the table averages over, and which cells are left out."""
+    """Return how far the ceilings of the games lie apart that the table averages over, and which cells are left out."""
     oracle = {
         cell: value
         for cell, document in findings.measured.items()
@@ -76,7 +76,7 @@ def ceilings(findings: Findings) -> str:
 
 
 def mean_of(findings: Findings, method: str, of: Any) -> float:
-    """The mean over the cells that aren't weak of ``of(method's entry, document)``."""
+    """Return the mean over the cells that aren't weak of ``of(method's entry, document)``."""
     values: list[float] = [
         of(each, document)
         for cell, document in findings.measured.items()
@@ -94,7 +94,7 @@ def fresh_tokens(each: Mapping[str, Any], document: Mapping[str, Any]) -> float:
 
 
 def stages_table(findings: Findings) -> str:
-    """What the policy of each cell expects, and how good the plain method's and the best one's credit is there.
+    """Return what the policy of each cell expects, and how good the plain method's and the best one's credit is there.
 
     A star marks the ceilings of weak cells.
     """
@@ -146,7 +146,7 @@ def draws_table(findings: Findings) -> str:
 
 
 def thinking_table(findings: Findings) -> str:
-    """The table of draw rules for the model that reasons."""
+    """Return the table of draw rules for the model that reasons."""
     rows = []
     for name, document in findings.thinking.items():
         (first,) = document["methods"]
@@ -181,7 +181,7 @@ def _draw_row(where: str, silent: float, document: Any, m: int, reference: str) 
 
 
 def estimate_of(found: Mapping[str, Any]) -> Estimate:
-    """A figure of a measurement's document."""
+    """Return a figure of a measurement's document."""
     value = found["value"]
     return Estimate(nan if value is None else value, found["low"], found["high"])
 
@@ -199,7 +199,7 @@ class DrawGain(NamedTuple):
 
 
 def draw_gains(findings: Findings) -> list[DrawGain]:
-    """The gains at every stage and number of draws that at least three games were measured at.
+    """Return the gains at every stage and number of draws that at least three games were measured at.
 
     Games are the clusters: a game's gain is the mean over its runs. Since few games can be led by one, the mean without
     the game that moves it most stands beside it.
@@ -229,7 +229,7 @@ def draw_gains(findings: Findings) -> list[DrawGain]:
 
 
 def draws_by_stage(findings: Findings) -> str:
-    """The table of :func:`draw_gains`."""
+    """Return the table of :func:`draw_gains`."""
     rows = [
         [row.stage, str(row.m), str(row.games), f"{row.gain:z.3f}", f"{row.rest:+.3f} ({row.odd})", f"{row.p_holm:.2f}"]
         for row in draw_gains(findings)
@@ -238,7 +238,7 @@ def draws_by_stage(findings: Findings) -> str:
 
 
 def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float, float]]:
-    """``{(scenario, M): (AAW minus uniform, p)}`` of the model that reasons, corrected by Holm over all of them.
+    """Return ``{(scenario, M): (AAW minus uniform, p)}`` of the model that reasons, corrected by Holm over all of them.
 
     The p-values are Student's, by the width of the intervals over batches.
     """
@@ -257,14 +257,14 @@ def thinking_told_apart(findings: Findings) -> dict[tuple[str, int], tuple[float
 
 
 def _student_p(value: float, half: float, freedom: int) -> float:
-    """The two-sided p-value of a figure whose 95% interval has that half-width."""
+    """Return the two-sided p-value of a figure whose 95% interval has that half-width."""
     from scipy.special import stdtr
 
     return 2 * float(stdtr(freedom, -abs(value) / half * student_quantile(freedom))) if half > 0 else 1.0
 
 
 def arms_table(findings: Findings) -> str:
-    """Every arm on every game, the one that learnt most first."""
+    """Return every arm on every game, the one that learnt most first."""
     rows, apart = [], arms_told_apart(findings)
     for game in findings.study.trained:
         for row in arms_on(findings, game):
@@ -289,7 +289,7 @@ def arms_table(findings: Findings) -> str:
 
 
 def predictions_table(findings: Findings) -> str:
-    """How well each figure of the instrument orders the arms by their learning."""
+    """Return how well each figure of the instrument orders the arms by their learning."""
     rows = []
     games = list(findings.study.trained)
     found = {(row.figure, row.game): row for row in predictions(findings)}
@@ -304,7 +304,7 @@ def predictions_table(findings: Findings) -> str:
 
 
 def tuning_table(findings: Findings) -> str:
-    """What every arm had at every learning rate, on the same small budget."""
+    """Return what every arm had at every learning rate, on the same small budget."""
     share = findings.study.tuning_share
     rates = sorted(findings.study.rates)
     rows = [

@@ -16,7 +16,7 @@ from research.jobs.work import Report, Work
 
 
 def make_base(job: StudyJob, study: OnGames, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """A small model that reads the game and answers directly, with little skill."""
+    """Return a small model that reads the game and answers directly, with little skill."""
     recipe, place = study.recipe(job.game, job.run), folder.stage(job.game, "base", job.run)
     examples = examples_of(study, job.game, recipe)
     made = bases.make(recipe, place, report, "textbench reproduce --config credit", examples)
@@ -24,7 +24,8 @@ def make_base(job: StudyJob, study: OnGames, folder: StudyFolder, report: Report
 
 
 def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """A plain run, whose model is kept at half and at the end; its rate is the middle one of those that are tried."""
+    """Return a plain run, whose model is kept at half and at the end; its rate is the middle one of those that are
+    tried."""
     from research.credit.training import train
 
     def keep(model: Any, tokenizer: Any, milestone: int) -> float:
@@ -59,7 +60,7 @@ def train_arm(job: StudyJob, study: Study, folder: StudyFolder, report: Report) 
 
 
 def best_rate(points: dict[float, Any]) -> float:
-    """The learning rate whose run had the highest mean over its evaluations, the one at the start left out."""
+    """Return the learning rate whose run had the highest mean over its evaluations, the one at the start left out."""
     return max(points, key=lambda rate: float(np.mean([value for _, _, value in points[rate][1:]])))
 
 
@@ -92,7 +93,7 @@ def _run(
 
 
 def measure(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Every method of credit under the instrument, at one stage of one game."""
+    """Return every method of credit under the instrument, at one stage of one game."""
     from research.credit.measuring import methods_at  # needs torch, which who only reads a report may lack
 
     return methods_at(job, study, folder, report)
@@ -106,7 +107,7 @@ def measure_draws(job: StudyJob, study: Study, folder: StudyFolder, report: Repo
 
 
 def measure_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Every draw rule for the tiny model that reasons."""
+    """Return every draw rule for the tiny model that reasons."""
     from research.credit.measuring import draws_of_thinking
 
     return draws_of_thinking(job, study, folder, report)

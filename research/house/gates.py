@@ -97,7 +97,7 @@ def differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
 
 
 def main() -> int:
-    """Record the gates in a file, or compare with one; the exit code is 1 where something differs."""
+    """Record the gates in a file, or compare with one; the exit code is 1 if something differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("record", "check"))
     parser.add_argument("file", type=Path)

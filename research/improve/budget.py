@@ -32,7 +32,7 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left of one of them, where they are what is left."""
+        """Whether nothing is left of one of them, if they are what is left."""
         return any(limit is not None and limit <= 0 for limit in asdict(self).values())
 
 
@@ -89,11 +89,11 @@ class SpendingMeter:
             self._charged |= {name} - {""}
 
     def unrecorded(self, name: str) -> Spent:
-        """What something has cost so far that no record tells of, in all processes that worked on it."""
+        """Return what something has cost so far that no record tells of, in all processes that worked on it."""
         return self._unrecorded.get(name, Spent())
 
     def seconds_of(self, name: str) -> float:
-        """What something has taken so far, in all processes that worked on it."""
+        """Return what something has taken so far, in all processes that worked on it."""
         return self.unrecorded(name).seconds
 
     def keep(self, name: str, cost: Spent) -> None:
@@ -112,7 +112,8 @@ class SpendingMeter:
             self.keep(name, Spent(seconds=monotonic() - started))
 
     def left(self, name: str, recorded: Spent) -> Budget:
-        """What is left for going on with something that wasn't charged yet, and of which so much is on record."""
+        """Return what is left for going on with something that wasn't charged yet, and of which so much is on
+        record."""
         gone = asdict(self.spent + recorded + self.unrecorded(name))
         limits = asdict(self.budget).items()
         return Budget(**{unit: None if limit is None else limit - gone[unit] for unit, limit in limits})

@@ -123,7 +123,7 @@ def run(args: Namespace) -> int:
 
 
 def _agent(args: Namespace) -> "AgentTable":
-    """The agent with the options that were given for it, as a table has them."""
+    """Return the agent with the options that were given for it, as a table has them."""
     from dataclasses import replace
 
     from agents.common import url_secrets

@@ -71,7 +71,7 @@ def find_improver(name: str) -> Callable[..., dict[str, Any]]:
 
 
 def checked(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All options of an improver: as they were given, and the defaults of the others.
+    """Return all options of an improver: as they were given, and the defaults of the others.
 
     Raises:
         UsageError: one that it doesn't have, or a value that isn't accepted.

@@ -44,7 +44,7 @@ class Improvement:
     out: Path
 
     def make(self, say: Callable[[str], None], *, quiet: bool = False) -> None:
-        """Make the agent's folder; the same call goes on where it was stopped, and does nothing where it is made.
+        """Make the agent's folder; the same call goes on where it was stopped, and does nothing if it is made.
 
         Raises:
             UsageError: the folder is another improvement's or holds something else, or what the improver refuses.
@@ -93,7 +93,8 @@ class Improvement:
             say("no better agent was found: it is the same one")
 
     def _has_begun(self) -> bool:
-        """Whether anything was played, asked or trained: there are files besides locks, and what was asked for."""
+        """Return whether anything was played, asked or trained: there are files besides locks, and what was asked
+        for."""
         return any(path.is_file() and path.name not in (ABOUT, LOCK_NAME, SECONDS) for path in self.out.rglob("*"))
 
     def add_scores(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> None:
@@ -101,9 +102,9 @@ class Improvement:
         self._write({**self._about(), "before": before, "after": after})
 
     def _asked(self) -> dict[str, Any]:
-        """What decides the improvement, as plain data."""
+        """Return what decides the improvement, as plain data."""
         settings = asdict(self)
-        settings["out"] = None  # where it is written doesn't count
+        settings["out"] = None  # if it is written doesn't count
         plain: dict[str, Any] = json.loads(json.dumps(settings))
         return {name: value for name, value in plain.items() if name != "out"}
 
@@ -153,7 +154,7 @@ class Improvement:
 
 
 def _is_larger(new: Mapping[str, float | None], old: Mapping[str, float | None] | None) -> bool:
-    """Whether a budget leaves more of something than another one did, and less of nothing."""
+    """Return whether a budget leaves more of something than another one did, and less of nothing."""
     if old is None or new == old:
         return False
     limits = [[inf if one[unit] is None else float(one[unit] or 0) for unit in old] for one in (new, old)]

@@ -49,7 +49,7 @@ class Play(NamedTuple):
 
     @property
     def returns(self) -> dict[tuple[str, int], float]:
-        """``{(scenario, seed): return}``, the mean over its seats where it has several."""
+        """``{(scenario, seed): return}``, the mean over its seats if it has several."""
         found: dict[tuple[str, int], list[float]] = {}
         for record in self.records:
             own = [record.returns[player] for player, agent in record.agents.items() if agent == self.who]
@@ -63,7 +63,8 @@ class Play(NamedTuple):
 
 
 def means_in_common(plays: Sequence[Play]) -> list[float]:
-    """The mean return of each play over the scenarios and seeds that all have scored; equal where they share none.
+    """Return the mean return of each play over the scenarios and seeds that all have scored; equal where they share
+    none.
 
     A provider's error leaves an episode unscored, and who missed a hard one would look better for it.
     """
@@ -71,7 +72,7 @@ def means_in_common(plays: Sequence[Play]) -> list[float]:
 
 
 def returns_in_common(plays: Sequence[Play]) -> list[NDArray[np.float64]]:
-    """The returns of each play at the scenarios and seeds that all have scored, in one order."""
+    """Return the returns of each play at the scenarios and seeds that all have scored, in one order."""
     returns = [each.returns for each in plays]
     shared = sorted(set.intersection(*map(set, returns)))
     return [np.array([own[place] for place in shared], dtype=np.float64) for own in returns]
@@ -144,7 +145,7 @@ def _planned(
     resample: int | None,
     say: Callable[[str], None],
 ) -> PlannedRun:
-    """A run of these episodes; a plan of training seeds is the only thing in it that no option could say."""
+    """Return a run of these episodes; a plan of training seeds is the only thing in it that no option could say."""
     own = {name: options for name, table in agents.items() if (options := without_spec(table))}
     values: dict[str, Any] = {
         "agents": tuple(f"{name}={table['spec']}" for name, table in agents.items()),
@@ -166,7 +167,7 @@ class _Turns:
 
     def __init__(self, left: Budget) -> None:
         self.spent = Spent()
-        self._left, self._lock = left, Lock()  # steps are counted where they are played
+        self._left, self._lock = left, Lock()  # steps are counted if they are played
 
     def count(self, turn: Turn) -> None:
         paid = turn.paid
@@ -178,7 +179,8 @@ class _Turns:
                 raise Stopped(f"the budget is spent: its {unit}")
 
     def may_start(self, in_flight: int, finished: int) -> bool:
-        """Whether what is left reaches for those in flight and another one, going by the mean of those that finished.
+        """Return whether what is left reaches for those in flight and another one, going by the mean of those that
+        finished.
 
         What is in flight when all is spent is paid for and lost: until one has finished, and where little is left, an
         episode is alone.
@@ -217,7 +219,7 @@ def _recorded(folder: Path) -> Spent:
 
 
 def _is_played(folder: Path) -> bool:
-    """Whether every episode has a record; one that a provider broke off isn't played again, but if all were."""
+    """Return whether every episode has a record; one that a provider broke off isn't played again, but if all were."""
     if not (folder / MANIFEST_NAME).exists():
         return False
     found = RunFolder.open(folder)
@@ -226,7 +228,7 @@ def _is_played(folder: Path) -> bool:
 
 
 def _cost(folder: RunFolder) -> Spent:
-    """The tokens and calls of all of a folder's records, superseded ones included."""
+    """Return the tokens and calls of all of a folder's records, superseded ones included."""
     cost = Spent()
     for *_, record in folder.lines():
         tokens = sum(prompt + completion for prompt, completion, _ in paid_tokens(record).values())

@@ -18,7 +18,7 @@ PROMPTS = "prompts"
 
 
 def prompt_map_of(agent: AgentTable) -> PromptMap:
-    """What an agent is asked with.
+    """Return what an agent is asked with.
 
     Raises:
         UsageError: it has no language model, or can't be made, or is asked in several wordings.
@@ -33,7 +33,7 @@ def prompt_map_of(agent: AgentTable) -> PromptMap:
 
 
 def with_texts(agent: AgentTable, texts: PromptTexts, mode: str, folder: Path) -> AgentTable:
-    """The agent with other texts, which are written to a file below ``folder`` that is named after them.
+    """Return the agent with other texts, which are written to a file below ``folder`` that is named after them.
 
     Raises:
         OSError: it can't be written.
@@ -46,7 +46,7 @@ def with_texts(agent: AgentTable, texts: PromptTexts, mode: str, folder: Path) -
 
 
 def behind_the_rules(texts: PromptTexts, text: str) -> PromptTexts:
-    """The texts with another one, in which nothing is filled in, behind the game's rules."""
+    """Return the texts with another one, in which nothing is filled in, behind the game's rules."""
     text = text.replace("$", "$$")
     if "$instructions" in texts.opening:
         return replace(texts, opening=f"{texts.opening}\n\n{text}")
@@ -54,7 +54,7 @@ def behind_the_rules(texts: PromptTexts, text: str) -> PromptTexts:
 
 
 def in_folder(agent: AgentTable, folder: Path) -> AgentTable:
-    """The agent as its folder names it, whose prompts lie there."""
+    """Return the agent as its folder names it, whose prompts lie there."""
     return {**agent, "prompts": str(Path(agent["prompts"]).relative_to(folder))}
 
 

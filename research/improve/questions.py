@@ -18,7 +18,7 @@ from benchmark.runs import data_digest
 from research.improve.budget import SpendingMeter, Spent
 
 CALLS_NAME = "calls.jsonl"
-LONGEST_ANSWER = 4096  # tokens, where the agent doesn't say
+LONGEST_ANSWER = 4096  # tokens, if the agent doesn't say
 
 _AS_IT_IS = PromptTexts(
     system="", opening="$instructions", observation="$observation", response={"free": ""}, no_actions="", no_limit=""
@@ -54,7 +54,7 @@ class Questions:
             self._kept.setdefault(line["key"], []).append(line)
 
     def ask(self, question: str) -> str:
-        """The answer to a question, which is charged.
+        """Return the answer to a question, which is charged.
 
         Raises:
             BudgetSpentError: before it is asked.
@@ -88,7 +88,7 @@ class Questions:
 
 
 def _whole_lines(file: Path) -> list[dict[str, Any]]:
-    """The calls of a file; the last line of a process that was killed may be half of one, and is cut off."""
+    """Return the calls of a file; the last line of a process that was killed may be half of one, and is cut off."""
     if not file.exists():
         return []
     text = file.read_text(encoding="utf-8")

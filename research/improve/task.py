@@ -22,7 +22,7 @@ from research.improve.questions import CALLS_NAME, Questions
 from textgames import TRAINING_SEEDS
 
 OF_SERVERS = ("base_url", "timeout", "max_retries", "patience")
-"""Options of an agent that hold for a writer, too: where it is asked, and how patiently."""
+"""Options of an agent that hold for a writer, too: if it is asked, and how patiently."""
 
 _STREAM = 0x1A9E0  # keeps the order of the seeds apart from everything else that is drawn with a task's seed
 
@@ -64,7 +64,8 @@ class ImprovementTask:
         against: AgentTable | None = None,
         resample: int | None = None,
     ) -> Play:
-        """The episodes of an agent on these training seeds of all scenarios, in a run folder below ``out/plays``.
+        """Return the episodes of an agent on these training seeds of all scenarios, in a run folder below
+        ``out/plays``.
 
         In games for several it has all seats, or shares them with the one that it plays ``against``.
 
@@ -77,7 +78,7 @@ class ImprovementTask:
         return play(*what, against=against, resample=resample, quiet=self.quiet)
 
     def both(self, before: AgentTable, after: AgentTable, seeds: Sequence[int]) -> tuple[Play, Play]:
-        """Two agents on the same seeds; where several play they meet, as all seats of one say nothing of its strength.
+        """Two agents on the same seeds; if several play they meet, as all seats of one say nothing of its strength.
 
         Raises:
             BudgetSpentError: the budget reaches for one of them at most.
@@ -88,16 +89,16 @@ class ImprovementTask:
         return met._replace(who=OTHER), met
 
     def is_better(self, after: Play, before: Play) -> bool:
-        """Whether an agent did better than another on the same seeds; the user is told what both got."""
+        """Return whether an agent did better than another on the same seeds; the user is told what both got."""
         number = len(returns_in_common([before, after])[0])
         first, second = means_in_common([before, after])
         self.say(f"mean return on {number} training episodes: {first:.3f} before, {second:.3f} after")
         return second > first
 
     def questions(self, writer: str | None = None) -> Questions:
-        """The language model of an agent, or of the task's own where none is named, to be asked anything.
+        """Return the language model of an agent, or of the task's own if none is named, to be asked anything.
 
-        One that is named is asked at the server of the task's own and as patiently, where that has an address and it
+        One that is named is asked at the server of the task's own and as patiently, if that has an address and it
         can have one. An agent's folder has its own.
 
         Raises:

@@ -13,7 +13,7 @@ are left, so that equal positions are equal prompts."""
 
 
 def load(place: Path | str) -> tuple[Any, Any]:
-    """A model, of a folder or by an agent's name, and its tokenizer."""
+    """Return a model, of a folder or by an agent's name, and its tokenizer."""
     from agents.models import load_model
 
     return load_model(str(place), dtype="float32", device="cpu")

@@ -33,7 +33,7 @@ class Options:
     json: bool = False  # print the report's JSON instead of the claims
     quiet: bool = False  # show no progress
     notes: tuple[str, ...] = ()  # sentences that the report begins with
-    parts: tuple[str, ...] = ()  # of the experiment, where it has some; empty: all
+    parts: tuple[str, ...] = ()  # of the experiment, if it has some; empty: all
     ship: Path | None = None  # only write the models that the package ships into this folder
 
 

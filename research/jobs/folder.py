@@ -36,13 +36,13 @@ class Settings(Protocol):
     """What a folder knows of the settings of the experiment that it belongs to."""
 
     def as_data(self) -> dict[str, Any]:
-        """All settings as plain data."""
+        """Return all settings as plain data."""
 
     def differences(self, other: Any) -> dict[str, tuple[Any, Any]]:
-        """``{setting: (own value, other's value)}`` against the data of other settings."""
+        """Return ``{setting: (own value, other's value)}`` against the data of other settings."""
 
     def additions(self, other: Any) -> list[str]:
-        """The differences that only add work, so that all results of the other settings stay good."""
+        """Return the differences that only add work, so that all results of the other settings stay good."""
 
 
 class Results(NamedTuple):
@@ -106,7 +106,7 @@ class Folder:
         return self.result_file(name).exists()
 
     def result(self, name: str) -> dict[str, Any]:
-        """What a job found.
+        """Return what a job found.
 
         Raises:
             UsageError: its file is damaged.
@@ -121,7 +121,7 @@ class Folder:
         return data
 
     def results(self, jobs: Sequence[AnyJob]) -> Results:
-        """The results of all jobs that are there."""
+        """Return the results of all jobs that are there."""
         there = {job.name: self.result(job.name) for job in jobs if self.result_file(job.name).exists()}
         return Results(there, tuple(job.name for job in jobs if not self.is_done(job.name)))
 

@@ -16,7 +16,7 @@ _CONFIDENCE = 0.9500042097  # of 1.96 standard errors, the rounded quantile that
 
 
 def share_of(successes: Sequence[float]) -> Estimate:
-    """The share of successes, of values 0 and 1, with the score interval of Wilson (1927)."""
+    """Return the share of successes, of values 0 and 1, with the score interval of Wilson (1927)."""
     from scipy.stats import binomtest
 
     tested = binomtest(round(sum(successes)), len(successes))
@@ -26,15 +26,16 @@ def share_of(successes: Sequence[float]) -> Estimate:
 
 FEW_RUNS = 5
 """Of fewer, a bootstrap's percentiles hold the truth too seldom: of 2, 3, 4, 5 and 10 simulated runs in 77, 83, 86, 90
-and 95%, where :func:`_over_few_runs` does in 97, 96, 96, 96 and 95%."""
+and 95%, if :func:`_over_few_runs` does in 97, 96, 96, 96 and 95%."""
 
 
 def mean_over_runs(trained: Array, possible: Sequence[float] = ()) -> Estimate:
-    """The mean over runs and episodes with its interval over both, or that of one agent with that over its episodes.
+    """Return the mean over runs and episodes with its interval over both, or that of one agent with that over its
+    episodes.
 
     Args:
         trained: shape (runs, episodes).
-        possible: the least and the largest value that an episode can have, where they are known; of one agent alone.
+        possible: the least and the largest value that an episode can have, if they are known; of one agent alone.
     """
     if len(trained) == 1:
         return mean_estimate(trained[0], possible)
@@ -45,7 +46,7 @@ def mean_over_runs(trained: Array, possible: Sequence[float] = ()) -> Estimate:
 
 
 def difference_of_means(trained: Array, base: Array) -> Estimate:
-    """Mean of several runs minus that of one agent, on the same episodes.
+    """Return mean of several runs minus that of one agent, on the same episodes.
 
     Args:
         trained: shape (runs, episodes).
@@ -58,7 +59,8 @@ def difference_of_means(trained: Array, base: Array) -> Estimate:
 
 
 def ratio_of_means(trained: Array, base: Array) -> Estimate:
-    """Mean of several runs over that of one agent, on the same episodes; shapes as in :func:`difference_of_means`.
+    """Return mean of several runs over that of one agent, on the same episodes; shapes as in
+    :func:`difference_of_means`.
 
     It has no interval where the base's mean is 0, in the sample or in a resample.
     """

@@ -21,7 +21,7 @@ NO_MATPLOTLIB = f"plots need matplotlib, which is not installed: {install_comman
 
 
 def style() -> AbstractContextManager[None]:
-    """A context in which the same data gives the same file, whenever it is drawn.
+    """Return a context in which the same data gives the same file, whenever it is drawn.
 
     Raises:
         ModuleNotFoundError: without matplotlib; the message has the command.
@@ -40,7 +40,7 @@ def save(figure: Any, file: Path) -> None:
 
 
 def figure_of(columns: int, rows: int, width: float, height: float) -> tuple[Any, Any]:
-    """A figure with rows of axes; width and height in inches."""
+    """Return a figure with rows of axes; width and height in inches."""
     # not pyplot: it keeps figures alive and would need a display's settings
     from matplotlib.figure import Figure
 

@@ -44,12 +44,12 @@ class ExperimentSettings(BaseModel):
 
     @classmethod
     def completed(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """A recipe's content with what follows from it."""
+        """Return a recipe's content with what follows from it."""
         return data
 
     @classmethod
     def checked(cls, data: Mapping[str, Any], source: str | Path) -> Self:
-        """A recipe's content as the record of its experiment.
+        """Return a recipe's content as the record of its experiment.
 
         Raises:
             UsageError: an unknown setting, or a value that can't be.
@@ -67,11 +67,12 @@ class ExperimentSettings(BaseModel):
         return self.model_dump(mode="json")
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """``{setting: (own value, other's value)}`` against another experiment's data; nested settings with dots."""
+        """Return ``{setting: (own value, other's value)}`` against another experiment's data; nested settings with
+        dots."""
         return differences_of(self.as_data(), other)
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
-        """The differences that only add work."""
+        """Return the differences that only add work."""
         return []
 
 
@@ -81,18 +82,19 @@ class SeededSettings(ExperimentSettings):
     seeds: PositiveCount
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
-        """The differences that only add work: more seeds."""
+        """Return the differences that only add work: more seeds."""
         before = other.get("seeds")
         return ["seeds"] if isinstance(before, int) and self.seeds > before else []
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """``{name: file}`` of the recipes that a name is enough for: those in the experiments' folders ``recipes``."""
+    """Return ``{name: file}`` of the recipes that a name is enough for: those in the experiments' folders
+    ``recipes``."""
     return {file.stem: file for file in sorted(Path(__file__).parents[1].rglob("recipes/*.toml"))}
 
 
 def read_recipe(source: str | Path) -> dict[str, Any]:
-    """The content of a recipe: one that ships, by its name, or a TOML file.
+    """Return the content of a recipe: one that ships, by its name, or a TOML file.
 
     Raises:
         UsageError: no such recipe, or it isn't TOML.
@@ -105,7 +107,7 @@ def read_recipe(source: str | Path) -> dict[str, Any]:
 
 
 def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, chosen: Sequence[str]) -> dict[str, Any]:
-    """A recipe's content with the command line's changes, where ``None`` changes nothing.
+    """Return a recipe's content with the command line's changes, if ``None`` changes nothing.
 
     ``chosen`` are the settings, tables or lists, of which a change names what is kept. Tables keep the recipe's order,
     as the first arm is the one that others are beside.
@@ -125,7 +127,7 @@ def with_changes(data: Mapping[str, Any], changes: Mapping[str, Any] | None, cho
 
 
 def checked_training(settings: Mapping[str, Any], called: str) -> dict[str, Any]:
-    """The fields of the MSGRPOConfig of one run, which an error calls ``called``.
+    """Return the fields of the MSGRPOConfig of one run, which an error calls ``called``.
 
     Raises:
         UsageError: the config refuses them.
@@ -140,7 +142,8 @@ def checked_training(settings: Mapping[str, Any], called: str) -> dict[str, Any]
 
 
 def differences_of(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """``{setting: (value, other's value)}`` of what differs between two experiments' data; nested ones with dots."""
+    """Return ``{setting: (value, other's value)}`` of what differs between two experiments' data; nested ones with
+    dots."""
     own, others = dict(flat(data)), dict(flat(other))
     names = list(dict.fromkeys([*own, *others]))
     return {name: (own.get(name), others.get(name)) for name in names if own.get(name) != others.get(name)}

@@ -22,7 +22,7 @@ Facts = Mapping[str, str]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Some rows as a Markdown table."""
+    """Return some rows as a Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
@@ -39,7 +39,7 @@ def clean(value: Any) -> Any:
 
 
 def said_first(findings: Any, notes: Sequence[str], what: str) -> list[str]:
-    """What a reader must know before the figures: which jobs of ``what`` have no result, and the notes."""
+    """Return what a reader must know before the figures: which jobs of ``what`` have no result, and the notes."""
     some, more = ", ".join(findings.missing[:6]), len(findings.missing) - 6
     some += f" and {more} more" if more > 0 else ""
     missing = f"**This {what} is not complete.** {len(findings.missing)} jobs have no result: {some}."
@@ -57,7 +57,7 @@ def made_by(findings: Any, facts: Facts, made: str = "made") -> list[str]:
 def whole_report(
     figures: Mapping[str, Any], findings: Any, seconds: float, facts: Facts, notes: Sequence[str], settings: Any
 ) -> dict[str, Any]:
-    """A report as plain JSON data: the figures, and then what is missing and what they were made with.
+    """Return a report as plain JSON data: the figures, and then what is missing and what they were made with.
 
     Args:
         figures: by their names.
@@ -88,7 +88,7 @@ def publish(
     data: Callable[..., dict[str, Any]],
     jobs: int = 0,
 ) -> int:
-    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or where the report is.
+    """Write Markdown, JSON and, with matplotlib, the pictures; print the JSON or if the report is.
 
     Args:
         findings: what was found; ``missing`` are the names of the jobs that have no result.
@@ -97,10 +97,10 @@ def publish(
         draw: ``findings, folder -> pictures``.
         markdown: ``findings, facts, plots=, notes= -> the report for people``.
         data: ``findings, facts, notes -> the whole report as plain data``.
-        jobs: how many there are, where that is to be said beside the missing ones.
+        jobs: how many there are, if that is to be said beside the missing ones.
 
     Returns:
-        The exit code: 1 where a job has no result.
+        The exit code: 1 if a job has no result.
     """
     facts, plots = facts_of(), drawn(lambda: draw(findings, folder), options)
     text = markdown(findings, facts, plots=plots, notes=options.notes)
@@ -115,7 +115,7 @@ def publish(
 
 
 def compact(data: dict[str, Any]) -> str:
-    """A report as JSON of one record a line: an indented one had 80,000 lines."""
+    """Return a report as JSON of one record a line: an indented one had 80,000 lines."""
     parts = []
     for key, value in data.items():
         records = [json.dumps(one) for one in value] if isinstance(value, list) else []
@@ -138,7 +138,7 @@ def store_report(file: Path, data: dict[str, Any]) -> None:
 
 
 def drawn(draw: Callable[[], list[PlotT]], options: Options) -> list[PlotT]:
-    """A report's plots; none without matplotlib, which is said."""
+    """Return a report's plots; none without matplotlib, which is said."""
     if find_spec("matplotlib") is not None:
         return draw()
     say(f"no plots: {NO_MATPLOTLIB}", options)

@@ -220,7 +220,7 @@ def _work(work: Work, job: AnyJob, slot: int, experiment: Any, folder: Folder) -
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error, or its words where it can't be made again from what is pickled of it.
+    """Return the error, or its words if it can't be made again from what is pickled of it.
 
     Such an error would break the pool when the main process reads it, and be told as a killed process.
     """

@@ -55,7 +55,7 @@ class Timetable:
         return seconds
 
     def done_share(self) -> float:
-        """How much of the whole work is done, in [0, 1]."""
+        """Return how much of the whole work is done, in [0, 1]."""
         done = sum(self.typical[name] * share for name, share in self._shares.items())
         return done / sum(self.typical.values())
 
@@ -69,7 +69,8 @@ class Timetable:
         return max(sum(left.values()) / self.processes, max(ends.values()))
 
     def _pace(self) -> dict[str, float]:
-        """``{kind: seconds that a typical second takes here}``; a kind that wasn't seen yet goes at the pace of all."""
+        """Return ``{kind: seconds that a typical second takes here}``; a kind that wasn't seen yet goes at the pace of
+        all."""
         overall = _blend(1.0, list(self._measured.values()))
         return {
             kind: _blend(overall, [pair for name, pair in self._measured.items() if self.jobs[name].kind == kind])

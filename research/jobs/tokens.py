@@ -19,7 +19,7 @@ class TokensTaken(NamedTuple):
 
 
 def tokens_taken(history: Iterable[Mapping[str, Any]], config: MSGRPOConfig) -> TokensTaken:
-    """The tokens of the iterations of a run.
+    """Return the tokens of the iterations of a run.
 
     Evaluations aren't counted, nor are fresh rollouts that a method of credit plays on its own account (``vine``).
 

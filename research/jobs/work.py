@@ -35,7 +35,7 @@ def do(work: Work, job: AnyJob, experiment: Any, folder: Folder, report: Report)
 
 
 def _give_back_memory() -> None:
-    """Return what is free to the system, where the C library can be told to.
+    """Return what is free to the system, if the C library can be told to.
 
     Of a job that trained all weights of SmolLM2 it kept 2.9 GB in pieces, which the worker's next job didn't fit into.
     """
@@ -46,7 +46,8 @@ def _give_back_memory() -> None:
 
 
 def facts_of() -> dict[str, str]:
-    """What stands beside reported figures: the version and commit, and the versions of packages, Python and system."""
+    """Return what stands beside reported figures: the version and commit, and the versions of packages, Python and
+    system."""
     code, shown = code_version(), ("torch", "transformers", "numpy")
     versions = [f"{name} {number}" for name, number in package_versions().items() if name in shown]
     changed = ", with uncommitted changes" if code["dirty"] else ""

@@ -33,7 +33,7 @@ class PFPPO:
         return Drawn.plain(np.sort(drawn))
 
     def weights(self, returns: Floats) -> Floats:
-        """(N,) what the episodes are drawn by, from (N,) returns."""
+        """Return (N,) what the episodes are drawn by, from (N,) returns."""
         if self.method == "pow":
             return np.abs(returns) ** self.power + 1e-8
         highest = same(returns, returns.max())

@@ -55,7 +55,7 @@ class RewardModel(Beside):
         self._policy, self._policy_processes = scorer, processes
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-        """The trajectories with ``log_ratios``."""
+        """Return the trajectories with ``log_ratios``."""
         rows = [row for each in trajectories for row in each.rows]
 
         def ratios_of(batch: MicroBatch) -> Sequence[Tensor]:
@@ -85,7 +85,8 @@ class RewardModel(Beside):
         return metrics | ({"preferences_right": float(right[0])} if right else {})
 
     def _follow(self, trajectories: Sequence[Trajectory], pulls: Floats) -> float:
-        """One step down the loss, whose derivative by each episode's mean log-ratio is given; the gradient's norm."""
+        """Return one step down the loss, whose derivative by each episode's mean log-ratio is given; the gradient's
+        norm."""
         pairs = zip(trajectories, pulls.tolist(), strict=True)
         rows = [(row, pull / len(each)) for each, pull in pairs if pull for row in each.rows]
 
@@ -101,7 +102,7 @@ class RewardModel(Beside):
 
 
 def preference_loss(values: Floats, preferences: Preferences) -> tuple[float, Floats]:
-    """The loss of (N,) values of trajectories, and its (N,) derivatives."""
+    """Return the loss of (N,) values of trajectories, and its (N,) derivatives."""
     pulls = np.zeros_like(values)
     loss, share = 0.0, 1 / len(preferences.pairs)
     for better, worse in preferences.pairs:

@@ -110,7 +110,7 @@ def _command(episodes: int, *where: str) -> float:
 
 
 def throughput(address: str, workers: int, episodes_each: int) -> tuple[float, int]:
-    """Episodes a second of so many workers that have started, and how many of them have played."""
+    """Return episodes a second of so many workers that have started, and how many of them have played."""
     total = workers * episodes_each
     with Cluster(address, most_workers=workers) as cluster:
         while len(cluster.ask(WaitingSetup(), None, 0.0)) < workers:  # all are there before the clock starts
@@ -124,7 +124,7 @@ def throughput(address: str, workers: int, episodes_each: int) -> tuple[float, i
 
 
 def weights_seconds(address: str, megabytes: int) -> tuple[float, float]:
-    """Seconds to put new weights, and from then until a worker on each of two nodes has them."""
+    """Return seconds to put new weights, and from then until a worker on each of two nodes has them."""
     import numpy as np
     import ray
 

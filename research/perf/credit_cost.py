@@ -50,7 +50,7 @@ class Timed:
 
 
 def chosen(point: str | None, only: Sequence[str] | None) -> list[str]:
-    """``point.method`` of all methods that are asked for, without those that the plain run has."""
+    """Return ``point.method`` of all methods that are asked for, without those that the plain run has."""
     names = [f"{p}.{name}" for p, registry in POINTS.items() for name in registry.names]
     plain = {f"{p}.{getattr(PLAIN, registry.setting)}" for p, registry in POINTS.items()}
     if only:

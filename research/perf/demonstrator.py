@@ -18,7 +18,7 @@ from textgames import SCENARIOS, Scenario
 
 
 def returns(scenario: Scenario, style: StyleShares, episodes: range) -> np.ndarray:
-    """The demonstrator's returns, ``(episodes,)``."""
+    """Return the demonstrator's returns, ``(episodes,)``."""
     game = scenario.game()
     demonstrator = Demonstrator(game, style)
     (player,) = game.players

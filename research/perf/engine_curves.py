@@ -35,7 +35,7 @@ LABELS = {
 
 
 def exact_return(checkpoint: Path) -> float:
-    """The expected return of a checkpoint's weights, computed."""
+    """Return the expected return of a checkpoint's weights, computed."""
     config = MSGRPOConfig.from_toml(checkpoint / "msgrpo.toml")
     scenario = SCENARIOS[config.scenarios[0]]
     model = TransformersModel.from_pretrained(checkpoint, device="cpu")
@@ -49,7 +49,7 @@ def exact_return(checkpoint: Path) -> float:
 
 
 def run_of(folder: Path) -> dict[str, Any] | None:
-    """What a finished run gave; ``None`` for one that isn't done. The exact return is computed once and kept."""
+    """Return what a finished run gave; ``None`` for one that isn't done. The exact return is computed once and kept."""
     if not (folder / "last" / "msgrpo.toml").exists():
         return None
     config = MSGRPOConfig.from_toml(folder / "last" / "msgrpo.toml")
@@ -74,13 +74,13 @@ def run_of(folder: Path) -> dict[str, Any] | None:
 
 
 def told(values: list[float]) -> str:
-    """Mean and Student's 95% interval over seeds; without an interval for one seed."""
+    """Return mean and Student's 95% interval over seeds; without an interval for one seed."""
     mean, low, high = student(values)
     return f"{mean:+.3f}" if low is None or low == high else f"{mean:.3f} ({low:.3f} to {high:.3f})"
 
 
 def arms_table(arms: dict[str, list[dict[str, Any]]]) -> str:
-    """The arms beside each other, in Markdown."""
+    """Return the arms beside each other, in Markdown."""
     first = next(iter(arms))
     head = (
         *("arm", "seeds", f"return, last {LAST} iterations", "exact return at the end"),

@@ -78,7 +78,7 @@ def parallel_steps(env: Any, actions: list[str]) -> Steps:
 
 
 def textarena_steps(env_id: str, num_players: int, actions: list[str]) -> Steps:
-    """A new environment for every episode, in the peer's favour: its history survives ``reset()`` and grows."""
+    """Return a new environment for every episode, in the peer's favour: its history survives ``reset()`` and grows."""
     import textarena
 
     def play(steps: int) -> int:
@@ -125,7 +125,7 @@ def measure(contestants: dict[str, Steps], seconds: float, rounds: int) -> dict[
 
 
 def contestants() -> Iterator[tuple[str, str, Steps]]:
-    """(group, name, steps); the first one of a group is ours and the others are compared with it."""
+    """Yield (group, name, steps); the first one of a group is ours and the others are compared with it."""
     lake, snake = ("left", "down", "right", "up"), ("up", "down", "left", "right")
     think_lake, think_snake = responses(lake, THINK), responses(snake, THINK)
     numbers = np.random.default_rng(0).integers(4, size=997).tolist()

@@ -1,4 +1,4 @@
-"""How fast every game that ships is, beside TextArena's version of it where there is one, in the same run.
+"""How fast every game that ships is, beside TextArena's version of it if there is one, in the same run.
 
     python research/perf/games.py [SCENARIO ...] [--seconds 0.3] [--rounds 5] [--json FILE]
     python research/perf/games.py --json docs/games/speeds.json && python docs/tools/make_pages.py  # the page of speeds
@@ -6,7 +6,7 @@
 A step is one decision: one player reads its observation and writes one response. Random play, resets included, steps
 per CPU-second of one process, the median over rounds in which ours and theirs play in turn.
 
-* Both play random legal actions. Ours are drawn from ``info["legal_actions"]``; where a game lists none, from the first
+* Both play random legal actions. Ours are drawn from ``info["legal_actions"]``; if a game lists none, from the first
   ones that the game drew itself. Theirs are drawn from the state of their game, as they are listed in texts alone. An
   action that isn't legal would cost them less, as they only note it, and the second one in a row ends most games.
 * Both play with the same settings (rounds, sizes, guesses) where theirs has them.
@@ -111,7 +111,7 @@ def kuhn_action(rng: random.Random, env: Any) -> str:
 
 
 def liars_bid(rng: random.Random, env: Any) -> str:
-    """A call, or a bid with a larger number or face, up to all dice."""
+    """Return a call, or a bid with a larger number or face, up to all dice."""
     bid, dice = env.state.game_state["current_bid"], sum(env.state.game_state["remaining_dice"].values())
     number, face = bid["quantity"], bid["face_value"]
     higher = [
@@ -198,7 +198,7 @@ def solo(env: Any, game: TSMG[Any]) -> Steps:
 
 
 def chooser(game: TSMG[Any]) -> Callable[[Callable[[], Any], str, tuple[str, ...]], str]:
-    """Picks one of the legal actions, or one of the first that the game drew itself where they can't be listed."""
+    """Picks one of the legal actions, or one of the first that the game drew itself if they can't be listed."""
     quick, rng = random.Random(0), np.random.default_rng(0)
     drawn: list[str] = []
 

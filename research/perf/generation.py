@@ -36,7 +36,7 @@ SHIPPED = Path(agents.__file__).parent / "tiny" / "weights" / "tiny"
 
 
 def frozen_lake_prompts(count: int) -> list[Prompt]:
-    """A prompt for each map, all different."""
+    """Return a prompt for each map, all different."""
     scenario = SCENARIOS["frozen-lake"]
     game = scenario.game()
     prompt_map = PromptMap.from_file("without-clock")  # which the shipped model reads
@@ -71,7 +71,7 @@ def _wait(device: str) -> None:
 
 
 def huggingface(model: TransformersModel, prompts: list[Prompt], tokens: int, *, stop: bool) -> Callable[[], object]:
-    """``model.generate`` with left padding, sampling at temperature 1."""
+    """Return ``model.generate`` with left padding, sampling at temperature 1."""
     tokenizer = model.tokenizer
     tokenizer.padding_side = "left"
     texts = [model.render(prompt) for prompt in prompts]
@@ -107,7 +107,8 @@ def ours(model: TransformersModel, prompts: list[Prompt], tokens: int, *, stop: 
 
 
 def products_of_a_step(model: TransformersModel, batch: int) -> tuple[list[Callable[[], object]], float]:
-    """The matrix products of one decoding step on ``batch`` rows, with nothing around them, and their operations."""
+    """Return the matrix products of one decoding step on ``batch`` rows, with nothing around them, and their
+    operations."""
     from agents.models.local.forward import read_weights
 
     with torch.no_grad():
@@ -122,7 +123,7 @@ def products_of_a_step(model: TransformersModel, batch: int) -> tuple[list[Calla
 
 
 def compare(title: str, inner: Any, tokenizer: Any, prompts: list[Prompt], options: argparse.Namespace) -> float:
-    """One line: tokens per second of the three ways; returns the seconds of ours."""
+    """Return one line: tokens per second of the three ways; returns the seconds of ours."""
     stop = options.stop
     lean = TransformersModel(inner, tokenizer, name="lean")
     generic = TransformersModel(inner, tokenizer, name="generic", lean=False)

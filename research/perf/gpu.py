@@ -11,7 +11,7 @@ Models have random weights of the recipes' shapes, so nothing is downloaded. doc
 * sampling: device synchronisations per token; steps recorded and launched; memory of an adapter.
 * recipes: one iteration of each file of configs/: peak memory, tokens per second, the update's share of the rate of
   products, the sampler's log-probabilities beside the learner's.
-* vllm: vLLM beside our own generation, where it is installed.
+* vllm: vLLM beside our own generation, if it is installed.
 
 A part that fails is reported as failed and the others go on; the exit code is then 1. What is measured when Ctrl-C or a
 time limit stops it is reported, too.
@@ -43,7 +43,7 @@ _LARGE, _MIDDLE = "Qwen/Qwen2.5-3B-Instruct", "Qwen/Qwen2.5-0.5B-Instruct"
 
 
 def checks(options: argparse.Namespace, device: torch.device, rates: dict[str, float]) -> dict[str, Callable[[], Any]]:
-    """What is to be run, by the name that the report has for it."""
+    """Return what is to be run, by the name that the report has for it."""
     small = options.small
     large, middle = (models.SMALL, models.SMALL) if small else (SHAPES[_LARGE], SHAPES[_MIDDLE])
     half = torch.float32 if small else torch.bfloat16
@@ -66,7 +66,7 @@ def checks(options: argparse.Namespace, device: torch.device, rates: dict[str, f
 
 
 def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """The figures as plain data, once after each part."""
+    """Yield the figures as plain data, once after each part."""
     device = torch.device(options.device)
     started = time.perf_counter()
     result: dict[str, Any] = {"small": options.small, "machine": machine.describe(device)}

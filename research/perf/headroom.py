@@ -8,8 +8,8 @@ response executes the first action) and as it is (0 is the best blind play, an u
 action), with the standard error; and of every scenario
 
 * ``headroom``: the reference's return less the blind one's, in standard errors of the mean of 50 episodes (of the
-  player whose returns vary more, planner or blind; a dash where neither varies at all);
-* ``share``: how much of what the reference gets is got without reading: by success where the game knows it, else by the
+  player whose returns vary more, planner or blind; a dash if neither varies at all);
+* ``share``: how much of what the reference gets is got without reading: by success if the game knows it, else by the
   return above that of random play.
 
 With ``--json``, rows that are there already are kept, so that a run that was broken off goes on; ``--again`` measures
@@ -59,7 +59,7 @@ class Played(NamedTuple):
 
 
 def play(policy: Policy, scenario: Scenario, episodes: int, protocol: str) -> Played:
-    """The first episodes of a scenario."""
+    """Return the first episodes of a scenario."""
     tasks = [EpisodeTask.of(scenario, scenario.seed(k), invalid_action=protocol) for k in range(episodes)]
     played = list(rollout(policy, tasks))
     returns = np.array([sum(episode.returns.values()) for episode in played])
@@ -67,7 +67,7 @@ def play(policy: Policy, scenario: Scenario, episodes: int, protocol: str) -> Pl
 
 
 def measure(scenario: Scenario, episodes: int) -> dict[str, Any]:
-    """The row of one scenario for one player."""
+    """Return the row of one scenario for one player."""
     constant = best_constant(scenario.game(), scenario.horizon)
     policies = {name: load_agent(name) for name in PLAYERS[2:]}
     policies |= {"mute": Says("mute"), "constant": Says("constant", constant)}
@@ -105,7 +105,7 @@ def measure(scenario: Scenario, episodes: int) -> dict[str, Any]:
 
 
 def line(name: str, row: Mapping[str, Any]) -> str:
-    """A row of the table that is printed."""
+    """Return a row of the table that is printed."""
     headroom = "-" if row["headroom"] is None else f"{row['headroom']:.1f}"
     cells = [f"{one['before']:7.2f} ->{one['score']:6.2f}" for one in row["players"].values()]
     about = f"{name:24}{row['reference']['kind']:>11}{headroom:>7}{row['share']:7.2f}  "

@@ -49,7 +49,7 @@ class Maps:
         return float(values @ self.counts / self.counts.sum())
 
     def solve(self, chances: Floats) -> tuple[Floats, Floats]:
-        """How likely play arrives from every cell, (n, 16), and after every move, (n, 16, 2).
+        """Return how likely play arrives from every cell, (n, 16), and after every move, (n, 16, 2).
 
         ``chances`` (n, 16, 2) are those of down and right. A move off the board is never better than failing.
         """
@@ -63,7 +63,7 @@ class Maps:
         return arrives, after
 
     def visits(self, chances: Floats) -> Floats:
-        """(n, 16) how likely play comes to every cell in which it moves."""
+        """Return (n, 16) how likely play comes to every cell in which it moves."""
         visits = np.zeros(self.goals.shape)
         visits[:, 0] = 1.0
         for cell in range(CELLS):
@@ -75,7 +75,7 @@ class Maps:
 
 
 def ahead(tiles: str, cell: int, depth: int) -> tuple[Hashable, ...]:
-    """What down and right lead to, and what comes behind it as far as there is ice."""
+    """Return what down and right lead to, and what comes behind it as far as there is ice."""
     found: list[Hashable] = []
     for target in TARGETS[cell].tolist() if depth else ():
         kind = "edge" if target == cell else tiles[target].replace(START, FROZEN)
@@ -84,14 +84,15 @@ def ahead(tiles: str, cell: int, depth: int) -> tuple[Hashable, ...]:
 
 
 def numbered(maps: Maps, view: View, numbers: dict[Hashable, int]) -> npt.NDArray[np.int64]:
-    """(n, 16) the number of what is seen in every cell; ``numbers`` grows with what is new."""
+    """Return (n, 16) the number of what is seen in every cell; ``numbers`` grows with what is new."""
     return np.array(
         [[numbers.setdefault(view(str(tiles), cell), len(numbers)) for cell in range(CELLS)] for tiles in maps.tiles]
     )
 
 
 def best(view: View, training: Maps, fresh: Maps) -> tuple[int, float, float]:
-    """How many different views there are, and the success of the best play on the training and the fresh maps."""
+    """Return how many different views there are, and the success of the best play on the training and the fresh
+    maps."""
     numbers: dict[Hashable, int] = {}
     seen = numbered(training, view, numbers)
     policy = np.full((len(numbers), 2), 0.5)
@@ -114,7 +115,7 @@ def best(view: View, training: Maps, fresh: Maps) -> tuple[int, float, float]:
 
 
 def careful(maps: Maps) -> Floats:
-    """(n, 16, 2) chances of a player that avoids holes beside it and the edge, and chooses evenly else."""
+    """Return (n, 16, 2) chances of a player that avoids holes beside it and the edge, and chooses evenly else."""
     inside = np.arange(CELLS)[:, None] != TARGETS
     holes = maps.ended & ~maps.goals
     allowed: Floats = (inside & ~holes[:, TARGETS]).astype(float)

@@ -3,7 +3,7 @@
     python research/perf/large_board.py [--agents 100] [--episodes 5000] [--suites [--seeds 10]] [--open]
 
 The agents are the entries in ``leaderboards/`` under many names, 4 scenarios with 50 episodes each. With ``--suites``
-they are five random players that play every scenario that ships, against each other where several play, under many
+they are five random players that play every scenario that ships, against each other if several play, under many
 names. ``--episodes`` of them are on the page with their steps. ``--open`` needs playwright and chromium.
 
 Values of reference players and luck are in the cache folder after the first time; ``--twice`` makes the page twice, so

@@ -44,7 +44,7 @@ from textgames import SCENARIOS
 GROUPS, SIZE = 4, 8
 TRLS_GROUPS = 1
 RANK, MICRO_BATCH = 16, 8
-TOKENS = 16  # to each of 32 prompts, where generation alone is looked at
+TOKENS = 16  # to each of 32 prompts, if generation alone is looked at
 BFLOAT = torch.bfloat16
 Ids = tuple[int, ...]
 
@@ -66,13 +66,13 @@ class Played(NamedTuple):
     answers: list[list[Ids]]
 
     def rows(self) -> list[tuple[Ids, Ids]]:
-        """All pairs, as many as whole groups of TRL need."""
+        """Return all pairs, as many as whole groups of TRL need."""
         pairs = [pair for step in zip(*self, strict=True) for pair in zip(*step, strict=True)]
         return pairs[: len(pairs) // SIZE * SIZE]
 
 
 def play(model: TransformersModel, groups: int = GROUPS) -> Played:
-    """Episodes of Frozen Lake whose player goes right or down four times of five."""
+    """Return episodes of Frozen Lake whose player goes right or down four times of five."""
     prompt_map = PromptMap("direct")
     lanes = []
     for seed in range(groups * SIZE):
@@ -242,7 +242,7 @@ def floor(source: str) -> dict[str, list[float]]:
 
 
 def pass_seconds(layers: list[list[torch.Tensor]], head: torch.Tensor | None, tokens: int) -> list[float]:
-    """How long so many tokens take through the products, at most 2,048 at a time."""
+    """Return how long so many tokens take through the products, at most 2,048 at a time."""
     matrices = [matrix for layer in layers for matrix in layer] + ([] if head is None else [head])
     inputs = {(m.shape[0], m.dtype): torch.randn(min(tokens, 2048), m.shape[0]).to(m.dtype) for m in matrices}
     clock = Clock()
@@ -259,7 +259,7 @@ def add(*parts: list[float]) -> list[float]:
 
 
 def generation(source: str, file: Path | None, count: int = 32, tokens: int = TOKENS) -> dict[str, list[float]]:
-    """Seconds of as many tokens to the first prompts by this package, transformers and llama.cpp."""
+    """Return seconds of as many tokens to the first prompts by this package, transformers and llama.cpp."""
     model, tokenizer = load(source, "bfloat16")
     played, decoder = play(TransformersModel(model, tokenizer)), LeanDecoder(model)
     distinct = list(dict.fromkeys(prompt for step in played.prompts for prompt in step))[:count]

@@ -75,7 +75,7 @@ def textbench_rate(base_url: str, seconds: float) -> tuple[float, float]:
 
 
 async def bare_client_rate(base_url: str, seconds: float) -> tuple[float, float]:
-    """The rate of a bare client against the same server."""
+    """Return the rate of a bare client against the same server."""
     import openai
 
     stop = time.perf_counter() + 3.0 + seconds
@@ -99,7 +99,7 @@ async def bare_client_rate(base_url: str, seconds: float) -> tuple[float, float]
 
 
 def with_server(options: str, measure) -> tuple[float, float]:
-    """What ``measure`` gives of a fresh server."""
+    """Return what ``measure`` gives of a fresh server."""
     command = [sys.executable, "-m", SERVER, *options.split()]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:

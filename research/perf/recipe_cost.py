@@ -39,7 +39,7 @@ class Shape:
 
     @property
     def embedding(self) -> int:
-        """Weights of the embedding, and of the head where it isn't the same."""
+        """Weights of the embedding, and of the head if it isn't the same."""
         return self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     @property
@@ -63,7 +63,7 @@ CHIPS = {
 UPDATE_SHARE = 0.35
 """Share of the chip's products that an update of this kind is assumed to reach."""
 DECODING_SHARE = 0.6
-"""Share of the chip's memory rate that decoding is assumed to reach where memory is the limit."""
+"""Share of the chip's memory rate that decoding is assumed to reach if memory is the limit."""
 LAUNCH_SECONDS = 0.7e-3
 """Assumed time to launch one decoder layer's kernels from Python, which is the limit for models of this size."""
 
@@ -112,7 +112,7 @@ def activation_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
 
     With gradient checkpointing: the input of every layer, in the type of the weights, and one layer's insides (about 8
     hidden and 4 intermediate widths). Without: those insides for every layer. Two float32 matrices of
-    logprob_chunk_tokens x vocabulary and the product that they come from. A dense mask of the trees where that is asked
+    logprob_chunk_tokens x vocabulary and the product that they come from. A dense mask of the trees if that is asked
     for: FlexAttention, which a GPU takes otherwise, has none.
     """
     tokens, size = config.micro_batch_tokens, BYTES[config.dtype]
@@ -128,7 +128,7 @@ def activation_memory(shape: Shape, config: MSGRPOConfig) -> dict[str, float]:
 
 
 def cache_memory(shape: Shape, config: MSGRPOConfig, load: Load) -> float:
-    """Keys and values of all rows in flight while sampling."""
+    """Return keys and values of all rows in flight while sampling."""
     rows = config.rollout_batch or load.episodes
     per_token = 2 * shape.layers * shape.kv_heads * shape.head_dim * BYTES[config.dtype]
     return float(rows * (load.prompt + config.max_response_tokens) * per_token)

@@ -3,7 +3,7 @@
     python research/perf/recipes.py [NAME ...] --out runs/recipes
 
 Every recipe is run by its own commands in ``OUT/NAME``, and its base and trained model are measured on episodes or
-positions that neither training nor its evaluations play. Where a folder has the models already, they are only measured.
+positions that neither training nor its evaluations play. If a folder has the models already, they are only measured.
 Prints a table in Markdown, in which the documents have it, and ends with status 1 if an outcome isn't what is stated.
 """
 
@@ -35,7 +35,7 @@ class Measured(NamedTuple):
     """What one model reaches.
 
     ``low`` and ``high`` are its 95% interval: Wilson's for a success, that over episodes for a regret; both are the
-    value itself where it is exact. ``each`` has an episode's successes, by seed, where there are such.
+    value itself if it is exact. ``each`` has an episode's successes, by seed, if there are such.
     """
 
     value: float
@@ -52,8 +52,8 @@ class Outcome(NamedTuple):
 
     Attributes:
         gain: the lower end of the interval of how much better the trained model is.
-        blind, best: what the best blind player and best play reach, where they are known.
-        seconds: of the commands, of the wall's clock; NaN where they had been run before.
+        blind, best: what the best blind player and best play reach, if they are known.
+        seconds: of the commands, of the wall's clock; NaN if they had been run before.
     """
 
     base: Measured
@@ -93,7 +93,7 @@ def run(commands: list[str], folder: Path) -> None:
 
 
 def measured(recipe: dict[str, Any], model: str) -> Measured:
-    """What one model reaches by its recipe's measure."""
+    """Return what one model reaches by its recipe's measure."""
     name = recipe["scenario"]
     scenario = SCENARIOS[name]
     seeds = range(scenario.seed(FRESH_OFFSET), scenario.seed(FRESH_OFFSET) + EPISODES)
@@ -112,12 +112,12 @@ def measured(recipe: dict[str, Any], model: str) -> Measured:
 
 
 def of_shares(each: list[float]) -> Measured:
-    """A success rate with Wilson's interval."""
+    """Return a success rate with Wilson's interval."""
     return Measured(*share_of(each), tuple(each))
 
 
 def gain_of(measure: str, base: Measured, trained: Measured) -> float:
-    """The lower end of the 95% interval of the gain.
+    """Return the lower end of the 95% interval of the gain.
 
     Successes are compared seed by seed; of regrets the nearer ends are; what is exact has no interval.
     """
@@ -128,7 +128,7 @@ def gain_of(measure: str, base: Measured, trained: Measured) -> float:
 
 
 def _best(recipe: dict[str, Any]) -> float | None:
-    """The value of best play from the fresh starts, where it is known exactly."""
+    """Return the value of best play from the fresh starts, if it is known exactly."""
     scenario = SCENARIOS[recipe["scenario"]]
     game, unused = scenario.game(), np.random.default_rng(0)
     yardstick = find_yardstick(game)
@@ -140,7 +140,7 @@ def _best(recipe: dict[str, Any]) -> float | None:
 
 
 def outcome_table(outcomes: dict[str, Outcome]) -> str:
-    """The outcomes of the recipes as a Markdown table."""
+    """Return the outcomes of the recipes as a Markdown table."""
     head = ("recipe", "measure", "base", "trained", "blind play", "best play", "gain at least", "stated", "seconds")
     rows = []
     for name, one in outcomes.items():

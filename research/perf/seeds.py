@@ -49,7 +49,7 @@ def train(config: str, out: Path, seed: int, overrides: list[str]) -> None:
 
 
 def curves(folders: list[Path], metric: str) -> dict[str, dict[int, list[float]]]:
-    """``{scenario: {iteration: the metric of each run}}``."""
+    """Return ``{scenario: {iteration: the metric of each run}}``."""
     found: dict[str, dict[int, list[float]]] = {}
     for folder in folders:
         for line in (folder / "metrics.jsonl").read_text().splitlines():
@@ -62,13 +62,14 @@ def curves(folders: list[Path], metric: str) -> dict[str, dict[int, list[float]]
 
 
 def tokens_of(folder: Path) -> TokensTaken:
-    """The tokens that a run took."""
+    """Return the tokens that a run took."""
     config = MSGRPOConfig.from_toml(folder / "last" / "msgrpo.toml")
     return tokens_taken(map(json.loads, (folder / "metrics.jsonl").read_text().splitlines()), config)
 
 
 def play_fresh(folder: Path, episodes: int) -> dict[str, dict[str, float]]:
-    """``{scenario: {temperature: mean return}}`` of the last checkpoint on fresh episodes; kept in ``fresh.json``."""
+    """Return ``{scenario: {temperature: mean return}}`` of the last checkpoint on fresh episodes; kept in
+    ``fresh.json``."""
     kept = folder / "fresh.json"
     if kept.exists() and (known := json.loads(kept.read_text()))["episodes"] == episodes:
         returns: dict[str, dict[str, float]] = known["returns"]
@@ -88,7 +89,7 @@ def play_fresh(folder: Path, episodes: int) -> dict[str, dict[str, float]]:
 
 
 def fresh_table(folders: list[Path], episodes: int) -> str:
-    """What the runs reach on fresh episodes and what they took, in Markdown."""
+    """Return what the runs reach on fresh episodes and what they took, in Markdown."""
     results = [play_fresh(folder, episodes) for folder in folders]
     rows = []
     for name in results[0]:
@@ -103,7 +104,7 @@ def fresh_table(folders: list[Path], episodes: int) -> str:
 
 
 def _interval(values: list[float]) -> str:
-    """Student's 95% interval of the mean; empty where there is no spread to tell it from."""
+    """Student's 95% interval of the mean; empty if there is no spread to tell it from."""
     if len(values) < 2 or np.ptp(values) == 0:
         return ""
     _, low, high = student(values)
@@ -111,7 +112,7 @@ def _interval(values: list[float]) -> str:
 
 
 def curves_tables(found: dict[str, dict[int, list[float]]], metric: str) -> str:
-    """The curves as Markdown tables."""
+    """Return the curves as Markdown tables."""
     lines = []
     for scenario, points in found.items():
         rows = [

@@ -59,7 +59,7 @@ def play(scenario: Scenario, game: Snake, choose: Choose, episodes: int) -> Resu
 
 
 def interval(values: np.ndarray) -> str:
-    """The mean and half the width of its 95% interval."""
+    """Return the mean and half the width of its 95% interval."""
     return f"{values.mean():+.3f} ± {half_interval(values):.3f}"
 
 

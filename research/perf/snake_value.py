@@ -36,7 +36,7 @@ Choose = Callable[[SnakeState, int, np.random.Generator], str]
 
 
 def players(game: Snake) -> dict[str, Choose]:
-    """The scripted players whose episodes are looked at."""
+    """Return the scripted players whose episodes are looked at."""
     search = SnakeSearch(game)
     return {
         "greedy": lambda state, left, rng: greedy_action(state, ME, game),
@@ -46,14 +46,14 @@ def players(game: Snake) -> dict[str, Choose]:
 
 
 def good_food(game: Snake, state: SnakeState) -> list[int]:
-    """The cells of the food that is worth having."""
+    """Return the cells of the food that is worth having."""
     config = game
     rewards = (config.apple_reward, config.banana_reward, config.fire_reward)
     return [cell for cells, reward in zip(state[1:], rewards, strict=True) if reward > 0 for cell in cells]
 
 
 def fit(game: Snake, episodes: int) -> np.ndarray:
-    """The coefficients, in the order of ``features``."""
+    """Return the coefficients, in the order of ``features``."""
     heads, food, left, gains = [], [], [], []
     for seed in TRAINING_SEEDS[:episodes]:
         rng = np.random.default_rng(seed)
@@ -70,7 +70,7 @@ def fit(game: Snake, episodes: int) -> np.ndarray:
 
 
 def measure(name: str, player: str, episodes: int) -> str:
-    """A row of the table: one player in one scenario."""
+    """Return a row of the table: one player in one scenario."""
     scenario = SCENARIOS[name]
     game = scenario.game()
     value, choose = SnakeValue(game), players(game)[player]

@@ -46,7 +46,7 @@ def textbench_rate(base_url: str, concurrency: int, seconds: float) -> tuple[flo
 
 
 async def plain_client_rate(base_url: str, concurrency: int, seconds: float) -> tuple[float, float]:
-    """The rate of a bare client that sends one fixed prompt in ``concurrency`` loops."""
+    """Return the rate of a bare client that sends one fixed prompt in ``concurrency`` loops."""
     import openai
 
     done, stop = 0, 0.0

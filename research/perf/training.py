@@ -48,7 +48,8 @@ SCENARIO = "frozen-lake"
 
 
 def tiny_model(folder: str | None) -> tuple[Any, Any]:
-    """A pretrained tiny model, so that episodes look like episodes: from a folder, or made here (about a minute)."""
+    """Return a pretrained tiny model, so that episodes look like episodes: from a folder, or made here (about a
+    minute)."""
     from agents.models import load_model
 
     if folder is None:
@@ -60,7 +61,7 @@ def tiny_model(folder: str | None) -> tuple[Any, Any]:
 
 
 def random_llama(vocabulary: int, hidden: int = 64, layers: int = 2) -> Any:
-    """A random model whose head is most of it."""
+    """Return a random model whose head is most of it."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
@@ -78,7 +79,7 @@ def random_llama(vocabulary: int, hidden: int = 64, layers: int = 2) -> Any:
 
 
 def parameters(model: Any) -> int:
-    """How many weights a model has; tied ones count once."""
+    """Return how many weights a model has; tied ones count once."""
     return sum(p.numel() for p in model.parameters())
 
 
@@ -86,7 +87,7 @@ def parameters(model: Any) -> int:
 
 
 def ours(model: Any, tokenizer: Any, iterations: int) -> dict[str, float]:
-    """Seconds and tokens of our iterations, the first left out; every episode is trained on, as TRL does."""
+    """Return seconds and tokens of our iterations, the first left out; every episode is trained on, as TRL does."""
     config = MSGRPOConfig(
         groups=GROUPS, group_size=GROUP_SIZE, episode_sampling="off", minibatches=1,
         max_response_tokens=MAX_TOKENS, temperature=1.0, entropy_coefficient=0.0, learning_rate=1e-6, eval_every=0,
@@ -179,7 +180,7 @@ class Lane:
 
 
 def cut(row: list[int], ends: set[int]) -> list[int]:
-    """The tokens up to the first end token, which is included."""
+    """Return the tokens up to the first end token, which is included."""
     for place, token in enumerate(row):
         if token in ends:
             return row[: place + 1]
@@ -301,7 +302,7 @@ def iteration_table(folder: str | None, iterations: int) -> None:
 
 
 def make_learner(model: Any, config: MSGRPOConfig) -> Learner:
-    """A learner without a game around it."""
+    """Return a learner without a game around it."""
     scorer = TokenScorer(model, temperature=1.0, chunk=config.logprob_chunk_tokens, autocast=None)
     packing = choose_ways(scorer, config.packing)
     processes = Processes()
@@ -310,7 +311,7 @@ def make_learner(model: Any, config: MSGRPOConfig) -> Learner:
 
 
 def random_rows(tokens: int, vocabulary: int, prompt: int = 32, response: int = 32) -> list[TokenRow]:
-    """Rows that share nothing, of ``tokens`` response tokens together."""
+    """Return rows that share nothing, of ``tokens`` response tokens together."""
     rng = np.random.default_rng(0)
     rows = []
     for i in range(tokens // response):
@@ -352,7 +353,7 @@ def measure_peak(vocabulary: int, tokens: int, whole_logits: bool) -> tuple[floa
 
 
 def resident(field: str) -> int:
-    """How many bytes of memory this process holds, as the kernel says."""
+    """Return how many bytes of memory this process holds, as the kernel says."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field):
             return int(line.split()[1]) * 1024

@@ -59,7 +59,7 @@ def judge(
     pairs: Sequence[tuple[str, str]],
     scenarios: Sequence[str],
 ) -> list[Claim]:
-    """All claims.
+    """Return all claims.
 
     Args:
         results: what was found.
@@ -134,7 +134,7 @@ def _improvement(results: Reproduction, game: str, arm: str, scenario: str) -> l
 
 
 def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
-    """What an interval says about a threshold; a figure without an interval decides nothing."""
+    """Return what an interval says about a threshold; a figure without an interval decides nothing."""
     if estimate.low is None or estimate.high is None:
         return Verdict.UNDECIDED
     if estimate.low > threshold:
@@ -143,7 +143,8 @@ def verdict_of(estimate: Estimate, threshold: float) -> Verdict:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on a claim of several findings: it holds if all hold, fails if one fails, and else is undecided."""
+    """Return the verdict on a claim of several findings: it holds if all hold, fails if one fails, and else is
+    undecided."""
     if not verdicts:
         return Verdict.UNTESTED
     if Verdict.FAILS in verdicts:

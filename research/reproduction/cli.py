@@ -36,7 +36,7 @@ class Experiment(NamedTuple):
     settings: str  # a subclass of research.jobs.recipes.ExperimentSettings; a name, since only one of them is imported
     command: str  # settings, Options -> exit code
     takes: tuple[str, ...]  # those of OPTIONS that it takes
-    processes: int = 0  # at a time, where nothing is said; 0: one per core
+    processes: int = 0  # at a time, if nothing is said; 0: one per core
 
 
 REPRODUCTION = "reproduction"

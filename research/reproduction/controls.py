@@ -47,12 +47,12 @@ class ShuffledObservations:
         self._donors = list(donors)
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        """The other policy's turns; the donor of a decision depends on the decision's seed alone."""
+        """Return the other policy's turns; the donor of a decision depends on the decision's seed alone."""
         asked = [request if isinstance(request, TurnRequest) else TurnRequest(request) for request in requests]
         return self.policy.act([replace(one, observation=self.donor(one.seed)) for one in asked])
 
     def donor(self, seed: tuple[int, ...]) -> str:
-        """An observation of another episode than the one that ``seed`` (of a decision) belongs to."""
+        """Return an observation of another episode than the one that ``seed`` (of a decision) belongs to."""
         rng = np.random.default_rng([*seed, _DRAW])
         own = seed[0] if seed else None
         others = [observation for episode, observation in self._donors if episode != own]
@@ -139,7 +139,7 @@ def _agreement(actions: Sequence[str], others: Sequence[str]) -> float:
 
 
 def _truth(pairs: Sequence[tuple[str, str]]) -> tuple[float, float]:
-    """Shares of true and of unreadable parts over all reasonings; NaN where nothing is stated."""
+    """Shares of true and of unreadable parts over all reasonings; NaN if nothing is stated."""
     counts = np.array([tuple(check(response, observation)) for response, observation in pairs], float).sum(axis=0)
     total = counts.sum()
     if not total:

@@ -26,7 +26,7 @@ class Job(NamedTuple):
 
 
 def jobs_of(experiment: Experiment) -> list[Job]:
-    """All jobs of an experiment, in the order of importance.
+    """Return all jobs of an experiment, in the order of importance.
 
     They come seed by seed, each with its evaluation, so an experiment that is cut short has all arms with fewer seeds.
     """
@@ -54,5 +54,5 @@ class ReproductionFolder(Folder):
     """The folder of one reproduction."""
 
     def model(self, agent: str) -> Path:
-        """The folder of an agent's model: a base, or the last checkpoint of a run."""
+        """Return the folder of an agent's model: a base, or the last checkpoint of a run."""
         return self.path / agent / "last" if "/" in agent else self.path / "pretrain" / agent / "model"

@@ -31,12 +31,12 @@ _DECISIONS = 0.7  # of an episode, as a share of its horizon
 
 
 def typical_seconds(experiment: Experiment, jobs: Sequence[Job]) -> Mapping[str, float]:
-    """``{job: seconds}`` to begin with."""
+    """Return ``{job: seconds}`` to begin with."""
     return {job.name: _seconds_of(job, experiment) for job in jobs}
 
 
 def _seconds_of(job: Job, experiment: Experiment) -> float:
-    """What a job takes where the table was made."""
+    """Return what a job takes if the table was made."""
     if job.agent in experiment.reference_agents:
         return START_SECONDS
     base = job.agent if job.agent in experiment.bases else "small"
@@ -76,7 +76,7 @@ def _pretraining_seconds(base: str, experiment: Experiment) -> float:
 
 
 def _seconds(cost: Cost, base: str, experiment: Experiment) -> float:
-    """Seconds per thousand characters for a model of a base's shape."""
+    """Return seconds per thousand characters for a model of a base's shape."""
     if experiment.bases[base].source:
         return cost.fixed + 0.2 * cost.per_million_parameters  # as many millions as the embedded models have
     recipe = experiment.recipe(base)
@@ -86,7 +86,7 @@ def _seconds(cost: Cost, base: str, experiment: Experiment) -> float:
 
 
 def game_kilocharacters(scenario: str) -> float:
-    """How much text a decision of this scenario is taken on: the rules and its first observation."""
+    """Return how much text a decision of this scenario is taken on: the rules and its first observation."""
     game = SCENARIOS[scenario].game()
     player = game.players[0]
     state = game.initial_state(np.random.default_rng(0))

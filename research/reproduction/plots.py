@@ -76,7 +76,7 @@ def _bars(results: Reproduction, experiment: Experiment) -> Any:
 
 
 def _bar_groups(results: Reproduction, experiment: Experiment) -> list[tuple[str, str, dict[str, Any]]]:
-    """``(label, colour, {scenario: returns of shape (runs, episodes)})``; the method's own arm of every game."""
+    """Return ``(label, colour, {scenario: returns of shape (runs, episodes)})``; the method's own arm of every game."""
     groups = [
         (
             name,

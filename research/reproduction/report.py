@@ -24,7 +24,7 @@ _LAST_LOSSES = 5  # losses are means over 1% of the steps
 def report_data(
     results: Reproduction, experiment: Experiment, facts: Facts, notes: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The whole report as plain JSON data; NaN and infinity become ``null``."""
+    """Return the whole report as plain JSON data; NaN and infinity become ``null``."""
     data = {
         "claims": [_claim_data(claim) for claim in claims_of(results, experiment)],
         "agents": [
@@ -52,7 +52,7 @@ def report_data(
 
 
 def claims_of(results: Reproduction, experiment: Experiment) -> list[Claim]:
-    """The claims, judged; the one about sampling on pairs of arms that differ in nothing else."""
+    """Return the claims, judged; the one about sampling on pairs of arms that differ in nothing else."""
     settings = {arm: {**experiment.msgrpo, **changes} for arm, changes in experiment.arms.items()}
     sampling = {arm: own.pop("episode_sampling", "aaw") for arm, own in settings.items()}
     pairs = [
@@ -72,7 +72,7 @@ def report_markdown(
     plots: Sequence[tuple[str, str]] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """The report for people.
+    """Return the report for people.
 
     Args:
         results, experiment: what was found, and what was done for it.
@@ -194,7 +194,7 @@ def _arms_text(results: Reproduction, experiment: Experiment) -> str:
 
 
 def arm_summary(results: Reproduction, game: str, arm: str) -> dict[str, Any] | None:
-    """How the runs of an arm went on the fixed episodes of their game; ``None`` where there are none."""
+    """Return how the runs of an arm went on the fixed episodes of their game; ``None`` if there are none."""
     _, curves = results.curve(game, arm, game)
     if not curves.size:
         return None

@@ -58,7 +58,7 @@ class Reproduction:
     code: tuple[str, ...] = ()  # the versions that made bases and runs, in the order of their first use
 
     def runs_of(self, game: str, arm: str) -> list[Run]:
-        """The runs of one arm on one game, by seed."""
+        """Return the runs of one arm on one game, by seed."""
         return sorted((run for run in self.runs if (run.game, run.arm) == (game, arm)), key=lambda run: run.seed)
 
     def final_returns(self, game: str, arm: str, scenario: str) -> Array:

@@ -88,7 +88,8 @@ class Experiment(SeededSettings):
 
     @classmethod
     def completed(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """A recipe's content without its kind, which reproductions needn't say and their folders don't record."""
+        """Return a recipe's content without its kind, which reproductions needn't say and their folders don't
+        record."""
         return {name: value for name, value in data.items() if name != "kind"}
 
     @model_validator(mode="after")
@@ -116,7 +117,7 @@ class Experiment(SeededSettings):
         return self
 
     def training_settings(self, game: str, arm: str, seed: int) -> dict[str, Any]:
-        """The fields of the MSGRPOConfig of one run, checked.
+        """Return the fields of the MSGRPOConfig of one run, checked.
 
         Raises:
             UsageError: the config refuses them.
@@ -136,7 +137,7 @@ class Experiment(SeededSettings):
         return checked_training(settings, f"the settings of arm {arm!r} on {game}")
 
     def recipe(self, base: str) -> "Recipe":
-        """How one base is made.
+        """Return how one base is made.
 
         Raises:
             UsageError: the recipe of tiny models refuses its fields.
@@ -149,6 +150,6 @@ class Experiment(SeededSettings):
             raise UsageError(f"the settings of base {base!r}: {error}") from None
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """Those of all settings but :data:`_NAMING`."""
+        """Return those of all settings but :data:`_NAMING`."""
         found = super().differences(other)
         return {name: pair for name, pair in found.items() if name.partition(".")[0] not in _NAMING}

@@ -79,7 +79,7 @@ def _write(weights: Path, tokenizer: Path, target: Path, texts: Mapping[str, str
 def base_card(
     experiment: Experiment, folder: ReproductionFolder, results: Reproduction, notes: Sequence[str] = ()
 ) -> str:
-    """The base model's own card with the results of the reproduction in it."""
+    """Return the base model's own card with the results of the reproduction in it."""
     players = [agent for agent in ("random", "small") if agent in results.agents]
     rows = [[name, *(_cell(results.agents[agent][name]) for agent in players)] for name in experiment.scenarios]
     head = ["scenario", *("this model" if agent == "small" else "random player" for agent in players)]
@@ -93,7 +93,7 @@ def base_card(
 
 
 def card(experiment: Experiment, results: Reproduction, result: Mapping[str, Any], game: str, arm: str) -> str:
-    """The model card, Markdown: data, settings, seed, commit, results, limits; ``result`` is its training's."""
+    """Return the model card, Markdown: data, settings, seed, commit, results, limits; ``result`` is its training's."""
     run = next(run for run in results.runs_of(game, arm) if run.seed == 0)
     base = experiment.bases["small"].source or experiment.ships.base
     begun = f"`{base}`, which imitates" if base else "a base that the same recipe makes, which imitates"
@@ -144,7 +144,7 @@ docs/research/credit/recipe.md. `training.json` has all of this run's, every eva
 
 
 def _results_text(experiment: Experiment, results: Reproduction, result: Mapping[str, Any], run: Run) -> str:
-    """The fresh episodes where they are played, else the last evaluation on the fixed ones."""
+    """Return the fresh episodes if they are played, else the last evaluation on the fixed ones."""
     if run.final:
         before = results.agents["small"]
         rows = [[name, _cell(before[name]), _cell(run.final[name])] for name in experiment.scenarios]

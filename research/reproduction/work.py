@@ -43,7 +43,7 @@ def pretrain_base(job: Job, experiment: Experiment, folder: ReproductionFolder, 
 
 
 def source_folder(source: str) -> Path:
-    """The folder of a model that has a name (``tiny``, ``smollm2``), or the folder itself.
+    """Return the folder of a model that has a name (``tiny``, ``smollm2``), or the folder itself.
 
     Raises:
         UsageError: there is no model.
@@ -57,7 +57,7 @@ def source_folder(source: str) -> Path:
 
 
 def train_run(job: Job, experiment: Experiment, folder: ReproductionFolder, report: Report) -> dict[str, Any]:
-    """Train one run from the small base, going on from its own last checkpoint where there is one."""
+    """Train one run from the small base, going on from its own last checkpoint if there is one."""
     settings = experiment.training_settings(job.game, job.arm, job.seed) | {"threads": 1}
     out = folder.result_file(job.name).parent
     return run_training(out, settings, job.game, lambda: bases.load(folder.model("small")), report)
@@ -109,7 +109,7 @@ def run_training(
 
 
 def policy_of(agent: str, experiment: Experiment, folder: ReproductionFolder) -> Policy:
-    """The player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
+    """Return the player: a reference agent, or the model of a base or a run with the evaluation's decoding."""
     from agents import LanguageAgentPolicy, load_agent
     from agents.models import Decoding, TransformersModel, card_of
     from agents.msgrpo import MSGRPOConfig, prompts_of
@@ -143,7 +143,7 @@ def play_agent(job: Job, experiment: Experiment, folder: ReproductionFolder, rep
 
 
 def columns_of(episodes: Sequence[Episode]) -> dict[str, list[float]]:
-    """Episodes as columns in the order of their seeds; of the first player, where there are several."""
+    """Return episodes as columns in the order of their seeds; of the first player, if there are several."""
     ordered = sorted(episodes, key=lambda episode: episode.seed)
     player = next(iter(ordered[0].returns))
     steps = [episode.steps_of(player) for episode in ordered]
@@ -156,7 +156,7 @@ def columns_of(episodes: Sequence[Episode]) -> dict[str, list[float]]:
 
 
 def control_agent(job: Job, experiment: Experiment, folder: ReproductionFolder, report: Report) -> dict[str, Any]:
-    """The controls of one agent: a run on the game it was trained on, a base on all games."""
+    """Return the controls of one agent: a run on the game it was trained on, a base on all games."""
     from research.reproduction.controls import control
 
     policy = policy_of(job.agent, experiment, folder)

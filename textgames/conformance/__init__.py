@@ -59,7 +59,7 @@ def run_check(name: str, id: str, /, **settings: Any) -> None:
         CHECKS[name](id, settings)
     except ConformanceError as error:
         raise ConformanceError(f"{id}: {name}: {error}") from error
-    except Exception as error:  # whatever a game raises where it must not is a failed check
+    except Exception as error:  # whatever a game raises if it must not is a failed check
         raise ConformanceError(f"{id}: {name}: {_who_raised(error)}{type(error).__name__}: {error}") from error
 
 

@@ -33,7 +33,7 @@ def check_gymnasium(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def _alone(id: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings with which one player can play: random opponents inside, in a game of several."""
+    """Return the settings with which one player can play: random opponents inside, in a game of several."""
     others = len(game_of(id, **settings).players) > 1
     return {"opponents": "random", **settings} if others else settings
 
@@ -127,7 +127,7 @@ def check_batches(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def _some_response(env: Any, rng: np.random.Generator) -> str:
-    """Any action of the game's, legal or not; a legal one where none are listed."""
+    """Any action of the game's, legal or not; a legal one if none are listed."""
     game = env.game
     if game.actions:
         return written(game, game.actions[int(rng.integers(len(game.actions)))])
@@ -161,7 +161,8 @@ def check_rewards(id: str, settings: Mapping[str, Any]) -> None:
 def _paid_by_the_rules(
     id: str, settings: Mapping[str, Any], seed: int
 ) -> tuple[int, dict[str, float], list[dict[str, str]]]:
-    """What an episode of random play, of so many rounds at most, pays by the rules alone; everybody's responses."""
+    """Return what an episode of random play, of so many rounds at most, pays by the rules alone; everybody's
+    responses."""
     env: Any = parallel_env(id, **settings)
     env.reset(seed=seed)
     game, limit = env.game, env.rules.max_steps or ROUNDS

@@ -245,7 +245,7 @@ def check_texts(id: str, settings: Mapping[str, Any]) -> None:
     for player in game.players:
         told = game.instructions(player)
         require(isinstance(told, str), f"instructions() for {player} must be a string, got {told!r}")
-        # where there are many, the instructions say how they are made, and the prompt lists the legal ones
+        # if there are many, the instructions say how they are made, and the prompt lists the legal ones
         named = game.actions if len(game.actions) <= _MOST_NAMED else ()
         missing = ", ".join(repr(action) for action in named if not _names(told, action, game.actions))
         require(not missing, f"the instructions for {player} don't name the action {missing} as a word of its own")
@@ -262,7 +262,7 @@ def check_texts(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def _names(text: str, action: str, actions: tuple[str, ...]) -> bool:
-    """Whether a text names an action: not as a part of another word, nor as a part of a longer action."""
+    """Return whether a text names an action: not as a part of another word, nor as a part of a longer action."""
     text = text.casefold()
     for longer in actions:
         if action in longer and action != longer:
@@ -337,7 +337,7 @@ def check_scores(id: str, settings: Mapping[str, Any]) -> None:
             episode = []
         elif number == len(played) and game.longest_episode is None:  # else it is cut off by these checks alone
             gains += _gains_by_giving_up(game, episode, (0,))
-    # where nothing bounds what a round pays, bad luck may pay less than bad play does: then on average
+    # if nothing bounds what a round pays, bad luck may pay less than bad play does: then on average
     bounded = game.worst_round is not None or game.return_range is not None
     gain = max(gains, default=0.0) if bounded else sum(gains) / max(len(gains), 1)
     require(gain <= 1e-6, f"forfeit() pays {gain:g} more than random play still got; it must pay what a loss does")
@@ -351,7 +351,7 @@ def _require_worst_round(game: TSMG[Any], round_: Round) -> None:
 
 
 def _require_returns(game: TSMG[Any], episode: Sequence[Round]) -> None:
-    """Require of a finished episode that its returns are possible, and cancel out where the game says so."""
+    """Require of a finished episode that its returns are possible, and cancel out if the game says so."""
     returns = {player: sum(round_.result[1][player] for round_ in episode) for player in game.players}
     for player, total in returns.items():
         low, high = game.return_range or (-math.inf, math.inf)
@@ -362,7 +362,7 @@ def _require_returns(game: TSMG[Any], episode: Sequence[Round]) -> None:
 
 
 def _gains_by_giving_up(game: TSMG[Any], episode: Sequence[Round], more: Sequence[int]) -> list[float]:
-    """How much more a player got by giving up at each of its turns than by playing on as it did.
+    """Return how much more a player got by giving up at each of its turns than by playing on as it did.
 
     The limit of rounds is the last of the episode, or so many ``more``.
     """

@@ -52,7 +52,7 @@ def rounds_of(game: TSMG[Any], rounds: int = ROUNDS) -> Iterator[Round]:
 
 
 def playing(game: TSMG[Any], state: Any) -> list[str]:
-    """The players whose own episodes go on."""
+    """Return the players whose own episodes go on."""
     told = {player: game.is_playing(state, player) for player in game.players}
     for player, answer in told.items():
         require(isinstance(answer, bool), f"is_playing() of {player} must be True or False, got {answer!r}")
@@ -73,7 +73,7 @@ def to_move(game: TSMG[Any], state: Any) -> list[str]:
 
 
 def draw(game: TSMG[Any], state: Any, player: str, rng: np.random.Generator) -> str:
-    """A legal action of a player, drawn at random."""
+    """Return a legal action of a player, drawn at random."""
     names = legal_actions(game, state, player)
     action = game.sample_action(state, player, rng)
     require(isinstance(action, str), f"sample_action() of {player} must be a string, got {action!r}")
@@ -82,7 +82,8 @@ def draw(game: TSMG[Any], state: Any, player: str, rng: np.random.Generator) -> 
 
 
 def legal_actions(game: TSMG[Any], state: Any, player: str) -> tuple[str, ...]:
-    """The legal actions of a player who is to move: none twice, all of them the game's; none where they are open."""
+    """Return the legal actions of a player who is to move: none twice, all of them the game's; none if they are
+    open."""
     names, told = game.legal_actions(state, player), f"legal_actions() of {player}"
     strings = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
     require(strings, f"{told} must be a tuple of names, got {names!r}")
@@ -97,7 +98,8 @@ def legal_actions(game: TSMG[Any], state: Any, player: str) -> tuple[str, ...]:
 
 
 def has_default(game: TSMG[Any], state: Any, player: str) -> bool:
-    """Whether there is something to do for a player without a list: the base class takes the first legal action."""
+    """Return whether there is something to do for a player without a list: the base class takes the first legal
+    action."""
     try:
         return bool(game.default_action(state, player))
     except IndexError:
@@ -105,12 +107,12 @@ def has_default(game: TSMG[Any], state: Any, player: str) -> bool:
 
 
 def written(game: TSMG[Any], action: str) -> str:
-    """An action as a response: bare where the game takes that, else in its tag."""
+    """Return an action as a response: bare where the game takes that, else in its tag."""
     return action if game.bare_responses else f"<action>{action}</action>"
 
 
 def initial_state(game: TSMG[Any], rng: np.random.Generator) -> Any:
-    """A first state: a value, with every player in the game."""
+    """Return a first state: a value, with every player in the game."""
     state = game.initial_state(rng)
     require_value(state)
     out = [player for player in game.players if player not in playing(game, state)]

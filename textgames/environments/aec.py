@@ -1,6 +1,6 @@
 """A game with any number of players as a PettingZoo AECEnv: one player after the other.
 
-In a game in which players take turns, the environment's order is the game's. Where several act at once, they are asked
+In a game in which players take turns, the environment's order is the game's. If several act at once, they are asked
 one after the other, all in the state before the round; the round is played when the last of them has answered.
 """
 

@@ -28,7 +28,7 @@ _INK, _PAPER, _GRID, _BLANK = 235, 24, 90, 128
 
 
 def board_picture(rows: tuple[str, ...], palette: Mapping[str, Colour]) -> NDArray[np.uint8]:
-    """One square tile for each cell, with thin lines between them; shape (rows * 32, columns * 32, 3).
+    """Return one square tile for each cell, with thin lines between them; shape (rows * 32, columns * 32, 3).
 
     A character without a colour is written on its tile.
 
@@ -51,9 +51,9 @@ def board_picture(rows: tuple[str, ...], palette: Mapping[str, Colour]) -> NDArr
 
 
 def text_picture(text: str) -> NDArray[np.uint8]:
-    """A text in light letters on a dark page; shape (600, 960, 3), whatever the text.
+    """Return a text in light letters on a dark page; shape (600, 960, 3), whatever the text.
 
-    Long lines are broken. Of a text with too many lines the last ones are shown, where games write what is new.
+    Long lines are broken. Of a text with too many lines the last ones are shown, if games write what is new.
     """
     lines = [part for line in text.split("\n") for part in _broken(line)]
     if len(lines) > LINES:
@@ -73,7 +73,7 @@ def _broken(line: str) -> list[str]:
 
 @cache
 def glyph(char: str) -> NDArray[np.bool_]:
-    """The dots of a character; shape (10, 6). Accents are left out, what isn't in the font is an empty box."""
+    """Return the dots of a character; shape (10, 6). Accents are left out, what isn't in the font is an empty box."""
     dots = np.zeros((_HEIGHT, _WIDTH), dtype=np.bool_)
     name = unicodedata.name(char, "")
     if name.startswith("BOX DRAWINGS"):
@@ -89,7 +89,7 @@ def glyph(char: str) -> NDArray[np.bool_]:
 
 
 def _box_drawing(dots: NDArray[np.bool_], name: str) -> NDArray[np.bool_]:
-    """The lines of a table, which meet those of the characters beside it, above and below."""
+    """Return the lines of a table, which meet those of the characters beside it, above and below."""
     middle, centre, words = _HEIGHT // 2, _WIDTH // 2, name.split()
     if "LEFT" in words or "HORIZONTAL" in words:
         dots[middle, : centre + 1] = True

@@ -160,7 +160,7 @@ def make_game(
             check_switch(name, value)
     try:
         made = cls(**settings)
-    except TypeError as error:  # a value of the wrong type, met where it is first compared or counted
+    except TypeError as error:  # a value of the wrong type, met if it is first compared or counted
         if not settings:
             raise
         given = ", ".join(f"{name}={value!r}" for name, value in settings.items())

@@ -166,7 +166,8 @@ class TextGameEnv(StatesLimit, gym.Env[str, str]):
         return read, reward, player in terminated, player in truncated, info
 
     def save_state(self) -> Snapshot:
-        """Everything that the rest of the episode depends on; ``ResetNeeded`` is raised before the first reset."""
+        """Return everything that the rest of the episode depends on; ``ResetNeeded`` is raised before the first
+        reset."""
         self._require_reset("save_state() was called")
         return self._table.snapshot()
 

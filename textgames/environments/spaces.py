@@ -41,7 +41,7 @@ class ObservationText(spaces.Text):
         return (x.replace("\n", "") if x.isascii() else _ALSO_PRINTABLE.sub("", x)).isprintable()
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """A random string; short (up to 64 characters) unless a mask gives the length."""
+        """Return a random string; short (up to 64 characters) unless a mask gives the length."""
         if mask is None and probability is None:
             mask = (int(self.np_random.integers(0, min(64, self.max_length) + 1)), None)
         return super().sample(mask, probability)
@@ -67,11 +67,11 @@ class ResponseText(spaces.Text):
         super().__init__(longest, min_length=0, charset="".join(sorted(set("".join(self.commands)))), seed=seed)
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is a string: what it says is for the action map to judge."""
+        """Return whether ``x`` is a string: what it says is for the action map to judge."""
         return isinstance(x, str)
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """One of the commands, uniformly.
+        """Return one of the commands, uniformly.
 
         Raises:
             ValueError: a mask or probabilities were given; commands have none.
@@ -90,7 +90,8 @@ class ResponseText(spaces.Text):
 
 
 def response_space(game: TSMG[Any]) -> ResponseText:
-    """The space of responses; it samples the game's actions, or random ones of its start where none are listed."""
+    """Return the space of responses; it samples the game's actions, or random ones of its start if none are
+    listed."""
     if game.actions:
         return ResponseText(game.actions)
     rng = np.random.default_rng(0)

@@ -53,18 +53,18 @@ class BanditState(NamedTuple):
     pulls: tuple[int, ...]  # how often every arm was chosen
     sums: tuple[float, ...]  # what every arm paid in all
     last: tuple[int, ...]  # the round, from 1, in which every arm was chosen last; 0 for never
-    log: tuple[tuple[int, float], ...] = ()  # ``(arm, reward)`` of every round; kept only where observations show it
+    log: tuple[tuple[int, float], ...] = ()  # ``(arm, reward)`` of every round; kept only if observations show it
 
 
 def number(reward: float) -> str:
-    """A reward as players read it: two decimals, none where it is whole."""
+    """Return a reward as players read it: two decimals, none if it is whole."""
     text = str(int(reward)) if reward == int(reward) else f"{reward:.2f}"
     return "0.00" if text == "-0.00" else text
 
 
 @lru_cache(maxsize=4096)
 def arm_line(name: str, chosen: str, pulls: int, total: float) -> str:
-    """The evidence about one arm."""
+    """Return the evidence about one arm."""
     if not pulls:
         return f"{name}: not {chosen} yet"
     times = "1 time" if pulls == 1 else f"{pulls} times"
@@ -83,7 +83,7 @@ class Evidence(NamedTuple):
 
 
 def read_evidence(observation: str, names: tuple[str, ...]) -> Evidence:
-    """The evidence in an observation of either style; a ValueError where the text is none."""
+    """Return the evidence in an observation of either style; a ValueError if the text is none."""
     if not observation.startswith(("Round ", "All ")):
         raise ValueError(f"this is not an observation of a bandit: {observation[:80]!r}")
     pulls, sums = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
@@ -271,7 +271,7 @@ class Bandit(OnePlayerGame[BanditState]):
         return f"{paid}; {lost:.2f} below the best on average" if lost else f"{paid}; no other is better on average"
 
     def describe(self, state: BanditState) -> str:
-        """A bar of choices for every arm, with its hidden mean, which only spectators see."""
+        """Return a bar of choices for every arm, with its hidden mean, which only spectators see."""
         width = max(map(len, self.actions))
         best = max(state.means)
         return "\n".join(

@@ -52,14 +52,14 @@ class ContextualState(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def expected_rewards(weights: Weights, context: int) -> tuple[float, ...]:
-    """``theta_a . x`` of every arm."""
+    """Return ``theta_a . x`` of every arm."""
     x = CONTEXTS[context]
     return tuple([sum(w * feature for w, feature in zip(row, x, strict=True)) for row in weights])
 
 
 @lru_cache(maxsize=256)
 def best_on_average(weights: Weights) -> float:
-    """``E_x max_a theta_a . x``: what a round pays on average to somebody who knows the weights."""
+    """Return ``E_x max_a theta_a . x``: what a round pays on average to somebody who knows the weights."""
     return float((_CONTEXTS @ np.array(weights).T).max(axis=1).mean())
 
 
@@ -82,7 +82,7 @@ class Evidence(NamedTuple):
 
 
 def read_evidence(observation: str, names: tuple[str, ...]) -> Evidence:
-    """The evidence in an observation; a ValueError where the text is none."""
+    """Return the evidence in an observation; a ValueError if the text is none."""
     now = _NOW.search(observation)
     if now is None or now[1] not in _INDEX:
         raise ValueError(f"this is not an observation of a contextual bandit: {observation[:80]!r}")
@@ -147,7 +147,7 @@ class ContextualBandit(OnePlayerGame[ContextualState]):
         return state.context != NOBODY
 
     def forfeit(self, state: ContextualState, player: Player, rounds_left: float) -> dict[Player, float]:
-        """What is paid if every round that is left goes to the arm and the context that pay least."""
+        """Return what is paid if every round that is left goes to the arm and the context that pay least."""
         worst = min(min(expected_rewards(state.weights, context)) for context in range(len(CONTEXTS)))
         return {player: worst * self.rounds_left(state)}
 
@@ -155,7 +155,8 @@ class ContextualBandit(OnePlayerGame[ContextualState]):
         return self.rounds - len(state.log)
 
     def metrics(self, state: ContextualState, player: Player) -> dict[str, float]:
-        """The pseudo-regret ``sum_t (max_a theta_a . x_t - theta_{a_t} . x_t)``, free of noise, as ``regret``."""
+        """Return the pseudo-regret ``sum_t (max_a theta_a . x_t - theta_{a_t} . x_t)``, free of noise, as
+        ``regret``."""
         rewards = [(expected_rewards(state.weights, visit.context), visit.arm) for visit in state.log]
         return {"regret": float(sum(max(of_arms) - of_arms[arm] for of_arms, arm in rewards))}
 
@@ -193,7 +194,7 @@ class ContextualBandit(OnePlayerGame[ContextualState]):
         return told if action == best else f"{told}; {best} is {lost:.2f} better for them"
 
     def describe(self, state: ContextualState) -> str:
-        """The hidden weights, what every arm is worth now, and how often it was chosen."""
+        """Return the hidden weights, what every arm is worth now, and how often it was chosen."""
         width = max(map(len, self.actions))
         means = None if state.context == NOBODY else expected_rewards(state.weights, state.context)
         lines = [] if means is None else [f"{self._who}: {_NAMES[state.context]}"]

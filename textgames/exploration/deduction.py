@@ -1,4 +1,4 @@
-"""What a guess can tell about something hidden: exact counts, and optimal guessing where it is small enough.
+"""What a guess can tell about something hidden: exact counts, and optimal guessing if it is small enough.
 
 Everything here works on numbers: guess ``g`` and secret ``s`` are indices, and ``answers[g, s]`` is the number of the
 answer to ``g`` where ``s`` is hidden. Guesses and secrets are the same list. What is hidden was drawn uniformly, so all
@@ -33,17 +33,18 @@ class AnswerTable:
         self.everything: Indices = np.arange(len(answers))
         self._known_remaining: dict[bytes, NDArray[np.float64]] = {}
         self._row_starts = (self.everything * self.num_answers)[:, np.newaxis]
-        # the most that a first guess can tell, in bits; 1 where there is nothing to tell, as a divisor
+        # the most that a first guess can tell, in bits; 1 if there is nothing to tell, as a divisor
         self._bits_per_guess = float(self.information(self.everything).max()) or 1.0
 
     def counts(self, candidates: Indices) -> NDArray[np.intp]:
-        """How many candidates get each answer; shape (guesses, answers)."""
+        """Return how many candidates get each answer; shape (guesses, answers)."""
         cells = self.answers[:, candidates] + self._row_starts
         counted = np.bincount(cells.ravel(), minlength=len(self.answers) * self.num_answers)
         return counted.reshape(len(self.answers), self.num_answers)
 
     def expected_remaining(self, candidates: Indices) -> NDArray[np.float64]:
-        """How many candidates are left on average after the answer to each guess: ``sum_a n_a^2 / n``; shape (n,)."""
+        """Return how many candidates are left on average after the answer to each guess: ``sum_a n_a^2 / n``; shape
+        (n,)."""
         key = candidates.tobytes()
         known = self._known_remaining.get(key)
         if known is not None:
@@ -60,12 +61,13 @@ class AnswerTable:
         return expected
 
     def information(self, candidates: Indices) -> NDArray[np.float64]:
-        """The entropy of the answer to each guess, in bits; shape (n,)."""
+        """Return the entropy of the answer to each guess, in bits; shape (n,)."""
         shares = self.counts(candidates) / len(candidates)
         return np.asarray(-(shares * np.log2(np.where(shares > 0, shares, 1.0))).sum(axis=1), dtype=np.float64)
 
     def estimated_values(self, candidates: Indices) -> NDArray[np.float64]:
-        """An estimate of ``-guesses`` of each guess and good play after it; its maximum is the entropy-greedy guess.
+        """Return an estimate of ``-guesses`` of each guess and good play after it; its maximum is the entropy-greedy
+        guess.
 
         ``-1 - P(wrong) - (bits that are missing after the answer) / (bits of the best first guess)``: this guess, the
         last one, and those between them, which each tell as much as the first could. Exact for up to two candidates.
@@ -76,12 +78,12 @@ class AnswerTable:
         return np.asarray(-1.0 - (1.0 - right) - missing / self._bits_per_guess, dtype=np.float64)
 
     def after(self, candidates: Indices, guess: int, answer: int) -> Indices:
-        """The candidates that are left after an answer."""
+        """Return the candidates that are left after an answer."""
         left: Indices = candidates[self.answers[guess].take(candidates) == answer]
         return left
 
     def narrowing(self, guesses: Sequence[int], secret: int) -> list[Indices]:
-        """The candidates before each guess of a game, and those that are left after the last one."""
+        """Return the candidates before each guess of a game, and those that are left after the last one."""
         sets = [self.everything]
         for guess in guesses:
             known = sets[-1]
@@ -101,7 +103,7 @@ class GuessSolver:
 
     A set is the bits of a whole number. ``cost(S, h)`` is the sum, over the secrets in ``S``, of the guesses that
     optimal play with ``h`` guesses left takes, with ``lost`` more for every secret that it doesn't find:
-    ``cost(S, h) = |S| + min_g sum_a cost(S with answer a to g, h - 1)``, where a right guess costs nothing more.
+    ``cost(S, h) = |S| + min_g sum_a cost(S with answer a to g, h - 1)``, if a right guess costs nothing more.
     Guesses are tried in the order of a lower bound, and left as soon as they can't be the best.
 
     Args:
@@ -124,15 +126,15 @@ class GuessSolver:
         self._costs: dict[tuple[int, int], int] = {}
 
     def value(self, candidates: Indices, guesses_left: int) -> float:
-        """The expected return, ``-guesses``, of optimal play."""
+        """Return the expected return, ``-guesses``, of optimal play."""
         return -self._cost(_bits(candidates), guesses_left) / len(candidates)
 
     def guess_value(self, candidates: Indices, guess: int, guesses_left: int) -> float:
-        """The expected return of a guess and optimal play after it."""
+        """Return the expected return of a guess and optimal play after it."""
         return -1.0 - self._cost_after(_bits(candidates), guess, guesses_left) / len(candidates)
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float:
-        """The expected guesses that a guess loses against optimal play."""
+        """Return the expected guesses that a guess loses against optimal play."""
         n = len(candidates)
         if n == 1:  # known already, as at most guesses of a player who doesn't take the answers in
             missed = guess != candidates[0]
@@ -164,7 +166,8 @@ class GuessSolver:
         return self._costs[key]
 
     def _told_apart(self, bits: int, n: int, guesses_left: int) -> int | None:
-        """The cost where one guess tells all candidates apart, as in most small sets; ``None`` where none does so.
+        """Return the cost where one guess tells all candidates apart, as in most small sets; ``None`` if none does
+        so.
 
         A candidate that does so is right or lets the next guess be right; nothing is better. Any other guess then
         costs one more in all, and so does at least every candidate after which two are left that look alike.
@@ -184,7 +187,8 @@ class GuessSolver:
         return None
 
     def _lower_bounds(self, guesses_left: int, most: int) -> list[int]:
-        """The least that a set can cost, by its size: one secret is found at once, and ``most - 1`` one guess later."""
+        """Return the least that a set can cost, by its size: one secret is found at once, and ``most - 1`` one guess
+        later."""
         costs = [min(found, guesses_left + self._lost) for found in (1, *[2] * (most - 1))]
         costs += [min(3, guesses_left + self._lost)] * (len(self._classes) - most)
         return [sum(costs[:n]) if guesses_left else self._lost * n for n in range(len(self._classes) + 1)]

@@ -68,7 +68,7 @@ class GuessNumber(GuessingGame):
 
 
 def _remaining(low: int, high: int, guess: int) -> float:
-    """How many numbers from ``low`` to ``high`` are left possible by a guess, on average over its answers."""
+    """Return how many numbers from ``low`` to ``high`` are left possible by a guess, on average over its answers."""
     if not low <= guess <= high:
         return float(high - low + 1)
     return ((guess - low) ** 2 + 1 + (high - guess) ** 2) / (high - low + 1)
@@ -82,7 +82,7 @@ def _table(numbers: int) -> AnswerTable:
 
 @lru_cache(maxsize=100_000)
 def interval_value(length: int, guesses_left: int, lost: int) -> float:
-    """The expected return, ``-guesses``, of optimal guessing.
+    """Return the expected return, ``-guesses``, of optimal guessing.
 
     ``V(0, h) = 0``, ``V(n, 0) = -lost`` and ``V(n, h) = -1 + max_k ((k-1) V(k-1, h-1) + (n-k) V(n-k, h-1)) / n``.
     Guesses outside of the interval tell nothing, and are never better.
@@ -100,7 +100,8 @@ def interval_value(length: int, guesses_left: int, lost: int) -> float:
 
 
 def guess_value(low: int, high: int, guess: int, guesses_left: int, lost: int) -> float:
-    """The expected return of a guess, where the number is from ``low`` to ``high``, and optimal guessing after it."""
+    """Return the expected return of a guess, if the number is from ``low`` to ``high``, and optimal guessing after
+    it."""
     length = high - low + 1
     if not low <= guess <= high:
         return -1.0 + interval_value(length, guesses_left - 1, lost)

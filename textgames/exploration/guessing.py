@@ -53,10 +53,10 @@ class GuessingGame(OnePlayerGame[GuessState]):
 
     @abstractmethod
     def answer(self, guess: str, secret: str) -> str:
-        """The answer to a guess, as the player reads it."""
+        """Return the answer to a guess, as the player reads it."""
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
-        """The expected guesses that a guess loses against optimal play; ``None`` where that isn't known.
+        """Return the expected guesses that a guess loses against optimal play; ``None`` if that isn't known.
 
         Candidates and guess are places in ``secrets``.
         """
@@ -68,12 +68,12 @@ class GuessingGame(OnePlayerGame[GuessState]):
         return False
 
     def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
-        """Optimal guessing, where not finding it costs ``lost``; ``None`` where that is too much to compute."""
+        """Optimal guessing, if not finding it costs ``lost``; ``None`` if that is too much to compute."""
         return None
 
     @abstractmethod
     def make_table(self) -> AnswerTable:
-        """The answers as numbers, in the order of ``secrets``."""
+        """Return the answers as numbers, in the order of ``secrets``."""
 
     def initial_state(self, rng: Generator) -> GuessState:
         return GuessState(self.secrets[int(rng.random() * len(self.secrets))])
@@ -95,7 +95,7 @@ class GuessingGame(OnePlayerGame[GuessState]):
         return after, GUESS_REWARD * (1 + LOST_GUESSES) if lost else GUESS_REWARD, lost
 
     def forfeit(self, state: GuessState, player: str, rounds_left: float) -> dict[str, float]:
-        """What is paid if all guesses that are left are wrong."""
+        """Return what is paid if all guesses that are left are wrong."""
         return {player: GUESS_REWARD * (self.max_guesses - len(state.guesses) + LOST_GUESSES)}
 
     def is_playing(self, state: GuessState, player: str) -> bool:
@@ -109,7 +109,7 @@ class GuessingGame(OnePlayerGame[GuessState]):
 
         ``remaining_loss``: by how much a guess left more possibilities on average than the best one would have, mean
         over the guesses. ``possible``: how many possibilities agree with all answers. ``regret``: guesses that were
-        lost in expectation against optimal play, where that is known.
+        lost in expectation against optimal play, if that is known.
         """
         guesses = [self.index[guess] for guess in state.guesses]
         sets = self.table.narrowing(guesses, self.index[state.secret])
@@ -141,7 +141,7 @@ class GuessingGame(OnePlayerGame[GuessState]):
         return guess if guess in self._known else self.command.read(inside)
 
     def default_action(self, state: GuessState, player: str) -> str:
-        """The last guess again, which tells nothing new: an unreadable response costs a guess and gains none."""
+        """Return the last guess again, which tells nothing new: an unreadable response costs a guess and gains none."""
         return state.guesses[-1] if state.guesses else self.secrets[0]
 
     def sample_action(self, state: GuessState, player: str, rng: Generator) -> str:
@@ -159,7 +159,7 @@ class GuessingGame(OnePlayerGame[GuessState]):
         return told + (lines or " none")
 
     def how_it_pays(self) -> str:
-        """The sentences of the instructions on rewards, the same for all guessing games."""
+        """Return the sentences of the instructions on rewards, the same for all guessing games."""
         return (
             f"You have {self.max_guesses} guesses. Every guess costs 1 point, so use as few as you can. "
             f"If none of them is right, that costs 1 more point."

@@ -27,7 +27,7 @@ MOST_CODES = 5000
 
 @lru_cache(maxsize=200_000)
 def score(guess: str, code: str) -> tuple[int, int]:
-    """How many pegs have the right colour in the right place, and how many more have it in a wrong place."""
+    """Return how many pegs have the right colour in the right place, and how many more have it in a wrong place."""
     pegs, hidden = guess.split(), code.split()
     exact = sum(map(str.__eq__, pegs, hidden))
     return exact, sum([min(pegs.count(colour), hidden.count(colour)) for colour in set(pegs)]) - exact
@@ -81,7 +81,7 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
         return len(self.secrets) <= EXACT_CODES
 
     def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
-        """Optimal guessing, where not finding the code costs ``lost``; ``None`` where there are too many codes."""
+        """Optimal guessing, if not finding the code costs ``lost``; ``None`` if there are too many codes."""
         return _solver(self.pegs, len(self.colours), lost) if self.is_solved else None
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
@@ -105,7 +105,7 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
         )
 
     def board(self, state: GuessState) -> tuple[str, ...]:
-        """The code, then a row for every guess with its answer, exact pegs first."""
+        """Return the code, then a row for every guess with its answer, exact pegs first."""
         rows = [self._letters(state.secret) + "_" * (self.pegs + 1)]
         for guess in state.guesses:
             exact, misplaced = score(guess, state.secret)
@@ -118,7 +118,7 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
 
 @lru_cache(maxsize=8)
 def _table(pegs: int, colours: int) -> AnswerTable:
-    """All answers at once: ``exact * (pegs + 1) + misplaced``."""
+    """Return all answers at once: ``exact * (pegs + 1) + misplaced``."""
     codes = np.array(list(product(range(colours), repeat=pegs)), dtype=np.int8)  # (n, pegs)
     counts = np.stack([(codes == colour).sum(axis=1) for colour in range(colours)], axis=1)  # (n, colours)
     exact = sum((codes[:, np.newaxis, place] == codes[:, place]).astype(np.int16) for place in range(pegs))

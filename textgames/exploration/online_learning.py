@@ -30,7 +30,7 @@ Pattern = Callable[[int, int, np.random.Generator], NDArray[np.float64]]
 
 
 def uniform(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Every loss by itself, uniform on [0, 10]: there is nothing to learn, and nothing to be exploited by."""
+    """Return every loss by itself, uniform on [0, 10]: there is nothing to learn, and nothing to be exploited by."""
     return np.asarray(rng.uniform(0, LARGEST_LOSS, (rounds, actions)))
 
 
@@ -40,20 +40,21 @@ def gaussian(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.
 
 
 def trend(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """A straight line from one number of [0, 10] to another for each action, plus noise of deviation 0.5."""
+    """Return a straight line from one number of [0, 10] to another for each action, plus noise of deviation 0.5."""
     start, end = rng.uniform(0, LARGEST_LOSS, (2, actions))
     time = np.linspace(0, 1, rounds)[:, None]
     return np.asarray(start + time * (end - start) + rng.normal(0, 0.5, (rounds, actions)))
 
 
 def sine(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """A wave around 5 of amplitude 4 with a phase of each action and a common period of 5 to 15 rounds, plus noise."""
+    """Return a wave around 5 of amplitude 4 with a phase of each action and a common period of 5 to 15 rounds, plus
+    noise."""
     phase = 2 * math.pi * (np.arange(rounds)[:, None] / rng.uniform(5, 15) + rng.random(actions))
     return 5 + 4 * np.sin(phase) + rng.normal(0, 0.5, (rounds, actions))
 
 
 def adversarial(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """The action that has cost least so far costs 8 to 10, all others 0 to 2; costs within 1 may change places.
+    """Return the action that has cost least so far costs 8 to 10, all others 0 to 2; costs within 1 may change places.
 
     With two actions that is the classic alternation, against which following the leader loses almost everything.
     """
@@ -92,7 +93,7 @@ def _round_line(day: int, losses: tuple[float, ...], chosen: int) -> str:
 
 
 def read_losses(observation: str) -> list[tuple[float, ...]]:
-    """The losses of all rounds so far; a ValueError where the text is not an observation of this game."""
+    """Return the losses of all rounds so far; a ValueError if the text is not an observation of this game."""
     if "minutes" not in observation:
         raise ValueError(f"this is not an observation of online learning: {observation[:80]!r}")
     return [tuple(map(float, _LOSS.findall(told))) for told, _ in _ROUND.findall(observation)]
@@ -139,7 +140,8 @@ class OnlineLearning(OnePlayerGame[OnlineState]):
         return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.chosen)))
 
     def metrics(self, state: OnlineState, player: Player) -> dict[str, float]:
-        """``external_regret``, also by round (``average_regret``), and ``swap_regret``, over the rounds played."""
+        """Return ``external_regret``, also by round (``average_regret``), and ``swap_regret``, over the rounds
+        played."""
         regret = external_regret(state.losses, state.chosen)
         return {
             "external_regret": regret,
@@ -176,7 +178,7 @@ class OnlineLearning(OnePlayerGame[OnlineState]):
         return f"lost {losses[choice]:.1f} minutes{better}"
 
     def describe(self, state: OnlineState) -> str:
-        """One row a day: every road's delay, the chosen one marked, and the days that are to come."""
+        """Return one row a day: every road's delay, the chosen one marked, and the days that are to come."""
         lines = ["day  " + " ".join(f"{name:>8}" for name in self.actions)]
         for day, losses in enumerate(state.losses):
             marks = [

@@ -26,7 +26,7 @@ GREEN, YELLOW, GREY = "green", "yellow", "grey"
 
 @lru_cache(maxsize=200_000)
 def marks(guess: str, word: str) -> tuple[str, ...]:
-    """The mark of each letter of a guess."""
+    """Return the mark of each letter of a guess."""
     # letters of the word that are not green, which yellow ones are taken from
     left = [theirs for ours, theirs in zip(guess, word, strict=True) if ours != theirs]
     found = []

@@ -102,7 +102,8 @@ def _flood_masks(size: int) -> tuple[int, int]:
 
 
 def is_solvable(safe: int, size: int) -> bool:
-    """Whether safe cells join the first cell to the last; bit ``i`` of ``safe`` is set where cell ``i`` may be entered.
+    """Return whether safe cells join the first cell to the last; bit ``i`` of ``safe`` is set where cell ``i`` may be
+    entered.
 
     A flood fill on whole boards at once: an integer holds a bit per cell, so that one step costs a handful of integer
     operations whatever the board's size.
@@ -161,7 +162,7 @@ def directions(action: int, is_slippery: bool, success_rate: float) -> list[tupl
 def outcomes(
     lake: Lake, position: int, action: int, is_slippery: bool, success_rate: float
 ) -> list[tuple[float, int, float, bool]]:
-    """The transition kernel, entry by entry as Gymnasium's ``P[position][action]``.
+    """Return the transition kernel, entry by entry as Gymnasium's ``P[position][action]``.
 
     Returns:
         ``[(probability, next position, reward, terminated), ...]``, in the order of :func:`directions`.

@@ -29,7 +29,8 @@ class FrozenLakeSolver(Yardstick):
         return {name: float(q[state.position, action]) for action, name in enumerate(ACTIONS)}
 
     def _tables(self, lake: Lake, horizon: int) -> list[NDArray[np.float64]]:
-        """``Q[h]`` of shape (cells, 4) for every ``h`` up to at least ``horizon``; ``V[h]`` is the largest of a row."""
+        """Return ``Q[h]`` of shape (cells, 4) for every ``h`` up to at least ``horizon``; ``V[h]`` is the largest of a
+        row."""
         if horizon < 0:
             raise ValueError(f"steps_left must not be negative, got {horizon}")
         key = ("value iteration", *self._kernel_key)
@@ -43,21 +44,22 @@ class FrozenLakeSolver(Yardstick):
 
 
 def horizon(state: FrozenLakeState, steps_left: int | None) -> int:
-    """The steps that are looked ahead."""
+    """Return the steps that are looked ahead."""
     return UNLIMITED_STEPS_PER_CELL * len(state.lake.tiles) if steps_left is None else steps_left
 
 
 def _kernel(
     lake: Lake, is_slippery: bool, success_rate: float
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
-    """The transition kernel as arrays over (cell, action, outcome), and the expected reward over (cell, action)."""
+    """Return the transition kernel as arrays over (cell, action, outcome), and the expected reward over (cell,
+    action)."""
     cells, width = len(lake.tiles), 3 if is_slippery else 1
     probabilities = np.zeros((cells, 4, width))
     targets = np.zeros((cells, 4, width), dtype=np.intp)
     rewards = np.zeros((cells, 4))
     for cell in range(cells):
         for action in range(4):
-            # termination needs no case of its own: a terminal cell stays where it is and pays 0, so its value is 0
+            # termination needs no case of its own: a terminal cell stays if it is and pays 0, so its value is 0
             for index, (chance, target, reward, _) in enumerate(
                 outcomes(lake, cell, action, is_slippery, success_rate)
             ):

@@ -33,12 +33,12 @@ class _LakeText(NamedTuple):
     before: str  # ends where the player's coordinates go
     after: str  # from there to the end, with the grid without the player
     names: tuple[str, ...]  # coordinates by cell; empty strings where coordinates are off
-    marks: tuple[int, ...]  # where each cell's mark stands in the grid; empty where the grid is off
+    marks: tuple[int, ...]  # where each cell's mark stands in the grid; empty if the grid is off
     grid: int  # where the grid begins in `after`
 
 
 def observation(state: FrozenLakeState, style: TextStyle) -> str:
-    """The observation map ``phi``: what the player reads in ``state``."""
+    """Return the observation map ``phi``: what the player reads in ``state``."""
     lake, position = state
     key = (style, position) if style.relative else style
     text = lake.memo.get(key)
@@ -77,13 +77,13 @@ def _listed(tiles: str, kind: str, told: Sequence[str]) -> str:
 
 
 def _as_seen_from(lake: Lake, position: int) -> list[str]:
-    """``"(+1, -2)"`` of every cell: how far to the right and how far up it is from one of them."""
+    """Return ``"(+1, -2)"`` of every cell: how far to the right and how far up it is from one of them."""
     row, column = divmod(position, lake.ncol)
     return [f"({cell % lake.ncol - column:+d}, {row - cell // lake.ncol:+d})" for cell in range(len(lake.tiles))]
 
 
 def instructions(is_slippery: bool, success_rate: float) -> str:
-    """The rules and the actions, for the prompt."""
+    """Return the rules and the actions, for the prompt."""
     if is_slippery:
         aside = (1 - success_rate) / 2
         third = abs(success_rate - aside) < 1e-9  # 0.333 three times would leave a reader to guess at the rest
@@ -105,7 +105,7 @@ def instructions(is_slippery: bool, success_rate: float) -> str:
 
 
 def read_observation(text: str) -> FrozenLakeState:
-    """The inverse of :func:`observation`, from whichever half of it is there.
+    """Return the inverse of :func:`observation`, from whichever half of it is there.
 
     The start tile can't be seen any more in an observation: it is read as the player's own cell where that is ice
     (it plays no part in the rules once the game is on).

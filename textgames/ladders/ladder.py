@@ -32,7 +32,7 @@ class Level(NamedTuple):
     # doesn't read
     tolerance: float | None = None
     states: int | None = None  # how many states are within reach of a start, on average
-    # the fewest rounds that one has to look ahead to keep half of it; ``None`` where that isn't computed
+    # the fewest rounds that one has to look ahead to keep half of it; ``None`` if that isn't computed
     depth: int | None = None
 
 
@@ -43,14 +43,14 @@ class Ladder(NamedTuple):
     levels: tuple[Level, ...]  # level 1 and the following ones
 
     def level(self, number: int) -> Level:
-        """A level by its number, from 1; a ValueError where there is none."""
+        """Return a level by its number, from 1; a ValueError if there is none."""
         check_whole("level", number, 1, len(self.levels))
         return self.levels[int(number) - 1]
 
 
 @lru_cache(maxsize=64)
 def read_ladder(file: Path) -> Ladder:
-    """The ladder in a file."""
+    """Return the ladder in a file."""
     data = tomllib.loads(file.read_text(encoding="utf-8"))
     levels = [Level(**{**row, "settings": MappingProxyType(row["settings"])}) for row in data["levels"]]
     return Ladder(data["scenario"], tuple(levels))
@@ -65,6 +65,6 @@ def register_ladder(game: "type[TSMG[Any]] | str", file: str | Path) -> None:
 
 
 def ladder_of(game: "type[TSMG[Any]]") -> Ladder | None:
-    """The ladder of a game's class or of the nearest base class that has one; ``None`` where there is none."""
+    """Return the ladder of a game's class or of the nearest base class that has one; ``None`` if there is none."""
     file = _FILES.find(game)
     return None if file is None else read_ladder(file)

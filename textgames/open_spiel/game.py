@@ -96,7 +96,7 @@ class OpenSpiel(TSMG[SpielState]):
         return self.reading.lists_chances
 
     def _listed(self, state: SpielState) -> list[tuple[float, SpielState]]:
-        """What chance makes of a node, with the probabilities."""
+        """Return what chance makes of a node, with the probabilities."""
         listed = list(islice(resolved(1.0, state), MAX_OUTCOMES + 1))
         if len(listed) > MAX_OUTCOMES:
             raise NotImplementedError(f"chance has more than {MAX_OUTCOMES:,} outcomes here in {self.key[0]}")
@@ -124,7 +124,7 @@ class OpenSpiel(TSMG[SpielState]):
         ]
 
     def _moved(self, state: SpielState, joint_action: JointAction) -> SpielState:
-        """The node after the players' moves, which may be one of chance."""
+        """Return the node after the players' moves, which may be one of chance."""
         moving = self.to_move(state)
         if not moving:
             raise ValueError(f"the game of {self.key[0]} is over, so nobody can move")
@@ -144,12 +144,12 @@ class OpenSpiel(TSMG[SpielState]):
         return {player: float(now - then) for player, then, now in paid}
 
     def forfeit(self, state: SpielState, player: Player, rounds_left: float) -> Rewards:
-        """The lowest return; a team that has been paid already, as in Hanabi, can still lose all of that."""
+        """Return the lowest return; a team that has been paid already, as in Hanabi, can still lose all of that."""
         lost = super().forfeit(state, player, rounds_left)
         return {**lost, player: lost[player] - state.node.returns()[self.players.index(player)]} if self._team else lost
 
     def succeeded(self, state: SpielState, player: Player) -> bool:
-        """Whether a player of several got the most of all, and something above 0; alone, something above 0."""
+        """Return whether a player of several got the most of all, and something above 0; alone, something above 0."""
         if not state.node.is_terminal():
             return False
         returns = state.node.returns()
@@ -184,11 +184,12 @@ class OpenSpiel(TSMG[SpielState]):
         return "\n".join(lines)
 
     def action_help(self, state: SpielState, player: Player) -> str:
-        """The legal actions' names; of very many their forms. Any legal one is read, whether it is listed or not."""
+        """Return the legal actions' names; of very many their forms. Any legal one is read, whether it is listed or
+        not."""
         return summary(self.legal_actions(state, player))
 
     def read_action(self, inside: str, state: SpielState, player: Player) -> Action | Unreadable:
-        """A legal action by its name, in any case unless two of them differ by that alone."""
+        """Return a legal action by its name, in any case unless two of them differ by that alone."""
         legal, name = state.actions(self.players.index(player), self.reading), inside.strip()
         if name in legal:
             return name
@@ -209,7 +210,7 @@ class OpenSpiel(TSMG[SpielState]):
             return False
 
     def read_observation(self, observation: str, player: Player) -> SpielState:
-        """A state in which a player who is to move reads this: in games small enough for minimax."""
+        """Return a state in which a player who is to move reads this: in games small enough for minimax."""
         state = self._states_by_observation.get((player, observation))
         if state is None:
             raise ValueError(
@@ -239,7 +240,7 @@ def _finite_range(low: float, high: float) -> tuple[float, float] | None:
 
 
 def _reads_history(name: str, kind: Any, hidden: bool, observation: str) -> bool:
-    """Whether the information state string is what players read."""
+    """Return whether the information state string is what players read."""
     accepted = ("auto", "observation", "history")
     if observation not in accepted:
         near = did_you_mean(observation, accepted)

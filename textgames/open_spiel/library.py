@@ -23,7 +23,7 @@ def library() -> Any:
 
 @cache
 def load(name: str, parameters: tuple[tuple[str, Any], ...]) -> Any:
-    """The library's game.
+    """Return the library's game.
 
     Raises:
         ValueError: no such game or parameter, or a kind of game that can't be played here.

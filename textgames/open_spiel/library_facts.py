@@ -39,7 +39,7 @@ COLOURS: Mapping[str, tuple[str, str]] = {
 
 
 def about(game: Any) -> str:
-    """What the library knows of its game, for the instructions."""
+    """Return what the library knows of its game, for the instructions."""
     kind, players = game.get_type(), game.num_players()
     lines = [
         f"{kind.long_name}, as the OpenSpiel library has it under the name {kind.short_name}, "
@@ -87,7 +87,8 @@ def _how_it_pays(game: Any, kind: Any, players: int) -> str:
 
 
 def turn_order(game: Any, place: int) -> str:
-    """``"you move first"``, or when another player does; empty where all move at once or chance decides who begins."""
+    """Return ``"you move first"``, or when another player does; empty if all move at once or chance decides who
+    begins."""
     start = game.new_initial_state()
     if game.num_players() == 1 or start.is_chance_node() or start.is_simultaneous_node():
         return ""
@@ -96,7 +97,8 @@ def turn_order(game: Any, place: int) -> str:
 
 
 def summary(names: Sequence[str]) -> str:
-    """The legal actions: all by name where they are few, else their number and their forms, with the first of each.
+    """Return the legal actions: all by name if they are few, else their number and their forms, with the first of
+    each.
 
     ``"90 of the form place ship at (0-8, 0-9)"`` means every number of these ranges; any of them may be written.
     """
@@ -113,7 +115,8 @@ def summary(names: Sequence[str]) -> str:
 
 
 def _form(form: str, members: Sequence[str]) -> str:
-    """One form: with its ranges where every action of them is legal, else the first few and how many there are."""
+    """Return one form: with its ranges where every action of them is legal, else the first few and how many there
+    are."""
     if len(members) <= _FEW:
         return ", ".join(members)
     slots = [sorted(set(values), key=_order) for values in zip(*map(_SLOT.findall, members), strict=True)]

@@ -17,13 +17,13 @@ Position = tuple[int, str]
 
 
 def position_of(state: SpielState) -> Position:
-    """What a state's value depends on."""
+    """Return what a state's value depends on."""
     return state.node.current_player(), state.node.to_string()
 
 
 @cache
 def positions_of(key: Key) -> Mapping[Position, SpielState] | None:
-    """Every position of a game, with one state each, the start first; ``None`` where there are too many."""
+    """Return every position of a game, with one state each, the start first; ``None`` if there are too many."""
     start = SpielState(key, (), load(*key).new_initial_state())
     found, queue = {position_of(start): start}, deque([start])  # the shortest way to each: some games limit moves
     while queue:

@@ -20,11 +20,11 @@ _CHOICES = re.compile(r"\[(\w)-(\w)\]")
 class Reading:
     """How one game reads."""
 
-    rules: str = ""  # the rules in our words; ``""`` where nobody wrote them down
+    rules: str = ""  # the rules in our words; ``""`` if nobody wrote them down
     seats: tuple[str, ...] = ()  # what each player plays, in the order of players: ``("x", "o")``
     # ``(regular expression, replacement)`` for the library's action names, in lower case
     renamed: tuple[tuple[str, str], ...] = ()
-    actions: tuple[str, ...] = ()  # every action's name, after renaming; empty where they aren't listed
+    actions: tuple[str, ...] = ()  # every action's name, after renaming; empty if they aren't listed
     lists_chances: bool = True  # whether the outcomes of every move are few enough to list them
 
     def rename(self, name: str) -> str:
@@ -36,7 +36,7 @@ class Reading:
 
 @cache
 def reading_of(name: str, parameters: tuple[tuple[str, Any], ...]) -> Reading:
-    """How a game reads; without its rules where its parameters are not those that the rules were written for."""
+    """Return how a game reads; without its rules where its parameters are not those that the rules were written for."""
     for row in _readings().values():
         if row["game"] == name:
             written_for = tuple(sorted(row.get("parameters", {}).items())) == parameters
@@ -56,7 +56,7 @@ def _readings() -> Mapping[str, Any]:
 
 
 def expand(patterns: Sequence[str]) -> tuple[str, ...]:
-    """Every name of a list in which ``[a-c]`` stands for each of a, b and c."""
+    """Return every name of a list in which ``[a-c]`` stands for each of a, b and c."""
     names = []
     for pattern in patterns:
         pieces = _CHOICES.split(pattern)  # text, first, last, text, first, last, ..., text

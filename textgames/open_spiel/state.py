@@ -30,7 +30,7 @@ class SpielState:
         self._actions: dict[int, dict[Action, int]] = {}
 
     def actions(self, place: int, reading: Reading) -> Mapping[Action, int]:
-        """The legal actions of the player at a place, by name; found once."""
+        """Return the legal actions of the player at a place, by name; found once."""
         named = self._actions.get(place)
         if named is None:
             named = self._actions[place] = _named_actions(self.node, place, reading)
@@ -61,7 +61,7 @@ class SpielState:
 
 
 def replay(game: Key, moves: tuple[Move, ...]) -> SpielState:
-    """The state that moves lead to from the beginning."""
+    """Return the state that moves lead to from the beginning."""
     node = load(*game).new_initial_state()
     for move in moves:
         if isinstance(move, tuple):
@@ -90,7 +90,7 @@ def sampled(state: SpielState, rng: Generator) -> SpielState:
 
 
 def resolved(chance: float, state: SpielState) -> Iterator[tuple[float, SpielState]]:
-    """Every node at which somebody decides or the game is over, with its probability."""
+    """Yield every node at which somebody decides or the game is over, with its probability."""
     if not state.node.is_chance_node():
         yield chance, state
         return

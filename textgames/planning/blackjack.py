@@ -26,7 +26,7 @@ NATURAL_REWARD = 1.5
 class Hand(NamedTuple):
     """The cards of one player, as far as they count."""
 
-    total: int  # their sum, with an ace as 11 where that doesn't take it beyond 21
+    total: int  # their sum, with an ace as 11 if that doesn't take it beyond 21
     usable_ace: bool = False  # whether an ace counts as 11
 
     def with_card(self, card: int) -> "Hand":
@@ -53,13 +53,13 @@ NO_CARDS = Hand(0)
 
 
 def deal(first: int, second: int, showing: int) -> BlackjackState:
-    """The state after the deal of two cards to the player and one open card to the dealer."""
+    """Return the state after the deal of two cards to the player and one open card to the dealer."""
     return BlackjackState(NO_CARDS.with_card(first).with_card(second), {first, second} == {ACE, TEN}, showing)
 
 
 @lru_cache(maxsize=1)
 def deals() -> tuple[tuple[float, BlackjackState], ...]:
-    """Every possible deal, as ``(probability, state)``."""
+    """Return every possible deal, as ``(probability, state)``."""
     chances: dict[BlackjackState, float] = {}
     for first, first_chance in CARD_CHANCES:
         for second, second_chance in CARD_CHANCES:
@@ -71,7 +71,7 @@ def deals() -> tuple[tuple[float, BlackjackState], ...]:
 
 @lru_cache(maxsize=16)
 def dealer_ends(showing: int) -> tuple[tuple[float, int, bool], ...]:
-    """``(probability, total, whether it is a natural)`` of every end of the dealer's play."""
+    """Return ``(probability, total, whether it is a natural)`` of every end of the dealer's play."""
     chances: dict[tuple[int, bool], float] = {}
 
     def draw(hand: Hand, chance: float, cards: int) -> None:

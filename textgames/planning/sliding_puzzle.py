@@ -1,6 +1,6 @@
 """The 3x3 sliding puzzle: eight tiles and a gap, to be put in order; every position's distance is known exactly.
 
-A position is a string of nine digits, row by row, where ``0`` is the gap. The goal is ``123456780``. From it 181,440
+A position is a string of nine digits, row by row, if ``0`` is the gap. The goal is ``123456780``. From it 181,440
 positions can be reached, the farthest in 31 moves (Reinefeld, "Complete solution of the Eight-Puzzle and the benefit of
 node ordering in IDA*", IJCAI 1993).
 """
@@ -40,13 +40,13 @@ class SlidingState(NamedTuple):
 
 
 def slide(tiles: str, tile: str) -> str:
-    """The position after a tile beside the gap was slid into it."""
+    """Return the position after a tile beside the gap was slid into it."""
     return tiles.replace(tile, "_").replace(GAP, tile).replace("_", GAP)
 
 
 @lru_cache(maxsize=10_000)
 def movable(tiles: str) -> tuple[str, ...]:
-    """The tiles beside the gap, in the order of their numbers."""
+    """Return the tiles beside the gap, in the order of their numbers."""
     return tuple(sorted(tiles[cell] for cell in BESIDE[tiles.index(GAP)]))
 
 
@@ -143,7 +143,7 @@ class SlidingPuzzle(BoardGame[SlidingState], OnePlayerGame[SlidingState], ReadsB
         return state.tiles == GOAL
 
     def metrics(self, state: SlidingState, player: str) -> dict[str, float]:
-        """``distance_left``: the moves that are still missing to the goal, exactly."""
+        """Return ``distance_left``: the moves that are still missing to the goal, exactly."""
         return {"distance_left": float(distance(state.tiles))}
 
     def observe(self, state: SlidingState, player: str) -> str:

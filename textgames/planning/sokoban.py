@@ -110,7 +110,7 @@ class Sokoban(BoardGame[SokobanState], OnePlayerGame[SokobanState], ReadsBack[So
         return after, reward, after.moves == self.max_moves
 
     def forfeit(self, state: SokobanState, player: str, rounds_left: float) -> dict[str, float]:
-        """What is paid if the moves that are left only push boxes off their targets again."""
+        """Return what is paid if the moves that are left only push boxes off their targets again."""
         moves = min(rounds_left, self.max_moves - state.moves)
         return {player: STEP_REWARD * moves - BOX_REWARD * on_targets(state.level, state.boxes)}
 
@@ -140,10 +140,10 @@ class Sokoban(BoardGame[SokobanState], OnePlayerGame[SokobanState], ReadsBack[So
         )
 
     def shown(self, observation: str, player: str) -> SokobanState:
-        """The state that an observation shows.
+        """Return the state that an observation shows.
 
         How long the shortest solution was at the start can't be seen any more: it is read as if all moves so far had
-        been the best ones (or 0 where there is no solution any more). Only metrics look at it.
+        been the best ones (or 0 if there is no solution any more). Only metrics look at it.
         """
         head, _, grid = observation.partition(f"\n{GRID_KEY}\n")
         size, left = board_size(head), head.partition(MOVES_LEFT)[2].partition("\n")[0]

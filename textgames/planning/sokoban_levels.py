@@ -34,12 +34,12 @@ class SokobanState(NamedTuple):
 
 
 def on_targets(level: Level, boxes: tuple[int, ...]) -> int:
-    """How many boxes stand on targets."""
+    """Return how many boxes stand on targets."""
     return [level.tiles[box] for box in boxes].count(TARGET)
 
 
 def steps(level: Level) -> tuple[int, int, int, int]:
-    """What each action adds to the player's cell."""
+    """Return what each action adds to the player's cell."""
     return (-level.width, level.width, -1, 1)
 
 
@@ -67,7 +67,7 @@ class LevelTable:
         next: shape (4, positions), the position that each action leads to.
         rewards: shape (4, positions), what it pays.
         solved: shape (positions,), whether all boxes are on targets.
-        distance: shape (positions,), moves to a solution; -1 where there is none, and the position is dead.
+        distance: shape (positions,), moves to a solution; -1 if there is none, and the position is dead.
     """
 
     def __init__(self, level: Level, num_boxes: int) -> None:
@@ -89,7 +89,8 @@ class LevelTable:
         self._optimal = [np.zeros(len(on))]
 
     def _moved(self, beside: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The next position of each one; ``beside`` is the place that a step leads to from each place, -1 at a wall."""
+        """Return the next position of each one; ``beside`` is the place that a step leads to from each place, -1 at a
+        wall."""
         player, *boxes = self._placed
         to = beside[player]
         beyond = np.where(to < 0, -1, beside[to])
@@ -112,26 +113,26 @@ class LevelTable:
             distance = nearer
 
     def position(self, player: int, boxes: tuple[int, ...]) -> int:
-        """The number of the position with the player and the boxes on these cells."""
+        """Return the number of the position with the player and the boxes on these cells."""
         number = 0
         for cell in (player, *boxes):
             number = number * len(self._cells) + int(self._place[cell])
         return number
 
     def placing(self, position: int) -> tuple[int, tuple[int, ...]]:
-        """The player's cell and the boxes' cells of a position."""
+        """Return the player's cell and the boxes' cells of a position."""
         player, *boxes = self._cells[self._placed[:, position]].tolist()
         return player, tuple(sorted(boxes))
 
     def starts(self, shortest: int, longest: int) -> NDArray[np.intp]:
-        """The positions with no box on a target yet and a shortest solution of so many moves."""
+        """Return the positions with no box on a target yet and a shortest solution of so many moves."""
         fits = self._untouched & (self.distance >= shortest) & (self.distance <= longest)
         ordered = np.sort(self._placed[:, fits], axis=0)
         apart: NDArray[np.bool_] = (ordered[1:] != ordered[:-1]).all(axis=0)
         return np.flatnonzero(fits)[apart]
 
     def optimal_values(self, moves: int) -> NDArray[np.float64]:
-        """``V_h`` of every position with ``h = moves`` left, by backward induction."""
+        """Return ``V_h`` of every position with ``h = moves`` left, by backward induction."""
         while len(self._optimal) <= moves:
             best = (self.rewards + self._optimal[-1][self.next]).max(axis=0)
             self._optimal.append(np.where(self.solved, 0.0, best))
@@ -140,12 +141,12 @@ class LevelTable:
 
 @lru_cache(maxsize=64)
 def level_table(level: Level, num_boxes: int) -> LevelTable:
-    """The table of a level, kept for a while: an episode asks for it at its start and at every step."""
+    """Return the table of a level, kept for a while: an episode asks for it at its start and at every step."""
     return LevelTable(level, num_boxes)
 
 
 def moves_to_solve(state: SokobanState) -> int | None:
-    """The fewest moves to a solution; ``None`` where there is none any more."""
+    """Return the fewest moves to a solution; ``None`` if there is none any more."""
     table = level_table(state.level, len(state.boxes))
     moves = int(table.distance[table.position(state.player, state.boxes)])
     return None if moves < 0 else moves

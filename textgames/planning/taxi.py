@@ -84,7 +84,7 @@ _READ = re.compile(
 
 
 def board_rows(state: TaxiState) -> tuple[str, ...]:
-    """The map, top row first: the marks of the cells, and between neighbours a wall's mark or a space."""
+    """Return the map, top row first: the marks of the cells, and between neighbours a wall's mark or a space."""
     taxi, passenger, destination, _ = state
     marks = [ROAD_MARK] * (SIZE * SIZE)
     for stop, cell in enumerate(STOPS):
@@ -101,7 +101,7 @@ def board_rows(state: TaxiState) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2048)
 def observation(state: TaxiState, is_fickle: bool) -> str:
-    """The observation map ``phi``; there are at most 1,000 different ones."""
+    """Return the observation map ``phi``; there are at most 1,000 different ones."""
     taxi, passenger, destination, may_change = state
     if passenger == RIDING:
         place = "in the taxi"
@@ -117,7 +117,7 @@ def observation(state: TaxiState, is_fickle: bool) -> str:
 class Taxi(BoardGame[TaxiState], OnePlayerGame[TaxiState], ReadsBack[TaxiState]):
     """Drive to the passenger, pick it up, drive to its destination, drop it off.
 
-    Every step pays -1, the delivery 20 instead, and picking up or dropping off where that isn't possible -10 instead.
+    Every step pays -1, the delivery 20 instead, and picking up or dropping off if that isn't possible -10 instead.
 
     Args:
         is_rainy: whether a drive that isn't blocked may go astray: to the left or to the right of its direction.
@@ -157,7 +157,8 @@ class Taxi(BoardGame[TaxiState], OnePlayerGame[TaxiState], ReadsBack[TaxiState])
         self.fickle_probability = float(fickle_probability) if fickle_passenger else 0.0
 
     def initial_state(self, rng: Generator) -> TaxiState:
-        """The taxi anywhere, the passenger and its destination at two different stops: 300 starts, equally likely."""
+        """Return the taxi anywhere, the passenger and its destination at two different stops: 300 starts, equally
+        likely."""
         return TaxiState(*_STARTS[int(rng.integers(len(_STARTS)))], self.fickle_passenger)
 
     def initial_outcomes(self) -> list[tuple[float, TaxiState]]:
@@ -192,7 +193,7 @@ class Taxi(BoardGame[TaxiState], OnePlayerGame[TaxiState], ReadsBack[TaxiState])
         ]
 
     def _drives(self, taxi: int, action: int) -> list[tuple[float, int]]:
-        """``[(probability, cell), ...]``: where a drive may end; straight on, to the left, to the right."""
+        """Return ``[(probability, cell), ...]``: where a drive may end; straight on, to the left, to the right."""
         ahead = _NEIGHBOURS[taxi][action]
         if not self.is_rainy:
             return [(1.0, ahead)]
@@ -201,7 +202,7 @@ class Taxi(BoardGame[TaxiState], OnePlayerGame[TaxiState], ReadsBack[TaxiState])
         return [(self.rainy_probability, ahead), (aside, left), (aside, right)]
 
     def _minds(self, state: TaxiState, cell: int) -> list[tuple[float, int, bool]]:
-        """``[(probability, destination, whether it may still change), ...]`` once the taxi is in ``cell``."""
+        """Return ``[(probability, destination, whether it may still change), ...]`` once the taxi is in ``cell``."""
         if not (state.may_change and state.passenger == RIDING and cell != state.taxi):
             return [(1.0, state.destination, state.may_change)]
         others = [stop for stop in range(4) if stop != state.destination]

@@ -58,7 +58,8 @@ class SnakeChances:
         ]
 
     def settled(self, state: SnakeState, joint_action: JointAction) -> list[SettledRound]:
-        """What may come of everybody's moves, one for every combination of the opponents' equally likely options."""
+        """Return what may come of everybody's moves, one for every combination of the opponents' equally likely
+        options."""
         game, targets = self._game, self._game.player_targets(state, joint_action)
         opponents = state.snakes[game.num_players :]
         options = list(product(*[game.opponent_targets(snake) if snake else (OFF_BOARD,) for snake in opponents]))
@@ -70,7 +71,8 @@ class SnakeChances:
         return found
 
     def returning(self, state: SnakeState) -> tuple[int, int, int]:
-        """How many apples, bananas and fires reappear: what is missing, in this order, while there are empty cells."""
+        """Return how many apples, bananas and fires reappear: what is missing, in this order, while there are empty
+        cells."""
         empty, numbers = len(self.empty_cells(state)), []
         for cells, number in zip(state[1:], self._game.food_counts, strict=True):
             numbers.append(min(number - len(cells), empty))
@@ -79,7 +81,7 @@ class SnakeChances:
         return apples, bananas, fires
 
     def empty_cells(self, state: SnakeState) -> list[int]:
-        """The cells on which nothing is, ascending."""
+        """Return the cells on which nothing is, ascending."""
         taken = set(state.apples).union(state.bananas, state.fires, *state.snakes)
         return [cell for cell in range(self._game.num_cells) if cell not in taken]
 
@@ -91,7 +93,7 @@ class SnakeChances:
         return count
 
     def _refilled(self, state: SnakeState) -> Iterator[SnakeState]:
-        """The board with its missing food, in all of the equally likely ways."""
+        """Yield the board with its missing food, in all of the equally likely ways."""
         numbers = self.returning(state)
         if not any(numbers):
             yield state
@@ -104,7 +106,7 @@ class SnakeChances:
 
 
 def _placements(cells: list[int], numbers: tuple[int, ...]) -> Iterator[tuple[Cells, ...]]:
-    """All ways to put so many things of each kind on different cells."""
+    """Yield all ways to put so many things of each kind on different cells."""
     if not numbers:
         yield ()
         return

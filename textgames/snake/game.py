@@ -51,7 +51,7 @@ class Snake(SnakeRules):
         return self.chances.outcomes(state, joint_action)
 
     def forfeit(self, state: SnakeState, player: Player, rounds_left: float) -> Rewards:
-        """What death pays, after rounds in which the snake eats what costs most."""
+        """Return what death pays, after rounds in which the snake eats what costs most."""
         bad = [min(0.0, worth) for worth, number in zip(self.food_rewards, self.food_counts, strict=True) if number]
         if worst := min(bad, default=0.0) + min(0.0, self.step_reward):
             if rounds_left == inf:
@@ -63,11 +63,11 @@ class Snake(SnakeRules):
         return bool(state.snakes[self._snake_of[player]])
 
     def succeeded(self, state: SnakeState, player: Player) -> bool:
-        """Whether the player's snake lives: an episode is a success of those who are alive at its end."""
+        """Return whether the player's snake lives: an episode is a success of those who are alive at its end."""
         return bool(state.snakes[self._snake_of[player]])
 
     def observe(self, state: SnakeState, player: Player) -> str:
-        """The board as ``player`` reads it; its own snake is number 1."""
+        """Return the board as ``player`` reads it; its own snake is number 1."""
         return self.text.observe(state, self._snake_of[player])
 
     def instructions(self, player: Player) -> str:
@@ -90,5 +90,5 @@ class Snake(SnakeRules):
         return "head to head with " + (" and " if certain else " or ").join(f"snake {other + 1}" for other in others)
 
     def board(self, state: SnakeState) -> tuple[str, ...]:
-        """The spectator's rows, top row first: heads 1 to 9 (players first), T, A, B, F and _."""
+        """Return the spectator's rows, top row first: heads 1 to 9 (players first), T, A, B, F and _."""
         return self.text.board(state)

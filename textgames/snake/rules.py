@@ -61,13 +61,13 @@ def _beside(width: int, height: int) -> tuple[Cells, ...]:
 
 @lru_cache(maxsize=64)
 def move_table(width: int, height: int) -> Mapping[str, Cells]:
-    """``table[action][cell]``: the cell that a head on ``cell`` moves to, or :data:`OFF_BOARD`."""
+    """Return ``table[action][cell]``: the cell that a head on ``cell`` moves to, or :data:`OFF_BOARD`."""
     return dict(zip(ACTIONS, zip(*_beside(width, height), strict=True), strict=True))
 
 
 @lru_cache(maxsize=64)
 def neighbour_table(width: int, height: int) -> tuple[Cells, ...]:
-    """``table[cell]``: the cells next to ``cell``, in the order of :data:`ACTIONS`."""
+    """Return ``table[cell]``: the cells next to ``cell``, in the order of :data:`ACTIONS`."""
     return tuple(tuple(to for to in four if to != OFF_BOARD) for four in _beside(width, height))
 
 
@@ -226,11 +226,11 @@ class SnakeRules(BoardGame[SnakeState]):
     def cause_of_death(
         self, state: SnakeState, joint_action: JointAction, next_state: SnakeState, number: int
     ) -> tuple[Literal["wall", "body", "head"], list[int]]:
-        """What snake ``number``, a player's, died of in a round.
+        """Return what snake ``number``, a player's, died of in a round.
 
         Returns:
             ``"wall"``; or ``"body"`` with the one snake that it ran into, which may be itself; or ``"head"`` with the
-            snakes whose heads it met. The moves of opponents that died are not known: where no player's head was met,
+            snakes whose heads it met. The moves of opponents that died are not known: if no player's head was met,
             all opponents that can have moved to the same cell are named, and at least one of them did.
         """
         snakes = state.snakes
@@ -250,7 +250,7 @@ class SnakeRules(BoardGame[SnakeState]):
         ]
 
     def opponent_targets(self, snake: Cells) -> Cells | list[int]:
-        """The equally likely next cells of a built-in opponent's head.
+        """Return the equally likely next cells of a built-in opponent's head.
 
         They are those that are neither a wall nor a cell of its own body; with none left, all four directions.
         """
@@ -261,14 +261,14 @@ class SnakeRules(BoardGame[SnakeState]):
         return options or [self._moves[action][head] for action in ACTIONS]
 
     def _with_missing_food(self, state: SnakeState, rng: Generator) -> SnakeState:
-        """The state with as much of its missing food as there are empty cells, each on a random one of them."""
+        """Return the state with as much of its missing food as there are empty cells, each on a random one of them."""
         snakes, *foods = state
         taken = {cell for cells in (*snakes, *foods) for cell in cells}
         refilled = [self._refill(*food, taken, rng) for food in zip(foods, self.food_counts, strict=True)]
         return SnakeState(snakes, *refilled)
 
     def _refill(self, food: Cells, number: int, taken: set[int], rng: Generator) -> Cells:
-        """``food`` brought up to ``number`` pieces while there are empty cells; adds them to ``taken``."""
+        """Return ``food`` brought up to ``number`` pieces while there are empty cells; adds them to ``taken``."""
         if len(food) == number:
             return food
         cells = list(food)

@@ -105,7 +105,7 @@ class Simulation:
         return boards.returns.reshape(len(first), repeats)
 
     def pull_of(self, cells: Ints, pieces: Ints) -> Floats:
-        """(m, height + 2, width + 2) what each of m pieces of food adds to the score of every cell."""
+        """Return (m, height + 2, width + 2) what each of m pieces of food adds to the score of every cell."""
         worth = self.worth[pieces]
         good = np.maximum(worth, 0.0)
         x, y = self.x[cells], self.y[cells]
@@ -139,7 +139,7 @@ class Boards:
         self.lengths: list[Ints] = [np.full(n, len(state.snakes[i])) for i in rows]
         self.tail_moves: list[Ints] = [np.zeros(n, dtype=np.int64) for _ in rows]
         self.alive: list[Bools] = [np.ones(n, dtype=np.bool_) for _ in rows]
-        self.cautious: Bools = np.arange(n) % repeats < (repeats + 1) // 2  # the other players, where they follow food
+        self.cautious: Bools = np.arange(n) % repeats < (repeats + 1) // 2  # the other players, if they follow food
         self.returns: Floats = np.zeros(n)
         self._place_food(state, n)
         self.any_targets = bool((targets != NO_TARGET).any())
@@ -187,7 +187,7 @@ class Boards:
                 self._respawn(boards, cells, pieces, rng)
 
     def _numbers(self, rng: np.random.Generator, stratified: bool) -> Floats:
-        """(n,) uniform numbers, the same for every route; stratified ones are spread evenly over the repeats."""
+        """Return (n,) uniform numbers, the same for every route; stratified ones are spread evenly over the repeats."""
         numbers = rng.random(self.repeats)
         if stratified:
             numbers = (rng.permutation(self.repeats) + numbers) / self.repeats
@@ -211,7 +211,7 @@ class Boards:
         return moves
 
     def _towards_target(self) -> Bools:
-        """(4, n) whether each move of row 0 goes towards its target, where it has one."""
+        """Return (4, n) whether each move of row 0 goes towards its target, if it has one."""
         simulation = self.simulation
         target = self.targets.ravel().take(self.next_target)
         gone = (self.food.take(self.first_cell + target) == 0) & (target != NO_TARGET)
@@ -224,7 +224,7 @@ class Boards:
         return nearer
 
     def _random_moves(self, row: int, numbers: Floats) -> Ints:
-        """The built-in opponent: uniform over what is neither a wall nor its own body, else over everything."""
+        """Return the built-in opponent: uniform over what is neither a wall nor its own body, else over everything."""
         simulation = self.simulation
         cells = self.heads[row] + simulation.offsets[:, None]
         own = self.leaves[row].take(cells + self.first_cell) > self.tail_moves[row]
@@ -241,7 +241,7 @@ class Boards:
         return moves
 
     def _deaths(self, row: int, targets: list[Ints]) -> Bools:
-        """(n,) which living snakes of the row die."""
+        """Return (n,) which living snakes of the row die."""
         target = targets[row]
         index = target + self.first_cell
         dead: Bools = np.zeros(len(target), dtype=np.bool_)
@@ -309,7 +309,7 @@ class Boards:
 
 
 def _copies(values: NDArray[ValueT], n: int) -> NDArray[ValueT]:
-    """``n`` copies of an array, along a new first axis; faster than ``np.tile``."""
+    """Return ``n`` copies of an array, along a new first axis; faster than ``np.tile``."""
     copies = np.empty((n, *values.shape), dtype=values.dtype)
     copies[:] = values
     return copies

@@ -39,7 +39,7 @@ class FoodRoute(NamedTuple):
 
 
 class SnakeSearch:
-    """Chooses actions by simulating where they may lead.
+    """Chooses actions by simulating if they may lead.
 
     The time of a decision grows with ``boards`` and with the number of snakes; with the defaults it is a few
     milliseconds on a 10x10 board with one opponent.
@@ -77,7 +77,7 @@ class SnakeSearch:
     def action_values(
         self, state: SnakeState, player: str, steps_left: int | None, rng: np.random.Generator
     ) -> dict[str, float]:
-        """The estimated return, over the rest of the horizon, of every action.
+        """Return the estimated return, over the rest of the horizon, of every action.
 
         The player's snake has to live, and a round to be left (``None``: no limit). Equal generators give equal values.
         """
@@ -127,7 +127,7 @@ class SnakeSearch:
         rounds: int,
         rng: np.random.Generator,
     ) -> Floats:
-        """(routes,) the sum of ``repeats`` returns of every route."""
+        """Return (routes,) the sum of ``repeats`` returns of every route."""
         first = np.array([route.action for route in routes])
         targets = np.full((len(routes), DEPTH), NO_TARGET)
         for row, route in enumerate(routes):
@@ -137,7 +137,8 @@ class SnakeSearch:
         return total
 
     def _routes(self, state: SnakeState, snake: int, rounds: int) -> list[FoodRoute]:
-        """The most promising routes; every action that isn't certain death has one with targets and one without."""
+        """Return the most promising routes; every action that isn't certain death has one with targets and one
+        without."""
         bodies = {cell for other in state.snakes for cell in other}
         head = state.snakes[snake][0]
         needed: list[FoodRoute] = []
@@ -153,7 +154,7 @@ class SnakeSearch:
         return needed + others[: max(0, self.num_routes - len(needed))]
 
     def _routes_after(self, action: int, cell: int, state: SnakeState, rounds: int) -> list[FoodRoute]:
-        """Every order of visiting some of the food near ``cell`` that ends within the horizon."""
+        """Return every order of visiting some of the food near ``cell`` that ends within the horizon."""
         width, worth = self.game.width, dict[int, float]()
         for cells, reward in zip(state[1:], self.game.food_rewards, strict=True):
             if reward > 0:
@@ -177,7 +178,7 @@ class SnakeSearch:
 
 
 def greedy_action(state: SnakeState, player: str, game: Snake) -> str:
-    """The move towards the nearest food that is worth having, around what is on the board now.
+    """Return the move towards the nearest food that is worth having, around what is on the board now.
 
     Distances are those of a breadth-first search that enters neither snakes nor harmful food. Of the moves that are no
     certain death, those onto harmful food come last; then the nearer to food the better; what is equal is decided by
@@ -205,7 +206,7 @@ def greedy_action(state: SnakeState, player: str, game: Snake) -> str:
 
 
 def _distances(goals: Collection[int], blocked: Collection[int], neighbours: tuple[Cells, ...]) -> dict[int, int]:
-    """``{cell: steps to the nearest goal}`` for every cell that a goal can be reached from."""
+    """Return ``{cell: steps to the nearest goal}`` for every cell that a goal can be reached from."""
     distances = dict.fromkeys(goals, 0)
     frontier = list(goals)
     steps = 0

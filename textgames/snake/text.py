@@ -28,12 +28,12 @@ MARKS: Marks = {
 
 @lru_cache(maxsize=64)
 def cell_names(width: int, height: int) -> tuple[str, ...]:
-    """The name ``"(x, y)"`` of every cell."""
+    """Return the name ``"(x, y)"`` of every cell."""
     return _upwards(coordinates_of(height, width), width)
 
 
 def empty_grid(width: int, height: int, axes: bool) -> tuple[bytes, Cells]:
-    """An empty board as ASCII text, and the index into it of every cell's character."""
+    """Return an empty board as ASCII text, and the index into it of every cell's character."""
     text, offsets = grid_rows(EMPTY * (width * height), width, axes)
     return text.encode("ascii"), _upwards(offsets, width)
 
@@ -86,7 +86,8 @@ class SnakeText:
         return f"\nGrid ({key}):\n"
 
     def observe(self, state: SnakeState, reader: int) -> str:
-        """What snake ``reader`` reads: it is number 1, the others are 2, 3, ... in order; dead ones are left out.
+        """Return what snake ``reader`` reads: it is number 1, the others are 2, 3, ... in order; dead ones are left
+        out.
 
         Items of one kind are listed in the order of their cells, bodies from head to tail.
         """
@@ -123,13 +124,14 @@ class SnakeText:
         return f"head {head}, body {', '.join(body)}"
 
     def board(self, state: SnakeState) -> tuple[str, ...]:
-        """Rows of one character a cell, top row first; heads are numbered players first, then opponents."""
+        """Return rows of one character a cell, top row first; heads are numbered players first, then opponents."""
         grid = bytearray(self._plain_template)
         _draw(grid, self._plain_offsets, state.snakes, state)
         return tuple(grid.decode("ascii").replace(" ", "").split("\n"))
 
     def meal(self, state: SnakeState, cell: int) -> str:
-        """``"ate an apple (+1)"`` for a snake whose head moves onto ``cell``, or ``""`` where there is no food."""
+        """Return ``"ate an apple (+1)"`` for a snake whose head moves onto ``cell``, or ``""`` if there is no
+        food."""
         for (name, _, _, worth), cells in zip(self._foods, state[1:], strict=True):
             if cell in cells:
                 return f"ate {name} ({worth:+g})"

@@ -44,7 +44,7 @@ MOST_PIECES = 5
 
 @lru_cache(maxsize=16)
 def distance_table(width: int, height: int) -> NDArray[np.int16]:
-    """``table[a, b]``: moves from cell ``a`` to cell ``b`` on an empty board."""
+    """Return ``table[a, b]``: moves from cell ``a`` to cell ``b`` on an empty board."""
     y, x = np.divmod(np.arange(width * height), width)
     table: NDArray[np.int16] = (np.abs(y[:, None] - y) + np.abs(x[:, None] - x)).astype(np.int16)
     return table
@@ -52,7 +52,7 @@ def distance_table(width: int, height: int) -> NDArray[np.int16]:
 
 @lru_cache(maxsize=16)
 def _layers(pieces: int) -> tuple[tuple[Ints, Ints, Ints], ...]:
-    """How the tours of ``k + 1`` pieces come from those of ``k``, for ``k = 1, ..., pieces - 1``.
+    """Return how the tours of ``k + 1`` pieces come from those of ``k``, for ``k = 1, ..., pieces - 1``.
 
     The tours of ``k`` pieces are ordered by (which pieces, which one is last). Of every tour of ``k + 1``: which tours
     of ``k`` it may come from, which pieces those end with, each of shape (tours, k), and which piece is new, (tours,).
@@ -77,7 +77,7 @@ def _layers(pieces: int) -> tuple[tuple[Ints, Ints, Ints], ...]:
 
 
 def tour_times(heads: Ints, food: Ints, distances: NDArray[np.int16]) -> Ints:
-    """How many moves it takes at least to visit ``1, 2, ...`` pieces of food, as if nothing were in the way.
+    """Return how many moves it takes at least to visit ``1, 2, ...`` pieces of food, as if nothing were in the way.
 
     By dynamic programming over sets of pieces (Bellman, 1962; Held and Karp, 1962).
     ``heads`` are where the tours start, (boards,), and ``food`` is (boards, pieces); the result is
@@ -172,7 +172,7 @@ class SnakeValue(HeuristicYardstick):
         return [cell for cells, good in zip(state[1:], self._good, strict=True) if good for cell in cells]
 
     def _guesses(self, heads: Ints, food: Ints, steps_left: int | None) -> Floats:
-        """(boards,) the guesses of living snakes."""
+        """Return (boards,) the guesses of living snakes."""
         left = at_most(HORIZON, steps_left)
         if left == 0:
             return np.zeros(len(heads))

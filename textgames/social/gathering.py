@@ -137,7 +137,7 @@ class Gathering(CommonsGame):
         return [(1 / len(states), state) for state in states]
 
     def outcomes(self, state: CommonsState, joint_action: JointAction) -> Sequence[Outcome[CommonsState]]:
-        """All that chance decides is who of several players on one apple gets it."""
+        """Return all that chance decides is who of several players on one apple gets it."""
         bodies, deeds, rewards, dirt = self._act(state, joint_action)
         apples, dirt = self.nature(state, bodies, dirt)
         eaters = self._eaters(apples, bodies)

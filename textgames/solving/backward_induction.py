@@ -36,7 +36,7 @@ class BackwardInduction:
         self._unlimited: Floats | None = None
 
     def covers(self, state: Hashable, steps_left: int | None) -> bool:
-        """Whether the value of a state with so many steps left is known here."""
+        """Return whether the value of a state with so many steps left is known here."""
         number, rounds = self.space.numbers.get(state), self.space.rounds
         if number is None or rounds is None:
             return number is not None
@@ -48,7 +48,8 @@ class BackwardInduction:
         return float(table[self.space.numbers[state]])
 
     def fixed_values(self, steps_left: int | None, chances: Floats) -> Floats:
-        """The start's value under policies that never change: one for each column of ``chances``, shape (policies,).
+        """Return the start's value under policies that never change: one for each column of ``chances``, shape
+        (policies,).
 
         Chances are of every action of every state, (rounds of the space, policies), and sum to 1 in a state. Without
         a limit of steps, values that don't settle raise ValueError.
@@ -67,7 +68,7 @@ class BackwardInduction:
         return np.asarray(table[0])
 
     def _states_after(self, played: int) -> int:
-        """How many states have values after backing up so many rounds.
+        """Return how many states have values after backing up so many rounds.
 
         Values are needed only so far from the start as the others can be reached in time.
         """
@@ -95,7 +96,7 @@ class BackwardInduction:
         return self._unlimited
 
     def _back_up(self, after: Floats, states: int) -> Floats:
-        """``V_h`` of the first ``states`` states from ``V_{h-1}``."""
+        """Return ``V_h`` of the first ``states`` states from ``V_{h-1}``."""
         action_values = self.space.round_values(self._rewards, after, states)
         starts = self.space.first_round[:states]
         largest = np.maximum.reduceat(action_values, starts)

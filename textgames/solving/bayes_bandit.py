@@ -33,15 +33,16 @@ class Prior(ABC):
 
     @abstractmethod
     def beliefs(self, wins: Beliefs, losses: Beliefs) -> Beliefs:
-        """What is known after so many wins and losses of every arm; shape (beliefs, arms), arms not yet sorted."""
+        """Return what is known after so many wins and losses of every arm; shape (beliefs, arms), arms not yet
+        sorted."""
 
     @abstractmethod
     def after(self, beliefs: Beliefs, arm: int, won: bool) -> Beliefs:
-        """What is known after one more pull of one arm, in the same form."""
+        """Return what is known after one more pull of one arm, in the same form."""
 
     @abstractmethod
     def chances(self, beliefs: Beliefs) -> NDArray[np.float64]:
-        """The predictive probability that each arm pays, shape (beliefs, arms)."""
+        """Return the predictive probability that each arm pays, shape (beliefs, arms)."""
 
 
 class UniformMeans(Prior):
@@ -135,7 +136,7 @@ class BayesBandit:
         return [float(p * (1 + v) + (1 - p) * w) for p, v, w in zip(chances, won, lost, strict=True)]
 
     def value(self) -> float:
-        """The expected return of Bayes-optimal play, over the prior, from the first round."""
+        """Return the expected return of Bayes-optimal play, over the prior, from the first round."""
         return float(self._layers[0].values[0])
 
     def _values_after(self, belief: Beliefs, pulls: int, won: bool) -> list[float]:
@@ -178,11 +179,11 @@ class BayesBandit:
 
 
 def is_solved(prior: Prior, arms: int, rounds: int) -> bool:
-    """Whether a problem is small enough for :class:`BayesBandit`."""
+    """Return whether a problem is small enough for :class:`BayesBandit`."""
     return rounds <= prior.most_rounds.get(arms, 0)
 
 
 @lru_cache(maxsize=8)
 def bayes_bandit(gap: float | None, arms: int, rounds: int) -> BayesBandit:
-    """The solved problem, kept: with :class:`OneGoodArm` of this gap, or :class:`UniformMeans` for ``None``."""
+    """Return the solved problem, kept: with :class:`OneGoodArm` of this gap, or :class:`UniformMeans` for ``None``."""
     return BayesBandit(UniformMeans() if gap is None else OneGoodArm(gap), arms, rounds)

@@ -1,11 +1,11 @@
 """Play that doesn't read: the best fixed distribution over actions, which is what a score of 0 means.
 
 A blind player draws every action from one distribution over the names of actions, whatever it is shown: from its part
-on the actions that are legal now, made to sum to 1, or from all legal ones with equal chances where it names none of
+on the actions that are legal now, made to sum to 1, or from all legal ones with equal chances if it names none of
 them. Uniform play is one of these, and so is every constant action. On the 4x4 lake uniform play succeeds in 0.3% of
 episodes and "half right, half down" in 27%: a model that gets there has read nothing yet.
 
-What such a player gets is computed, by the game's own chances, where the states within reach of a start are few enough
+What such a player gets is computed, by the game's own chances, if the states within reach of a start are few enough
 (:func:`blind_value`); elsewhere it is played. The best one of every scenario that ships is in a table
 (``shelf/blind.json``, made by ``docs/tools/measure_blind.py``); for other games it is searched.
 
@@ -50,10 +50,10 @@ __all__ = ["BlindPlay", "FixedPolicy", "blind_play", "blind_play_of", "blind_val
 
 
 SEARCH_STARTS, REPORT_STARTS = 200, 1000
-"""Starts that a policy is chosen on and reported on, where values are computed."""
+"""Starts that a policy is chosen on and reported on, if values are computed."""
 
 SEARCH_EPISODES, REPORT_EPISODES = 500, 10_000
-"""Episodes that a policy is chosen on and reported on, where values come from play."""
+"""Episodes that a policy is chosen on and reported on, if values come from play."""
 
 SAMPLED_ACTIONS = 30
 """How many constants are tried in a game whose actions can't be listed."""
@@ -67,9 +67,9 @@ Values = NDArray[np.float64]
 
 
 def blind_play(scenario: "Scenario") -> BlindPlay | None:
-    """The best blind player of a scenario; ``None`` where several players act from outside.
+    """Return the best blind player of a scenario; ``None`` if several players act from outside.
 
-    It is looked up in the table that ships, where that has the game with these settings and this horizon. Else it is
+    It is looked up in the table that ships, if that has the game with these settings and this horizon. Else it is
     searched, which takes seconds, and kept in the user's cache folder.
     """
     return blind_play_of(scenario.game(), scenario.horizon)
@@ -99,14 +99,15 @@ def blind_play_of(game: TSMG[Any], horizon: int | None) -> BlindPlay | None:
 
 @cache
 def shipped_rows() -> Mapping[str, Mapping[str, Any]]:
-    """The table that ships, ``{scenario: row}``; a row has the game, its settings, the horizon, and the play."""
+    """Return the table that ships, ``{scenario: row}``; a row has the game, its settings, the horizon, and the play."""
     text = files("textgames").joinpath("shelf/blind.json").read_text(encoding="utf-8")
     rows: Mapping[str, Mapping[str, Any]] = json.loads(text)
     return rows
 
 
 def found_by(game: TSMG[Any], horizon: int | None) -> dict[str, Any]:
-    """What a row of the table is found by, as JSON has it: the game, settings that aren't its defaults, the horizon.
+    """Return what a row of the table is found by, as JSON has it: the game, settings that aren't its defaults, the
+    horizon.
 
     Empty for a game built by hand, whose settings nobody knows.
     """
@@ -124,7 +125,8 @@ def found_by(game: TSMG[Any], horizon: int | None) -> dict[str, Any]:
 
 
 def _cache_file(game: TSMG[Any], about: Mapping[str, Any]) -> Path | None:
-    """The file for the play of a game that has no row, named by its settings and the source code that it depends on."""
+    """Return the file for the play of a game that has no row, named by its settings and the source code that it depends
+    on."""
     own = own_sources(type(game).__mro__)
     if own is None:
         return None
@@ -159,12 +161,12 @@ def _search(game: TSMG[Any], sample: Callable[[int, int], Evaluate], exact: bool
 
 
 def standard_error(sample: Values) -> float:
-    """The standard error of the mean of a sample of shape (n,)."""
+    """Return the standard error of the mean of a sample of shape (n,)."""
     return float(sample.std(ddof=1) / np.sqrt(len(sample)))
 
 
 def candidates(game: TSMG[Any]) -> list[FixedPolicy]:
-    """What the search begins with: uniform play, constants, and pairs of few actions half and half."""
+    """Return what the search begins with: uniform play, constants, and pairs of few actions half and half."""
     if game.actions:
         pairs: list[FixedPolicy] = [{one: 0.5, other: 0.5} for one, other in combinations(game.actions, 2)]
         return [{}, *[{action: 1.0} for action in game.actions], *(pairs if len(game.actions) <= 12 else [])]
@@ -174,7 +176,7 @@ def candidates(game: TSMG[Any]) -> list[FixedPolicy]:
 
 
 def _refine(evaluate: Evaluate, candidates: list[FixedPolicy]) -> FixedPolicy:
-    """The best of the candidates and of what moving mass from action to action makes of the best three."""
+    """Return the best of the candidates and of what moving mass from action to action makes of the best three."""
     means = evaluate(candidates).mean(axis=0)
     actions = list(dict.fromkeys(action for policy in candidates for action in policy))
     tops = [candidates[place] for place in np.argsort(-means, kind="stable")[:3].tolist()]

@@ -52,7 +52,7 @@ class Solution(NamedTuple):
 
 
 def uniform_policy(tree: GameTree) -> dict[Key, dict[Action, float]]:
-    """Every legal action with equal chances."""
+    """Return every legal action with equal chances."""
     return {each.key: dict.fromkeys(each.actions, 1 / len(each.actions)) for each in tree.information_sets}
 
 
@@ -65,7 +65,7 @@ def mixed(policy: Policy, other: Policy, share: float) -> dict[Key, dict[Action,
 
 
 def as_policy(tree: GameTree, behaviour: Behaviour) -> dict[Key, dict[Action, float]]:
-    """The policy that is given as arrays."""
+    """Return the policy that is given as arrays."""
     policy = {}
     for decisions, own in zip(tree.decisions, behaviour, strict=True):
         for each, first in zip(decisions.sets, decisions.firsts.tolist(), strict=True):
@@ -99,7 +99,8 @@ def _probabilities(each: InformationSet, policy: Policy) -> list[float]:
 
 
 def normalised(decisions: DecisionTree, weights: Floats) -> Floats:
-    """A player's part of a policy: probabilities in proportion to weights, equal ones where all weights are 0."""
+    """Return a player's part of a policy: probabilities in proportion to weights, equal ones where all weights are
+    0."""
     if not decisions.sets:
         return np.ones(1)
     sums = np.add.reduceat(weights[1:], decisions.firsts - 1)[decisions.set_of]
@@ -109,14 +110,14 @@ def normalised(decisions: DecisionTree, weights: Floats) -> Floats:
 
 
 def expected_values(tree: GameTree, policy: Policy | Behaviour) -> dict[Player, float]:
-    """The return that each player expects."""
+    """Return the return that each player expects."""
     plans = _plans(tree, _behaviour(tree, policy))
     reach = tree.chances * np.prod([plan[tree.sequences[:, i]] for i, plan in enumerate(plans)], axis=0)
     return dict(zip(tree.players, map(float, reach @ tree.payoffs), strict=True))
 
 
 def best_response(tree: GameTree, policy: Policy | Behaviour, player: Player) -> BestResponse:
-    """The best that ``player`` can do against the others' part of the policy; its own part plays no part."""
+    """Return the best that ``player`` can do against the others' part of the policy; its own part plays no part."""
     place = tree.players.index(player)
     decisions = tree.decisions[place]
     values = _against(tree, _plans(tree, _behaviour(tree, policy)), place)
@@ -129,7 +130,7 @@ def best_response(tree: GameTree, policy: Policy | Behaviour, player: Player) ->
 
 
 def gain_of_best_response_to(tree: GameTree, taken_for: Behaviour, really: Behaviour) -> float:
-    """What players gain on average who take the policy for another one and answer that one best.
+    """Return what players gain on average who take the policy for another one and answer that one best.
 
     At most the exploitability of ``really`` in a zero-sum game, and the same where both are equal. It is linear in what
     ``really`` does at each single information set.
@@ -144,7 +145,7 @@ def gain_of_best_response_to(tree: GameTree, taken_for: Behaviour, really: Behav
 
 
 def nash_conv(tree: GameTree, policy: Policy | Behaviour) -> float:
-    """How much all players together would gain if each alone answered best: 0 exactly in equilibrium."""
+    """Return how much all players together would gain if each alone answered best: 0 exactly in equilibrium."""
     behaviour = _behaviour(tree, policy)
     plans = _plans(tree, behaviour)
     best = [_fold(decisions, _against(tree, plans, i), None) for i, decisions in enumerate(tree.decisions)]
@@ -171,7 +172,7 @@ def action_values(tree: GameTree, policy: Policy | Behaviour, key: Key) -> dict[
 
 
 def sequence_values(tree: GameTree, behaviour: Behaviour) -> Behaviour:
-    """What :func:`action_values` says, of all actions at once: of every player an array of shape (sequences,).
+    """Return what :func:`action_values` says, of all actions at once: of every player an array of shape (sequences,).
 
     NaN at information sets that the others' play never leads to; 0 of the empty sequence.
     """
@@ -219,7 +220,7 @@ def _behaviour(tree: GameTree, policy: Policy | Behaviour) -> Behaviour:
 
 
 def realisation_plan(decisions: DecisionTree, behaviour: Floats) -> Floats:
-    """The realisation plan: of every sequence, the product of the player's own probabilities on the way."""
+    """Return the realisation plan: of every sequence, the product of the player's own probabilities on the way."""
     plan = np.ones(decisions.num_sequences)
     for _, sequences in decisions.levels:
         parents = decisions.parents[decisions.set_of[sequences.start - 1 : sequences.stop - 1]]
@@ -232,7 +233,7 @@ def _plans(tree: GameTree, behaviour: Sequence[Floats]) -> list[Floats]:
 
 
 def _chances_against(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:
-    """The probability that chance and the others lead to each leaf. Shape (leaves,)."""
+    """Return the probability that chance and the others lead to each leaf. Shape (leaves,)."""
     chances = tree.chances
     for other, plan in enumerate(plans):
         if other != place:
@@ -249,7 +250,7 @@ def _sum_by_sequence(tree: GameTree, weights: Floats, place: int) -> Floats:
 
 
 def _against(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:
-    """Of every sequence of one player, what the leaves pay where it is the last one, weighed by chance and the others.
+    """Of every sequence of one player, what the leaves pay if it is the last one, weighed by chance and the others.
 
     Shape (sequences,).
     """
@@ -259,7 +260,7 @@ def _against(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:
 def _fold(decisions: DecisionTree, values: Floats, behaviour: Floats | None) -> float:
     """Add to every sequence what its later decisions are worth, in place, and return the value of the whole.
 
-    A decision is worth the mean of its actions under the player's own behaviour, or their maximum where that is
+    A decision is worth the mean of its actions under the player's own behaviour, or their maximum if that is
     ``None``.
     """
     for sets, sequences in reversed(decisions.levels):
@@ -281,7 +282,7 @@ def _regrets(decisions: DecisionTree, values: Floats, behaviour: Floats) -> Floa
 
 
 def _greedy(decisions: DecisionTree, values: Floats) -> Floats:
-    """The behaviour that takes an action of the largest value, any of equals with the same probability."""
+    """Return the behaviour that takes an action of the largest value, any of equals with the same probability."""
     if not decisions.sets:
         return np.ones(1)
     largest = np.maximum.reduceat(values[1:], decisions.firsts - 1)[decisions.set_of]

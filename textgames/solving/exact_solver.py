@@ -41,11 +41,11 @@ class ExactSolver(Yardstick):
         return movers[0]
 
     def _outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:
-        """What may come of a round; the first player's rewards are what the values are of."""
+        """Return what may come of a round; the first player's rewards are what the values are of."""
         return self._game.outcomes(state, joint_action)
 
     def values(self, state: Any, steps_left: int | None, player: Player) -> dict[Action, float]:
-        """``Q_h(s, a)`` of every legal action of ``player``, who is to move.
+        """Return ``Q_h(s, a)`` of every legal action of ``player``, who is to move.
 
         Raises:
             ValueError: somebody else is to move; no step is left; or the game is too large, or without a limit doesn't

@@ -29,19 +29,19 @@ class BlindPlay(NamedTuple):
     text: str  # the same for people: ``"down 0.5, right 0.5"``, ``"uniform"``, ``"always hit"``
     value: float  # its mean return, on other starts than those that it was chosen on
     standard_error: float  # of ``value``, over these starts or episodes
-    episodes: int  # how many starts, or episodes where it was played
+    episodes: int  # how many starts, or episodes if it was played
     exact: bool  # whether the return from each start is computed and not played
 
 
 def chances_of(policy: FixedPolicy, legal: Sequence[Action]) -> list[float]:
-    """The probability of each legal action under a fixed policy."""
+    """Return the probability of each legal action under a fixed policy."""
     weights = [policy.get(action, 0.0) for action in legal]
     total = sum(weights)
     return [weight / total for weight in weights] if total > 0 else [1 / len(legal)] * len(legal)
 
 
 def policy_text(policy: FixedPolicy) -> str:
-    """A fixed policy for people, the most frequent action first."""
+    """Return a fixed policy for people, the most frequent action first."""
     if not policy:
         return "uniform"
     if len(policy) == 1:
@@ -53,7 +53,7 @@ def policy_text(policy: FixedPolicy) -> str:
 def blind_value(
     game: TSMG[Any], state: Any, steps_left: int | None, player: Player, policy: FixedPolicy
 ) -> float | None:
-    """The exact expected return of a player that plays a fixed distribution over actions from a state on.
+    """Return the exact expected return of a player that plays a fixed distribution over actions from a state on.
 
     ``None`` if it can't be computed: several players, chances that aren't told, actions that can't be listed, or more
     than :data:`MAX_STATES` states within reach.
@@ -67,7 +67,7 @@ Evaluate = Callable[[Sequence[FixedPolicy]], NDArray[np.float64]]
 
 
 def blind_evaluator(game: TSMG[Any], state: Any, steps_left: int | None, player: Player) -> Evaluate | None:
-    """What computes :func:`blind_value` of any policies from one state; ``None`` where that returns ``None``."""
+    """Return what computes :func:`blind_value` of any policies from one state; ``None`` if that returns ``None``."""
     if len(game.players) != 1:
         return None
     yardstick = find_yardstick(game)
@@ -103,7 +103,7 @@ class BlindGraph:
         space.numbers.clear()  # only the start is asked about: many graphs are kept, and the states are most
 
     def values(self, policies: Sequence[FixedPolicy]) -> NDArray[np.float64]:
-        """The value of the start under each policy, shape (policies,)."""
+        """Return the value of the start under each policy, shape (policies,)."""
         known: dict[tuple[Action, ...], NDArray[np.float64]] = {}  # most states have the same legal actions
         states = [mover.actions for (mover,) in self._solved.space.decisions]
         for legal in states:

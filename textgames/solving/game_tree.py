@@ -144,7 +144,7 @@ class _Builder:
             stack += children
 
     def children(self, node: _Node) -> list[_Node]:
-        """The histories one round longer; what ends is kept as a leaf instead."""
+        """Return the histories one round longer; what ends is kept as a leaf instead."""
         if node.rounds == self.horizon:
             self.leaves.append(node)
             return []
@@ -163,7 +163,7 @@ class _Builder:
         return children
 
     def meet(self, node: _Node, decision: Decision) -> _Found:
-        """The information set of a player who is to move, which is new or known."""
+        """Return the information set of a player who is to move, which is new or known."""
         player, actions = decision
         place, observation = self.index[player], self.game.observe(node.state, player)
         found = self.found[place].get(observation)
@@ -203,7 +203,7 @@ class _Builder:
 
 
 def _decisions(found: Sequence[_Found]) -> tuple[DecisionTree, Indices]:
-    """A player's decisions sorted by level, and the new number of every sequence as it was met."""
+    """Return a player's decisions sorted by level, and the new number of every sequence as it was met."""
     by_level = sorted(found, key=lambda each: each.level)
     sizes = np.array([len(each.set.actions) for each in by_level], dtype=np.intp)
     firsts = 1 + np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)

@@ -12,7 +12,7 @@ from textgames.solving.game_tree import GameTree
 
 
 def mirror_step(tree: GameTree, behaviour: Behaviour, magnet: Behaviour, *, rate: float, pull: float) -> Behaviour:
-    """The next policy, in proportion to ``(pi(a) magnet(a)^(rate pull) exp(rate Q(a)))^(1 / (1 + rate pull))``.
+    """Return the next policy, in proportion to ``(pi(a) magnet(a)^(rate pull) exp(rate Q(a)))^(1 / (1 + rate pull))``.
 
     ``Q`` is the return that a player expects from an action while all follow the policy. Where the others' play never
     leads, ``Q`` is taken for equal.
@@ -34,7 +34,7 @@ def mirror_step(tree: GameTree, behaviour: Behaviour, magnet: Behaviour, *, rate
 
 
 def moved(behaviour: Behaviour, towards: Behaviour, share: float) -> Behaviour:
-    """A policy that has come so far towards another one, at each decision by itself."""
+    """Return a policy that has come so far towards another one, at each decision by itself."""
     return tuple((1 - share) * own + share * other for own, other in zip(behaviour, towards, strict=True))
 
 

@@ -12,7 +12,8 @@ Losses = Sequence[Sequence[float]]
 
 
 def external_regret(losses: Losses, chosen: Sequence[int]) -> float:
-    """``R_T = sum_t l_t(a_t) - min_a sum_t l_t(a)``: what was lost to the best action, had it been played throughout.
+    """Return ``R_T = sum_t l_t(a_t) - min_a sum_t l_t(a)``: what was lost to the best action, had it been played
+    throughout.
 
     It holds what the others did fixed, and it may be below 0.
     """
@@ -24,7 +25,7 @@ def external_regret(losses: Losses, chosen: Sequence[int]) -> float:
 
 
 def swap_regret(losses: Losses, chosen: Sequence[int]) -> float:
-    """What was lost to the best rule "whenever I played ``a``, play ``f(a)`` instead", over all functions ``f``.
+    """Return what was lost to the best rule "whenever I played ``a``, play ``f(a)`` instead", over all functions ``f``.
 
     Never below 0 nor below the external regret (Blum and Mansour, "From external to internal regret", 2007).
     """
@@ -38,7 +39,8 @@ def swap_regret(losses: Losses, chosen: Sequence[int]) -> float:
 
 
 def regrets_of_counts(payoffs: Losses, counts: Mapping[tuple[int, int], int]) -> tuple[float, float]:
-    """The external and the swap regret of a player of a matrix game, from how often each pair of actions was played.
+    """Return the external and the swap regret of a player of a matrix game, from how often each pair of actions was
+    played.
 
     They are what :func:`external_regret` and :func:`swap_regret` tell of the rounds one by one, at a cost that doesn't
     grow with the rounds. Payoffs are by ``[own action][the other's]``, counts by ``(own action, the other's)``.
@@ -53,7 +55,8 @@ def regrets_of_counts(payoffs: Losses, counts: Mapping[tuple[int, int], int]) ->
 
 
 def hedge_rate(num_actions: int, rounds: int, loss_range: float) -> float:
-    """``eta = sqrt(8 ln d / T) / range``, with which Hedge's expected regret is at most ``range sqrt(T ln d / 2)``.
+    """Return ``eta = sqrt(8 ln d / T) / range``, with which Hedge's expected regret is at most ``range sqrt(T ln d /
+    2)``.
 
     (Cesa-Bianchi and Lugosi, "Prediction, Learning, and Games", 2006, theorem 2.2.)
     """

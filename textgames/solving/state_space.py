@@ -40,7 +40,7 @@ def decisions_in(game: TSMG[Any], state: Any) -> tuple[Decision, ...]:
 
 
 def joint_actions(decisions: Sequence[Decision]) -> Iterator[dict[Player, Action]]:
-    """All ways to take one action for each decision; the last decision's changes first."""
+    """Yield all ways to take one action for each decision; the last decision's changes first."""
     players = [each.player for each in decisions]
     for actions in product(*[each.actions for each in decisions]):
         yield dict(zip(players, actions, strict=True))
@@ -57,7 +57,7 @@ class StateSpace:
     # how many states are within 0, 1, 2, ... rounds of the starts. All but the farthest are expanded, and they have
     # the first numbers.
     within: tuple[int, ...]
-    # how many rounds away from the starts is all that is known; ``None`` where nothing else can be reached
+    # how many rounds away from the starts is all that is known; ``None`` if nothing else can be reached
     rounds: int | None
     decisions: tuple[tuple[Decision, ...], ...]  # of every expanded state, those of its players who are to move
     # (expanded states + 1,) where the rounds of a state begin, in the order of :func:`joint_actions`
@@ -65,7 +65,7 @@ class StateSpace:
     rewards: Floats  # (rounds, players) what a round pays on average
     first_outcome: Indices  # (rounds + 1,) where the outcomes of a round begin
     chances: Floats  # (outcomes,) their probabilities
-    successors: Indices  # (outcomes,) the next state's number, :data:`END` where the game is over
+    successors: Indices  # (outcomes,) the next state's number, :data:`END` if the game is over
 
     @classmethod
     def of(
@@ -132,7 +132,8 @@ class StateSpace:
         )
 
     def round_values(self, rewards: Floats, after: Floats, states: int | None = None) -> Floats:
-        """What the rounds of the first ``states`` states are worth: what they pay and the values of the states after.
+        """Return what the rounds of the first ``states`` states are worth: what they pay and the values of the states
+        after.
 
         ``rewards`` are (rounds, ...); ``after``, (states + 1, ...), ends with the value of the end, 0.
         """

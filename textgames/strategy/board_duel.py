@@ -19,5 +19,5 @@ class BoardDuel(Duel[StateT], BoardGame[StateT], ReadsBack[StateT]):
     }
 
     def metrics(self, state: StateT, player: Player) -> Mapping[str, float]:
-        """``{"won": 1.0, "drawn": 0.0}`` for a win; both 0 for a loss and for a game that was cut short."""
+        """Return ``{"won": 1.0, "drawn": 0.0}`` for a win; both 0 for a loss and for a game that was cut short."""
         return {"won": float(self.succeeded(state, player)), "drawn": float(self.result(state) == 0.0)}

@@ -36,7 +36,7 @@ class ConnectFourState(NamedTuple):
 
 
 def has_row(discs: int, stride: int, connect: int) -> bool:
-    """Whether ``connect`` of a player's discs are in a row; ``stride`` is the number of bits of a column."""
+    """Return whether ``connect`` of a player's discs are in a row; ``stride`` is the number of bits of a column."""
     for step in (1, stride, stride - 1, stride + 1):  # upwards, to the right, and the two diagonals
         rows = discs
         for along in range(1, connect):
@@ -103,7 +103,7 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         return [self._after(first, second | disc) if state.mover else self._after(first | disc, second)]
 
     def _after(self, first: int, second: int) -> ConnectFourState:
-        """The state of a board on which only who moved last can have connected."""
+        """Return the state of a board on which only who moved last can have connected."""
         last_is_first = (first | second).bit_count() % 2
         if has_row(first if last_is_first else second, self._stride, self.connect):
             return ConnectFourState(first, second, 1.0 if last_is_first else -1.0)
@@ -114,7 +114,7 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         return state.result
 
     def mirrored(self, state: ConnectFourState) -> ConnectFourState:
-        """The board with left and right exchanged, which is worth the same."""
+        """Return the board with left and right exchanged, which is worth the same."""
         last, column = (self.columns - 1) * self._stride, self._column_bits
         first, second, result = state
         mirrored_first = mirrored_second = 0

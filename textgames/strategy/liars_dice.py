@@ -47,18 +47,18 @@ class LiarsDiceState(NamedTuple):
 
 
 def matching(state: LiarsDiceState, bid: Bid, wild: int) -> int:
-    """How many of all dice count for a bid."""
+    """Return how many of all dice count for a bid."""
     return sum(die in (bid.face, wild) for dice in state.dice for die in dice)
 
 
 def winner(state: LiarsDiceState, wild: int) -> int:
-    """The place of the winner after a call: the caller, unless the last bid was true."""
+    """Return the place of the winner after a call: the caller, unless the last bid was true."""
     true = matching(state, state.bids[-1], wild) >= state.bids[-1].number
     return 1 - state.mover if true else state.mover
 
 
 def hands(num_dice: int, num_sides: int) -> list[tuple[float, Dice]]:
-    """Everything that one player can roll, in ascending order, with its probability."""
+    """Return everything that one player can roll, in ascending order, with its probability."""
     rolled = []
     for dice in combinations_with_replacement(range(1, num_sides + 1), num_dice):
         ways = factorial(num_dice) // prod(factorial(dice.count(face)) for face in set(dice))
@@ -79,14 +79,14 @@ Actions, from the lowest bid to the highest: {bids}; and liar once there is a bi
 
 
 def dice_text(dice: Dice) -> str:
-    """A player's dice in words, such as ``"4"`` or ``"2 and 5"``."""
+    """Return a player's dice in words, such as ``"4"`` or ``"2 and 5"``."""
     *shown, last = map(str, dice)
     return f"{', '.join(shown)} and {last}" if shown else last
 
 
 @lru_cache(maxsize=1 << 16)  # the same for everything that the other one may have
 def bidding_text(own: Dice, bids: tuple[Bid, ...], me: int) -> str:
-    """A player's own dice, and what was bid."""
+    """Return a player's own dice, and what was bid."""
     told = ", ".join([f"player_{number % 2} {bid.number}x{bid.face}" for number, bid in enumerate(bids)])
     shows = "die shows" if len(own) == 1 else "dice show"
     hidden = f"player_{1 - me} has {len(own)} hidden"

@@ -1,7 +1,7 @@
 """Nim: take counters from one of several heaps; who takes the last one wins, or in misère play loses.
 
 Solved by C. L. Bouton, "Nim, a game with a complete mathematical theory", Annals of Mathematics 3 (1901): who moves
-loses, both playing perfectly, where the heaps' sizes written in binary add up to 0 without carrying (their exclusive
+loses, both playing perfectly, if the heaps' sizes written in binary add up to 0 without carrying (their exclusive
 or). In misère play the same holds, except that with no heap above 1 it is the other way round.
 """
 
@@ -32,7 +32,7 @@ class NimState(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def moves_of(heaps: tuple[int, ...]) -> tuple[str, ...]:
-    """All that can be taken: by heap, then by the number of counters."""
+    """Return all that can be taken: by heap, then by the number of counters."""
     return tuple(
         f"take {count} from {name}"
         for name, size in zip(HEAP_NAMES, heaps, strict=False)
@@ -42,7 +42,7 @@ def moves_of(heaps: tuple[int, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def heap_lines(heaps: tuple[int, ...]) -> str:
-    """The heaps as players read them: a line each, with their counters as strokes."""
+    """Return the heaps as players read them: a line each, with their counters as strokes."""
     named = zip(HEAP_NAMES, heaps, strict=False)
     return "\n".join([f"Heap {name}: {size} {'|' * size}".rstrip() for name, size in named])
 

@@ -23,13 +23,13 @@ _START = FREE * 9
 
 @lru_cache(maxsize=8192)
 def winner(board: str) -> str | None:
-    """The mark that has three in a row, or ``None``."""
+    """Return the mark that has three in a row, or ``None``."""
     return next((board[a] for a, b, c in _LINES if FREE != board[a] == board[b] == board[c]), None)
 
 
 @lru_cache(maxsize=8192)
 def result(board: str) -> float | None:
-    """1 where X has won, -1 where O has, 0 on a full board without a winner, else ``None``."""
+    """1 if X has won, -1 if O has, 0 on a full board without a winner, else ``None``."""
     won = winner(board)
     if won is not None:
         return 1.0 if won == MARKS[0] else -1.0
@@ -38,20 +38,20 @@ def result(board: str) -> float | None:
 
 @lru_cache(maxsize=8192)
 def free_cells(board: str) -> tuple[str, ...]:
-    """The names of the free cells; none where the game is over."""
+    """Return the names of the free cells; none if the game is over."""
     if result(board) is not None:
         return ()
     return tuple(name for name, mark in zip(CELLS, board, strict=True) if mark == FREE)
 
 
 def to_move(board: str) -> int:
-    """0 where it is X's turn, 1 where it is O's."""
+    """0 if it is X's turn, 1 if it is O's."""
     return (9 - board.count(FREE)) % 2
 
 
 @lru_cache(maxsize=16384)
 def observation(board: str, player: int) -> str:
-    """What player 0 (X) or 1 (O) reads."""
+    """Return what player 0 (X) or 1 (O) reads."""
     ended = result(board)
     if ended is None:
         turn = "It is your turn." if to_move(board) == player else f"It is the turn of {MARKS[1 - player]}."

@@ -26,7 +26,7 @@ class UnreadableReason(StrEnum):
     EMPTY = "empty"
     """Nothing but white space, in the response (behind its reasoning) or inside its action tag."""
     UNCLOSED_THINK = "unclosed_think"
-    """Its ``<think>`` is never closed: all of it is reasoning, where no action is read."""
+    """Its ``<think>`` is never closed: all of it is reasoning, if no action is read."""
     NO_TAG = "no_tag"
     """No action tag, and the response as a whole is not a name."""
     UNCLOSED_TAG = "unclosed_tag"
@@ -40,7 +40,7 @@ class UnreadableReason(StrEnum):
 
 
 class Unreadable(NamedTuple):
-    """The outcome of an invalid response: the reason, and the text inside the tag where there is one."""
+    """The outcome of an invalid response: the reason, and the text inside the tag if there is one."""
 
     reason: UnreadableReason
     text: str = ""
@@ -61,7 +61,8 @@ class ActionNames(dict[str, str]):
 
 
 def behind_thoughts(text: str) -> str | None:
-    """What of a text isn't reasoning: all that follows its last ``</think>``; ``None`` where a ``<think>`` is open."""
+    """Return what of a text isn't reasoning: all that follows its last ``</think>``; ``None`` if a ``<think>`` is
+    open."""
     said = text.rpartition(THOUGHT)[2]
     return None if THINK in said else said
 
@@ -87,7 +88,7 @@ def parse_action(text: str, names: ActionNames | Sequence[str]) -> str | Unreada
 
 
 def action_content(text: str) -> tuple[str, bool] | Unreadable:
-    """Find the content of the one action tag of a response, or the response itself where it is one line without tags.
+    """Find the content of the one action tag of a response, or the response itself if it is one line without tags.
 
     ``text`` is a model's whole response; no string raises an error.
 

@@ -36,10 +36,10 @@ class Field(Protocol):
     """What may be written, in a few words: ``"0 to 7"``."""
 
     def read(self, text: str) -> Value | None:
-        """The value that a text gives; ``None`` where it is out of bounds."""
+        """Return the value that a text gives; ``None`` if it is out of bounds."""
 
     def sample(self, rng: Generator) -> Value:
-        """A value that the field takes, drawn at random."""
+        """Return a value that the field takes, drawn at random."""
 
 
 class Number:
@@ -150,7 +150,7 @@ class Command:
         return f"{self.template} ({told})" if told else self.template
 
     def read(self, inside: str) -> str | Unreadable:
-        """The action that a text names, in its one form.
+        """Return the action that a text names, in its one form.
 
         Returns:
             ``"reveal 3 4"``; or ``Unreadable``, as an illegal action where only a field is out of its bounds.
@@ -164,11 +164,11 @@ class Command:
         return self.write(**{name: value for name, value in values.items() if value is not None})
 
     def write(self, **values: Value) -> str:
-        """The action with these values, in the form that :meth:`read` returns."""
+        """Return the action with these values, in the form that :meth:`read` returns."""
         return _FIELD.sub(lambda found: str(values[found[1]]), self.template)
 
     def values(self, action: str) -> dict[str, Value] | None:
-        """``{field: value}`` of an action that :meth:`read` returned; ``None`` for another command's."""
+        """Return ``{field: value}`` of an action that :meth:`read` returned; ``None`` for another command's."""
         found = self._pattern.fullmatch(action)
         if found is None or self.read(action) != action:
             return None
@@ -177,7 +177,7 @@ class Command:
         }
 
     def sample(self, rng: Generator) -> str:
-        """A random action of this form."""
+        """Return a random action of this form."""
         return self.write(**{name: field.sample(rng) for name, field in self.fields.items()})
 
     def __repr__(self) -> str:
@@ -214,7 +214,7 @@ class Commands:
         raise ValueError(f"{action!r} is not an action of this game; accepted: {self.help}")
 
     def sample(self, rng: Generator) -> str:
-        """A random action of a random one of the commands."""
+        """Return a random action of a random one of the commands."""
         return self.commands[int(rng.integers(len(self.commands)))].sample(rng)
 
 
@@ -236,7 +236,8 @@ _SPEAKER = r"(?:player|agent|speaker)[ _-]*\d+|system|user|assistant|moderator|n
 
 
 def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[str] = ()) -> str:
-    """What a player said, as it may be shown to others: one line that can't be taken for anything but a quotation.
+    """Return what a player said, as it may be shown to others: one line that can't be taken for anything but a
+    quotation.
 
     Tags and angle brackets, control and invisible characters are taken out, and so are ``"player_1:"``, ``"system
     says:"`` and the like, with which a message would speak for somebody else. Double quotation marks become single
@@ -267,7 +268,7 @@ def _quoted(message: str, max_length: int, speakers: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def _forged(speakers: tuple[str, ...]) -> re.Pattern[str]:
-    """What would speak for somebody else: a name, perhaps in brackets or bold, perhaps "says", and a colon.
+    """Return what would speak for somebody else: a name, perhaps in brackets or bold, perhaps "says", and a colon.
 
     One word in brackets may stand beside it: "player_1 (wolf) says:".
 

@@ -10,25 +10,25 @@ _BOARD = re.compile(r"\bBoard: (\d+) wide, (\d+) high\b")
 
 
 def board_line(ncol: int, nrow: int) -> str:
-    """The first line of an observation: the size of the board and the convention of its coordinates."""
+    """Return the first line of an observation: the size of the board and the convention of its coordinates."""
     return f"Board: {ncol} wide, {nrow} high. (0, 0) is the bottom left corner, X grows right, Y grows up."
 
 
 def board_size(text: str) -> tuple[int, int] | None:
-    """Read ``(width, height)`` back from a text that holds a :func:`board_line`; ``None`` where it holds none."""
+    """Read ``(width, height)`` back from a text that holds a :func:`board_line`; ``None`` if it holds none."""
     found = _BOARD.search(text)
     return (int(found[1]), int(found[2])) if found else None
 
 
 @lru_cache(maxsize=64)
 def coordinates_of(nrow: int, ncol: int) -> tuple[str, ...]:
-    """The name ``"(x, y)"`` of every cell of a board."""
+    """Return the name ``"(x, y)"`` of every cell of a board."""
     return tuple(f"({x}, {y})" for y in range(nrow - 1, -1, -1) for x in range(ncol))
 
 
 @lru_cache(maxsize=64)
 def name_rows(nrow: int, ncol: int) -> dict[str, int]:
-    """The cell of every name, the inverse of :func:`coordinates_of`: ``{"(x, y)": cell}``."""
+    """Return the cell of every name, the inverse of :func:`coordinates_of`: ``{"(x, y)": cell}``."""
     return {name: cell for cell, name in enumerate(coordinates_of(nrow, ncol))}
 
 

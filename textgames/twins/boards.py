@@ -31,13 +31,13 @@ class Symmetry(NamedTuple):
         return [cls(width, height, *each) for each in product(flips, flips, swaps)]
 
     def cell(self, at: Cell) -> Cell:
-        """The cell at which the twin shows a cell of the original."""
+        """Return the cell at which the twin shows a cell of the original."""
         x, y = at
         x, y = (self.width - 1 - x if self.flip_x else x), (self.height - 1 - y if self.flip_y else y)
         return (y, x) if self.swap else (x, y)
 
     def way(self, step: Cell) -> Cell:
-        """The direction in which a step of the original leads in the twin."""
+        """Return the direction in which a step of the original leads in the twin."""
         x, y = (-step[0] if self.flip_x else step[0]), (-step[1] if self.flip_y else step[1])
         return (y, x) if self.swap else (x, y)
 
@@ -56,7 +56,7 @@ def cells_kind(form: str, symmetry: Symmetry) -> Kind:
 
 
 def name_of_cell(form: str, at: Cell) -> str:
-    """The name that a form gives a cell."""
+    """Return the name that a form gives a cell."""
     x, y = at
     return form.format(x=x, y=y, x1=x + 1, y1=y + 1, X=chr(ord("A") + x))
 
@@ -164,6 +164,6 @@ class Drawing(NamedTuple):
         return self._write(board, width, height)
 
     def _reading_order(self) -> list[Cell]:
-        """The cells row by row from the top, as their names come; none where cells have no names."""
+        """Return the cells row by row from the top, as their names come; none if cells have no names."""
         width, height = self.symmetry.width, self.symmetry.height
         return [(x, y) for y in range(height - 1, -1, -1) for x in range(width)] if self.cells else []

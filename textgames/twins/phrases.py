@@ -26,7 +26,7 @@ class Kind(NamedTuple):
 
 
 def same(pattern: str) -> Kind:
-    """A kind of which original and twin say the same."""
+    """Return a kind of which original and twin say the same."""
     return Kind(pattern, pattern, str, str)
 
 
@@ -75,7 +75,7 @@ def listed(kind: Kind, none: tuple[str, str], order: Sequence[str] = ()) -> Kind
 
 
 def joined(kind: Kind) -> Kind:
-    """Some of a kind, one after the other with a space between them."""
+    """Return some of a kind, one after the other with a space between them."""
 
     def over(element: str, to: Callable[[str], str]) -> Callable[[str], str]:
         every = re.compile(element)
@@ -102,12 +102,13 @@ def amounts(factor: int, start: int) -> Kind:
 
 
 def by_alphabet(name: str) -> list[tuple[int, int, str]]:
-    """The place of a name among others; numbers are sorted by their size."""
+    """Return the place of a name among others; numbers are sorted by their size."""
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
 
 
 def tally(stroke: str) -> Kind:
-    """A number with as many strokes behind it, ``"3 |||"``, told as that many of another stroke and the number."""
+    """Return a number with as many strokes behind it, ``"3 |||"``, told as that many of another stroke and the
+    number."""
 
     def to_twin(text: str) -> str:
         count = int(text.split()[0])
@@ -142,7 +143,8 @@ class Template:
         return len(self.slots) < len(self._names)
 
     def pattern(self, patterns: Mapping[str, str], *, keep: bool = True) -> str:
-        """The text as a regular expression, ``{kind: pattern}`` in its slots; they are groups where they are kept."""
+        """Return the text as a regular expression, ``{kind: pattern}`` in its slots; they are groups if they are
+        kept."""
         found = re.escape(self._literals[0])
         for name, literal in zip(self._names, self._literals[1:], strict=True):
             group = f"?P<{name}>" if keep else "?:"
@@ -150,7 +152,7 @@ class Template:
         return found
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The text with something in every slot."""
+        """Return the text with something in every slot."""
         filled = [self._literals[0]]
         for name, literal in zip(self._names, self._literals[1:], strict=True):
             filled += (values[name], literal)
@@ -228,7 +230,7 @@ class Phrasebook:
         return _read(text, self._own)
 
     def back(self, text: str) -> list[str]:
-        """The lines of the original of a twin's text; errors as of :meth:`translate`."""
+        """Return the lines of the original of a twin's text; errors as of :meth:`translate`."""
         return _read(text, self._twin)
 
 

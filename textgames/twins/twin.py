@@ -111,7 +111,7 @@ class Twin(TSMG[Any]):
     # ---------------------------------------------------------------- words
 
     def twin_action(self, action: Action) -> Action:
-        """What the twin calls an action of the original."""
+        """Return what the twin calls an action of the original."""
         known = self._names.to_twin.get(action)
         return known if known is not None else "".join(self._drawn.actions.translate(action))
 

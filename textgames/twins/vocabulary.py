@@ -62,7 +62,7 @@ class Layout(NamedTuple):
         return "\n".join(f"{self.mark}{line}" for line in "\n".join(lines).split("\n"))
 
     def bare(self, text: str) -> str:
-        """The text without the marks that begin its lines."""
+        """Return the text without the marks that begin its lines."""
         return "\n".join(line.removeprefix(self.mark) for line in text.split("\n"))
 
     def as_told(self, lines: Sequence[str]) -> str:
@@ -83,7 +83,7 @@ class Drawn(NamedTuple):
     observation: Phrasebook
     help: Phrasebook
     actions: Phrasebook
-    names: Mapping[str, str]  # ``{own name: twin's name}`` of a game's listed actions; empty where they can't be listed
+    names: Mapping[str, str]  # ``{own name: twin's name}`` of a game's listed actions; empty if they can't be listed
     layout: Layout  # of observations
 
 
@@ -248,7 +248,8 @@ class _Draw:
         return Phrase(own, twin, self._kinds, both_ways=book not in ("rules", "help"))
 
     def _with_words(self, text: str) -> str:
-        """A twin's template with its constants filled in; what stands for a place's meaning may hold some itself."""
+        """Return a twin's template with its constants filled in; what stands for a place's meaning may hold some
+        itself."""
         while _CONSTANT.search(text):
             text = _CONSTANT.sub(lambda found: self._words[found[1]][found[2]], text)
         return text

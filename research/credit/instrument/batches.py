@@ -35,7 +35,7 @@ class Setting:
         scenario: the game.
         groups: starts; the layouts of training seeds.
         group_size: episodes from each start in a batch.
-        max_steps: rounds after which an episode is cut off; the scenario's own where it is ``None``.
+        max_steps: rounds after which an episode is cut off; the scenario's own if it is ``None``.
         format_penalty: what an invalid response costs.
         invalid_action: what it does.
         seed: of everything random.
@@ -59,7 +59,7 @@ class Setting:
 
     @classmethod
     def of(cls, scenario: "Scenario | Setting", **more: Any) -> "Setting":
-        """A setting of a scenario, or a setting with ``more`` in the place of its own."""
+        """Return a setting of a scenario, or a setting with ``more`` in the place of its own."""
         return replace(scenario, **more) if isinstance(scenario, Setting) else cls(scenario, **more)
 
     @property
@@ -71,18 +71,19 @@ class Setting:
         return self.scenario.game()
 
     def layouts(self, batch: int | None = None) -> list[int]:
-        """The seeds of the starts: the same for all batches, or those of one batch alone as training draws them."""
+        """Return the seeds of the starts: the same for all batches, or those of one batch alone as training draws
+        them."""
         entropy = (self.seed,) if batch is None else (self.seed, batch)
         drawn = np.random.default_rng(entropy).choice(len(TRAINING_SEEDS), self.groups, replace=False)
         return [TRAINING_SEEDS[index] for index in drawn.tolist()]
 
     def starts(self) -> list[Any]:
-        """The states that the episodes of all batches begin in."""
+        """Return the states that the episodes of all batches begin in."""
         game, unused = self.game(), np.random.default_rng(0)
         return [game.initial_state(layout_generator(layout, unused)) for layout in self.layouts()]
 
     def tasks(self, batch: int, layouts: Sequence[int]) -> list[EpisodeTask]:
-        """The episodes of a batch, group by group."""
+        """Return the episodes of a batch, group by group."""
         kwargs: dict[str, Any] = {"format_penalty": self.format_penalty, "invalid_action": self.invalid_action}
         seeds = np.random.default_rng((self.seed, batch, 1)).choice(2**31, self.groups * self.group_size, replace=False)
         return [
@@ -127,7 +128,7 @@ def _played(policy: Policy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
 
 
 def why_not_met(method: CreditMethod, policy: Policy, truth: Truth | None) -> str | None:
-    """Why what a method needs isn't to be had here; ``None`` if it is."""
+    """Return why what a method needs isn't to be had here; ``None`` if it is."""
     if method.needs & {"old_logprobs", "entropies"} and (reason := why_no_gradient(policy)) is not None:
         return reason
     if "values" in method.needs and truth is None:
@@ -153,7 +154,7 @@ def _segmenter(method: CreditMethod, policy: Any) -> Segmenter | None:
 def with_needs(
     batch: Batch, method: CreditMethod, policy: Policy, model: ScoreModel | None, truth: Truth | None
 ) -> Batch:
-    """The batch with what a method needs beyond what every rollout tells.
+    """Return the batch with what a method needs beyond what every rollout tells.
 
     There is no critic: values are the best that one could say who reads the prompt alone, for every head and at every
     token. So a method that learns a critic is measured as if that were learnt perfectly, but for what a critic of

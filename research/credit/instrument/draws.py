@@ -73,7 +73,7 @@ class DrawResult:
     reference: str
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain data."""
+        """Return the attributes as plain data."""
         return {name: each.to_json() if isinstance(each, Estimate) else each for name, each in vars(self).items()}
 
 
@@ -88,7 +88,7 @@ def compare_draws(
     repeats: int = REPEATS,
     seed: int = 0,
 ) -> list[DrawResult]:
-    """Every rule at every number of draws.
+    """Return every rule at every number of draws.
 
     Args:
         batches: under one method.
@@ -144,9 +144,8 @@ def _table(
     repeats: int,
     seed: tuple[int, ...],
 ) -> Floats:
-    """(batches, 7) the mean over draws of: cosine, draws, different episodes, tokens, whether there was nothing; then
-    the cosine of the mean update of all draws, and the draws' variance relative to that mean's squared length.
-    """
+    """Return (batches, 7) the mean over draws of: cosine, draws, different episodes, tokens, whether there was nothing;
+    then the cosine of the mean update of all draws, and the draws' variance relative to that mean's squared length."""
     rows = []
     for number, (each, norm) in enumerate(zip(batches, norms, strict=True)):
         weights, found = np.zeros((repeats, len(each.batch))), np.zeros((repeats, 5))

@@ -30,7 +30,7 @@ class Fidelity:
             assigned 0 counts half, as a tossed coin would.
         mean_correlation: the correlation of the true advantage with the one that an action is assigned on average in a
             state after so many steps, weighted by visits. It estimates what very many batches would give, from
-            products of different batches, and isn't cut off at 1; -1 to 1 where so few batches tell nothing of it.
+            products of different batches, and isn't cut off at 1; -1 to 1 if so few batches tell nothing of it.
         mean_sign_agreement: the sign agreement of the mean advantages, of as many batches as there were. Their noise
             brings it nearer to a half, and more batches further away, so it has no interval.
     """
@@ -55,14 +55,14 @@ class Compared:
 
 
 def per_step(credit: StepCredit) -> Floats:
-    """(T,) the advantage of every step; of tokens that have their own, the mean."""
+    """Return (T,) the advantage of every step; of tokens that have their own, the mean."""
     if isinstance(credit, np.ndarray):
         return credit.astype(np.float64)
     return np.array([float(np.mean(each)) if len(each) else 0.0 for each in credit])
 
 
 def granularity(credits: Sequence[Credit]) -> str:
-    """What the advantages tell apart: "token" within a response, "step" within an episode, or "episode"."""
+    """Return what the advantages tell apart: "token" within a response, "step" within an episode, or "episode"."""
     all_steps = [advantages for credit in credits for advantages in credit.advantages]
     if any(np.ptp(own) > NOTHING for each in all_steps if not isinstance(each, np.ndarray) for own in each if len(own)):
         return "token"
@@ -92,13 +92,15 @@ def _sums(x: Array, y: Array) -> Array:
 
 
 def _agreement(x: Array, y: Array) -> Array:
-    """(2, n) how far each assigned advantage has the true one's sign, 0 where that is 0; and whether it counts."""
+    """Return (2, n) how far each assigned advantage has the true one's sign, 0 if that is 0; and whether it
+    counts."""
     counted = (np.abs(y) > NOTHING).astype(np.float64)
     return np.stack([counted * np.where(np.abs(x) > NOTHING, x * y > 0, 0.5), counted])
 
 
 def fidelity(compared: Compared) -> Fidelity:
-    """The figures of what was compared; their intervals are over batches, so they hold for other episodes from here."""
+    """Return the figures of what was compared; their intervals are over batches, so they hold for other episodes from
+    here."""
     means = _Means(compared)
     return Fidelity(
         correlation=over_rows(compared.parts, _correlation, _CORRELATIONS),

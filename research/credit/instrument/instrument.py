@@ -55,9 +55,9 @@ class Instrument:
         policy: plays every seat; its temperature is that of training, 1.25 for MS-GRPO.
         setting: what is played.
         batches: how many batches are played from the same starts.
-        samples: responses to each question, where probabilities have to be estimated.
+        samples: responses to each question, if probabilities have to be estimated.
         max_states: the most different states of a game that is small enough.
-        gradient: whether to look at gradients, where the policy has a model in this process.
+        gradient: whether to look at gradients, if the policy has a model in this process.
         progress: told how far it is.
 
     Raises:
@@ -132,7 +132,7 @@ class Instrument:
         Args:
             methods: by the names that results are to have.
             draws: draw rules to look at, of every method.
-            sizes: numbers of episodes to draw; half of a batch where none is given.
+            sizes: numbers of episodes to draw; half of a batch if none is given.
         """
         everyone: dict[str, CreditMethod] = {**methods, ORACLE: Oracle(self.truth), NOISE: Noise()}
         skipped: dict[str, str] = {}
@@ -169,7 +169,7 @@ class Instrument:
         return self._report(results, skipped)
 
     def assign(self, name: str, method: CreditMethod) -> Credited:
-        """A method's credit of all batches, one after the other, as in training.
+        """Return a method's credit of all batches, one after the other, as in training.
 
         Fresh rollouts are drawn from the exact chances where these are known, and played elsewhere.
         """
@@ -269,7 +269,7 @@ class _Gradients(NamedTuple):
 
 
 def _variants(products: RowProducts, rows: BatchRows, credit: Credit) -> dict[str, EpisodeGradients]:
-    """The credit scaled in the other ways that are in use."""
+    """Return the credit scaled in the other ways that are in use."""
     per_step = [each for each in credit.advantages if isinstance(each, np.ndarray)]
     if len(per_step) < len(credit.advantages):
         return {}
@@ -327,7 +327,7 @@ def methods_of(names: Iterable[str], setting: Setting) -> dict[str, CreditMethod
 
 
 def default_methods() -> tuple[str, ...]:
-    """Those methods among :data:`DEFAULT_METHODS` that are registered."""
+    """Return those methods among :data:`DEFAULT_METHODS` that are registered."""
     return tuple([name for name in DEFAULT_METHODS if name in METHODS.names])
 
 

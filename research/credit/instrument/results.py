@@ -23,12 +23,12 @@ class MethodResult:
 
     Attributes:
         name: of the method.
-        fidelity: how like the true advantages those are that it assigns; ``None`` where there are no true ones.
+        fidelity: how like the true advantages those are that it assigns; ``None`` if there are no true ones.
         gradient: how good the gradient of a whole batch is, all episodes; ``None`` without a model to take it of.
         normalisations: the cosine of a batch's gradient with the exact one where the advantages are treated otherwise:
             "divided by group std" and "times group std" (of returns), "mean per response" (each response's tokens
             weigh 1 together). Other normalisers only change the gradient's length.
-        draws: what draw rules do to it, where that was asked for.
+        draws: what draw rules do to it, if that was asked for.
         extra_tokens: response tokens of fresh rollouts that it asked for, per batch.
         seconds: what it took to assign the credit of one batch.
         granularity: what it told apart in these batches: "token", "step" or "episode".
@@ -44,7 +44,7 @@ class MethodResult:
     granularity: str = "step"
 
     def to_json(self) -> dict[str, Any]:
-        """All figures by their names, without levels."""
+        """Return all figures by their names, without levels."""
         found: dict[str, Any] = {"name": self.name, "gradient_cosine": None, "bias": None}
         for prefix, part in (("", self.fidelity), ("gradient_", self.gradient)):
             if part is not None:
@@ -65,17 +65,17 @@ class TruthSummary:
 
     Attributes:
         source: of the policy's probabilities: "known", "scored" (computed exactly) or "sampled".
-        samples: responses to each question; ``None`` where the probabilities are exact.
+        samples: responses to each question; ``None`` if the probabilities are exact.
         states: different states within reach.
         questions: different prompts that the policy was asked.
         expected_return: what the policy expects from these starts, the mean over the seats.
         invalid: the probability of an invalid response, by visits.
         reliability: the correlation of the advantages from two halves of the sampled responses, over the steps played,
-            brought to the full sample's by Spearman's and Brown's formula; 1 where the probabilities are exact.
-        gradient_reliability: the cosine of the gradients from the two halves; 1 where it is exact, ``None`` without
+            brought to the full sample's by Spearman's and Brown's formula; 1 if the probabilities are exact.
+        gradient_reliability: the cosine of the gradients from the two halves; 1 if it is exact, ``None`` without
             one.
         other_forms: the share of the valid responses played that aren't ``<action>NAME</action>``, which an exact
-            gradient leaves out; 0 where responses were sampled, as then all forms are in it.
+            gradient leaves out; 0 if responses were sampled, as then all forms are in it.
         forks: the share of the steps played whose true advantage isn't 0: it mattered there what was done.
     """
 
@@ -101,7 +101,7 @@ class CreditReport:
         truth: how the true advantages were found.
         methods: the results, in the order asked for; "oracle" and "noise" are always among them.
         skipped: ``{method: why it could not be measured}``.
-        no_gradient: why there are no gradients; ``None`` where there are.
+        no_gradient: why there are no gradients; ``None`` if there are.
         episode_tokens: response tokens of an episode.
         episode_length: steps of an episode.
         episode_lengths: the least, the median and the largest number of steps.
@@ -121,7 +121,7 @@ class CreditReport:
     parameters: int | None = None
 
     def __getitem__(self, name: str) -> MethodResult:
-        """The result of a method by its name."""
+        """Return the result of a method by its name."""
         for method in self.methods:
             if method.name == name:
                 return method
@@ -134,7 +134,7 @@ class CreditReport:
         return oracle is not None and oracle.cosine.value < LEAST_CEILING
 
     def to_json(self) -> dict[str, Any]:
-        """The document that ``textbench credit --json`` prints."""
+        """Return the document that ``textbench credit --json`` prints."""
         return {
             "agent": self.agent,
             "game": self.game,

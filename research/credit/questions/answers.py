@@ -29,7 +29,7 @@ class Answer(NamedTuple):
     value: Estimate
     difference: Estimate
     p_value: float
-    p_holm: float  # over the tests of the question; 1 where it is compared with itself
+    p_holm: float  # over the tests of the question; 1 if it is compared with itself
 
     def to_json(self) -> dict[str, Any]:
         estimates = {name: getattr(self, name).to_json() for name in ("value", "difference")}
@@ -37,7 +37,8 @@ class Answer(NamedTuple):
 
 
 def answers(figures: ByStage, comparison: Callable[[What], What]) -> list[Answer]:
-    """Every figure beside its comparison, paired by stage and averaged by run, with Holm's correction over all."""
+    """Return every figure beside its comparison, paired by stage and averaged by run, with Holm's correction over
+    all."""
     means = {what: {stage: float(np.mean(rows)) for stage, rows in own.items()} for what, own in figures.items()}
     less = {}
     for what, own in means.items():
@@ -48,7 +49,7 @@ def answers(figures: ByStage, comparison: Callable[[What], What]) -> list[Answer
 
 
 def figures_of(findings: Asked, question: str, keys: Sequence[str], figure: Callable[[Any], Any]) -> ByStage:
-    """A figure of the rows that a question has of the plain runs, by the keys that tell them apart."""
+    """Return a figure of the rows that a question has of the plain runs, by the keys that tell them apart."""
     found: ByStage = {}
     for name, result in findings.asked.items():
         for number, stage in enumerate(result.get("stages", ())):
@@ -60,7 +61,7 @@ def figures_of(findings: Asked, question: str, keys: Sequence[str], figure: Call
 
 
 def _by_run(by_stage: Mapping[tuple[str, ...], Sequence[float]]) -> Array:
-    """(runs,) the means over the rows of every run's stages."""
+    """Return (runs,) the means over the rows of every run's stages."""
     runs: dict[tuple[str, ...], list[float]] = {}
     for (game, run, _), rows in by_stage.items():
         runs.setdefault((game, run), []).extend(rows)
@@ -72,14 +73,14 @@ STALENESS, GROUPS = ("lag", "weights"), ("method", "size")
 
 
 def staleness(findings: Asked, figure: str = "cosine") -> list[Answer]:
-    """``(lag, weights)``: without weights beside lag 0, with weights beside none at that lag."""
+    """Return ``(lag, weights)``: without weights beside lag 0, with weights beside none at that lag."""
     found = figures_of(findings, "staleness", STALENESS, lambda row: row[figure]["value"])
     found = {what: own for what, own in found.items() if what[0] or what[1] == "none"}
     return answers(found, lambda what: (0 if what[1] == "none" else what[0], "none"))
 
 
 def group_sizes(findings: Asked, figure: str = "cosine") -> list[Answer]:
-    """``(method, size)`` beside groups of 8, or of the smallest size where there are none of 8."""
+    """Return ``(method, size)`` beside groups of 8, or of the smallest size if there are none of 8."""
     found = figures_of(findings, "groups", GROUPS, lambda row: row[figure]["value"])
     sizes = {size for _, size in found}
     usual = 8 if 8 in sizes else min(sizes, default=0)
@@ -87,7 +88,7 @@ def group_sizes(findings: Asked, figure: str = "cosine") -> list[Answer]:
 
 
 def plain_figure(findings: Asked, question: str, key: str, figure: str) -> dict[Any, Estimate]:
-    """``{value of the key: a figure that is a number}``, over runs."""
+    """Return ``{value of the key: a figure that is a number}``, over runs."""
     found = figures_of(findings, question, [key], lambda row: row[figure])
     return {what: student(_by_run(own)) for (what,), own in found.items()}
 
@@ -104,7 +105,7 @@ class Split(NamedTuple):
 
 
 def splits(findings: Asked) -> list[Split]:
-    """Every place at which the exact gradient was split."""
+    """Return every place at which the exact gradient was split."""
     rows = []
     for name, result in findings.asked.items():
         _, game, run, place = name.split("/")
@@ -129,7 +130,7 @@ class Short(NamedTuple):
 
 
 def shorts(findings: Asked) -> list[Short]:
-    """All short runs."""
+    """Return all short runs."""
     rows = []
     for name, result in findings.asked.items():
         _, game, run, place = name.split("/")
@@ -143,7 +144,8 @@ def shorts(findings: Asked) -> list[Short]:
 
 
 def penalties(findings: Asked) -> list[Answer]:
-    """``(penalty,)``: the expected return at the end beside that with a penalty of 1, over all levels of imitation."""
+    """Return ``(penalty,)``: the expected return at the end beside that with a penalty of 1, over all levels of
+    imitation."""
     found: ByStage = {}
     for each in shorts(findings):
         level = (each.game, each.run, str(each.steps))
@@ -152,7 +154,7 @@ def penalties(findings: Asked) -> list[Answer]:
 
 
 def collapses(findings: Asked) -> dict[float, Estimate]:
-    """``{penalty: the share of runs that collapsed before their first success}``, with Wilson's interval."""
+    """Return ``{penalty: the share of runs that collapsed before their first success}``, with Wilson's interval."""
     found: dict[float, list[float]] = {}
     for each in shorts(findings):
         found.setdefault(each.penalty, []).append(float(each.collapsed))

@@ -13,7 +13,7 @@ from research.jobs.report import publish
 from research.jobs.work import Report, Work
 
 PLAIN_TOKENS_PER_SECOND, SHORT_TOKENS_PER_SECOND = 10_000, 80_000
-"""Of training on one core, where the recipe was first run: along plain runs, whose questions cost most, and in short
+"""Of training on one core, if the recipe was first run: along plain runs, whose questions cost most, and in short
 runs from a weak base."""
 
 
@@ -29,7 +29,7 @@ def ask_questions(questions: Questions, options: Options) -> int:
 
 
 def typical_seconds(questions: Questions, jobs: Sequence[StudyJob | AskJob]) -> Mapping[str, float]:
-    """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
+    """Return ``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
     penalty = questions.penalty
     short = 0.0 if penalty is None else len(penalty.penalties) * penalty.tokens / SHORT_TOKENS_PER_SECOND
     seconds = {job.name: BASE_SECONDS for job in jobs}

@@ -27,7 +27,7 @@ def read_findings(questions: Questions, folder: StudyFolder) -> Asked:
 
 
 def findings_of(report: Mapping[str, Any]) -> Asked:
-    """The findings that a report was made of, the bases' losses and the times of single jobs aside."""
+    """Return the findings that a report was made of, the bases' losses and the times of single jobs aside."""
     questions = Questions.model_validate(report["settings"])
     seconds, asked = {"all": report["seconds"]}, {row["job"]: row for row in report["asked"]}
     return Asked(questions, {}, report["missing"], seconds, report["code"], asked)

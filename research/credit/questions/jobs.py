@@ -18,7 +18,7 @@ class AskJob(NamedTuple):
 
 
 def jobs_of(questions: Questions) -> list[StudyJob | AskJob]:
-    """All jobs, run by run, so that one that is cut short has some runs of every game."""
+    """Return all jobs, run by run, so that one that is cut short has some runs of every game."""
     jobs: list[StudyJob | AskJob] = []
     for run in range(questions.seeds):
         for game in questions.games:

@@ -29,7 +29,7 @@ with which the mean gradient is the exact one's, whatever the lag."""
 
 
 def truth_of(policy: Any, setting: Setting) -> Truth:
-    """The true values of a policy in the starts of a setting."""
+    """Return the true values of a policy in the starts of a setting."""
     how = {"format_penalty": setting.format_penalty, "invalid_action": setting.invalid_action}
     return Truth.of(policy, setting.game(), setting.starts(), setting.rounds, max_states=200_000, **how)  # type: ignore[arg-type]
 
@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 
 
 def compared(gradients: Sequence[BatchGradient], exact: Tensor) -> Compared:
-    """The cosine with its interval over batches, and the bias, of the gradients of independent batches."""
+    """Return the cosine with its interval over batches, and the bias, of the gradients of independent batches."""
     norm = float(exact.norm())
     lengths = np.array([float(each.vector.norm()) for each in gradients])
     along = np.array([each.along for each in gradients])
@@ -52,13 +52,13 @@ def compared(gradients: Sequence[BatchGradient], exact: Tensor) -> Compared:
 
 
 def batch_gradient(model: ScoreModel, rows: BatchRows, credit: Credit, exact: Tensor) -> BatchGradient:
-    """A batch's mean gradient."""
+    """Return a batch's mean gradient."""
     vector = rows.gradient(model, credit)
     return BatchGradient(vector.float(), float(vector @ exact), len(rows.batch), float(rows.tokens.sum()))
 
 
 def weighted(batch: Batch, credit: Credit, logprobs: Sequence[Sequence[Floats]], cap: float) -> dict[str, Credit]:
-    """A batch's credit under each of :data:`WEIGHTS`, token by token.
+    """Return a batch's credit under each of :data:`WEIGHTS`, token by token.
 
     ``logprobs`` are those of the policy that learns, as ``old_logprobs`` are those of the one that played.
     """
@@ -81,11 +81,11 @@ def weighted(batch: Batch, credit: Credit, logprobs: Sequence[Sequence[Floats]],
 def staleness(
     policy: Any, older: Mapping[int, Any], setting: Setting, batches: int, cap: float
 ) -> list[dict[str, Any]]:
-    """How like the exact gradient of a policy its estimates are from batches of older ones, by lag and weights.
+    """Return how like the exact gradient of a policy its estimates are from batches of older ones, by lag and weights.
 
     Args:
         policy: that learns.
-        older: ``{lag: the policy that played}``, lag 0 first, where it is the policy itself.
+        older: ``{lag: the policy that played}``, lag 0 first, if it is the policy itself.
         setting: what is played, by all of them from the same starts.
         batches: of each, equal numbers with equal noise, so differences are paired by batch.
         cap: of truncated weights.
@@ -119,7 +119,7 @@ def staleness(
 
 
 def _drift(batch: Batch, now: Sequence[Sequence[Floats]], cap: float) -> dict[str, float]:
-    """How far the policies are apart: nats an episode, KL(old | new), and the share of tokens above the cap."""
+    """Return how far the policies are apart: nats an episode, KL(old | new), and the share of tokens above the cap."""
     logs = [
         np.concatenate([new - old for new, old in zip(own, each.old_logprobs or (), strict=True)])
         for each, own in zip(batch.trajectories, now, strict=True)
@@ -141,7 +141,7 @@ class FewStarts(Setting):
     population: int = 32
 
     def layouts(self, batch: int | None = None) -> list[int]:
-        """All starts, or those of a batch."""
+        """Return all starts, or those of a batch."""
         everyone = Setting(self.scenario, self.population, seed=self.seed).layouts()
         if batch is None:
             return everyone
@@ -152,7 +152,8 @@ class FewStarts(Setting):
 def group_sizes(
     policy: Any, setting: FewStarts, episodes: int, sizes: Sequence[int], methods: Sequence[str], batches: int
 ) -> list[dict[str, Any]]:
-    """How like the exact gradient of all starts a batch's is, by the size of its groups and the method of credit."""
+    """Return how like the exact gradient of all starts a batch's is, by the size of its groups and the method of
+    credit."""
     model, truth = ScoreModel(policy), truth_of(policy, setting)
     exact = exact_gradient(model, truth.answers, truth.solution, ()).vector
     rows = []
@@ -188,12 +189,12 @@ class Parts(NamedTuple):
 
 
 def parts_of(model: ScoreModel, truth: Truth) -> Parts:
-    """The parts of the exact gradient, which is linear in what is paid."""
+    """Return the parts of the exact gradient, which is linear in what is paid."""
     return Parts(*[exact_gradient(model, truth.answers, solution, ()).vector for solution in solutions_of_parts(truth)])
 
 
 def solutions_of_parts(truth: Truth) -> tuple[Solution, Solution]:
-    """A policy's values where only the game pays, and where only a format penalty of 1 does."""
+    """Return a policy's values where only the game pays, and where only a format penalty of 1 does."""
     graph, behaviour = truth.graph, behaviour_of(truth.graph, truth.answers, truth.answers.responses)
     unpaid = replace(graph, space=replace(graph.space, rewards=np.zeros_like(graph.space.rewards)))
     return (

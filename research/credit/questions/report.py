@@ -20,7 +20,7 @@ from research.jobs.report import Facts, said_first, table, whole_report
 
 
 def report_data(findings: Asked, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """The whole report as plain JSON data, all answers beside what they are computed from."""
+    """Return the whole report as plain JSON data, all answers beside what they are computed from."""
     told = {"staleness": staleness, "groups": group_sizes, "penalties": penalties}
     data = {
         **{name: [each.to_json() for each in of(findings)] for name, of in told.items()},
@@ -37,7 +37,7 @@ def report_data(findings: Asked, facts: Facts, notes: Sequence[str] = ()) -> dic
 def report_markdown(
     findings: Asked, facts: Facts, *, plots: Sequence[tuple[str, str]] = (), notes: Sequence[str] = ()
 ) -> str:
-    """The report for people."""
+    """Return the report for people."""
     parts = ["# What else an exact gradient decides", *said_first(findings, notes, "study")]
     parts += [*_answered(findings, pictured(plots)), "## How it was done"]
     parts.append(how_done(findings, facts, findings.study.temperature))
@@ -45,7 +45,7 @@ def report_markdown(
 
 
 def _answered(findings: Asked, pictures: Mapping[str, str]) -> list[str]:
-    """The sections of the questions that were asked."""
+    """Return the sections of the questions that were asked."""
     parts = []
     if stale := staleness(findings):
         apart, above = (plain_figure(findings, "staleness", "lag", name) for name in ("kl", "clipped"))

@@ -89,7 +89,7 @@ class Questions(OnGames):
         return self
 
     def training_settings(self, name: str, seed: int) -> dict[str, Any]:
-        """The fields of the MSGRPOConfig of one run, checked.
+        """Return the fields of the MSGRPOConfig of one run, checked.
 
         Raises:
             UsageError: the config refuses them.

@@ -20,7 +20,8 @@ from research.jobs.work import Report
 
 
 def ask(job: AskJob, questions: Questions, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """What a job of the questions finds: with steps of imitation from a base of its own, else along the plain run."""
+    """Return what a job of the questions finds: with steps of imitation from a base of its own, else along the plain
+    run."""
     if job.steps:
         return _from_a_weak_base(job, questions, report)
     return _along_the_plain_run(job, questions, folder, report)
@@ -116,6 +117,6 @@ def _player(model: Any, tokenizer: Any, questions: Questions) -> Any:
 
 
 def _evaluated(policy: Any, job: AskJob, questions: Questions) -> Truth:
-    """The truth of a policy without format penalty, from the starts of its run."""
+    """Return the truth of a policy without format penalty, from the starts of its run."""
     starts = questions.evaluation_starts
     return truth_of(policy, Setting(questions.scenario(job.game), starts, format_penalty=0.0, seed=job.run))

@@ -66,7 +66,7 @@ def check_count(option: str, number: int) -> None:
 
 
 def proposals_of(request: TurnRequest, count: int) -> list[TurnRequest]:
-    """The request with other seeds; the first is the request itself: one proposal is the player's own answer."""
+    """Return the request with other seeds; the first is the request itself: one proposal is the player's own answer."""
     return [request, *(replace(request, seed=(*request.seed, at)) for at in range(1, count))]
 
 
@@ -77,7 +77,7 @@ class SearchPolicy(Around):
         inner: the player that proposes.
         proposals: how many it is asked for at each decision.
         rank_by: what they are ranked by, one of :data:`RANKS`, or a function; of equals the first is played.
-        rollouts: episodes of random play after each action, where proposals are ranked by them.
+        rollouts: episodes of random play after each action, if proposals are ranked by them.
 
     Raises:
         ValueError: an option that is out of range.
@@ -128,7 +128,7 @@ class SearchPolicy(Around):
         return self._chosen(request, turns)
 
     def _chosen(self, request: TurnRequest, turns: Sequence[Turn]) -> Turn:
-        """The proposal of the largest value; the first of all where none can be read."""
+        """Return the proposal of the largest value; the first of all if none can be read."""
         read = [(action, turn) for turn in turns if (action := action_named(request, turn.response)) is not None]
         if not read:
             return turns[0]
@@ -162,7 +162,7 @@ class SearchPolicy(Around):
 
 
 def _random_return(game: TSMG[Any], state: Any, request: TurnRequest, action: str, rng: np.random.Generator) -> float:
-    """What the player gets who takes an action where everybody plays at random after it."""
+    """Return what the player gets who takes an action where everybody plays at random after it."""
     first = [action]
 
     def choose(here: Any, player: str) -> str:
@@ -178,11 +178,11 @@ class RouterPolicy(Around):
     Args:
         first: the player that is asked unless the rule says otherwise.
         second: the other one.
-        chooser: says which of them it is, where the rule is ``player``.
-        route_by: the rule, one of :data:`RULES`; ``player`` where there is a chooser, else ``agreement``.
-        share: of the decisions that go to the second, where the rule is ``share``.
-        proposals: how often the first is asked, where the rule is ``agreement``.
-        least: where the rule is ``agreement``, the share of proposals that have to name one action (0.75); where it is
+        chooser: says which of them it is, if the rule is ``player``.
+        route_by: the rule, one of :data:`RULES`; ``player`` if there is a chooser, else ``agreement``.
+        share: of the decisions that go to the second, if the rule is ``share``.
+        proposals: how often the first is asked, if the rule is ``agreement``.
+        least: if the rule is ``agreement``, the share of proposals that have to name one action (0.75); if it is
             ``loss``, the loss from which on the second is asked (0: any loss).
 
     Raises:
@@ -230,7 +230,7 @@ class RouterPolicy(Around):
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
-        """The first is asked for every proposal where the rule is ``agreement``, and all others once at most."""
+        """The first is asked for every proposal if the rule is ``agreement``, and all others once at most."""
         proposals = players == 2 and options["route_by"] in (None, "agreement")
         return (int(options["proposals"]) if proposals else 1, *(1,) * (players - 1))
 
@@ -284,7 +284,7 @@ class RouterPolicy(Around):
         return replace(turn, served_by=turn.served_by or self.players[player].name)
 
     def _settled(self, request: TurnRequest, turns: list[Turn]) -> Turn | None:
-        """The first player's answer, if it is to be played."""
+        """Return the first player's answer, if it is to be played."""
         named = [action_named(request, turn.response) for turn in turns]
         (action, count), *_ = Counter(named).most_common(1)
         if action is None:

@@ -188,7 +188,7 @@ class FalseWorld(TrueWorld):
 
 
 def taken_apart(request: TurnRequest) -> tuple[TurnRequest, str]:
-    """The request as it was, and the action that a world model is asked about.
+    """Return the request as it was, and the action that a world model is asked about.
 
     Raises:
         ValueError: nobody asked about an action.

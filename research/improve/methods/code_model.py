@@ -38,7 +38,7 @@ class SeenStep(NamedTuple):
     legal: tuple[str, ...]
     action: str
     reward: float
-    after: str | None  # the next observation; None where the game was over
+    after: str | None  # the next observation; None if the game was over
 
 
 class Tested(NamedTuple):
@@ -115,12 +115,12 @@ def improve(
 
 
 def _best(found: Sequence[Tested]) -> Tested | None:
-    """The rules that explain most, the last of equals, so that a repair goes on."""
+    """Return the rules that explain most, the last of equals, so that a repair goes on."""
     return max(reversed(found), key=lambda one: one.rank, default=None)
 
 
 def _about(best: Tested | None, total: int) -> dict[str, str]:
-    """What the writer is told of its rules so far."""
+    """Return what the writer is told of its rules so far."""
     if best is None or best.file is None:
         return {}
     failures = "\n\n".join(best.failures[:SHOWN_FAILURES])
@@ -129,7 +129,7 @@ def _about(best: Tested | None, total: int) -> dict[str, str]:
 
 
 def seen_in(play: Play) -> list[SeenStep]:
-    """The different steps of some episodes, in the order in which they were played."""
+    """Return the different steps of some episodes, in the order in which they were played."""
     steps: dict[SeenStep, None] = {}
     for record in play.records:
         played = replay(record, play.scenarios[record.scenario])
@@ -141,7 +141,7 @@ def seen_in(play: Play) -> list[SeenStep]:
 
 
 def tested(file: Path | None, steps: Sequence[SeenStep], options: dict[str, Any]) -> Tested:
-    """Compare rules with real play: a step is explained where it is among the outcomes of what was played."""
+    """Compare rules with real play: a step is explained if it is among the outcomes of what was played."""
     if file is None:
         return Tested(None, 0, ("the answer has no block with a program",))
     source, seconds = file.read_text(encoding="utf-8"), options["seconds"]
@@ -157,7 +157,7 @@ def tested(file: Path | None, steps: Sequence[SeenStep], options: dict[str, Any]
 
 
 def _fault(step: SeenStep, said: dict[str, Answer]) -> str | None:
-    """What rules get wrong of a step, for the writer; ``None`` where they explain it."""
+    """Return what rules get wrong of a step, for the writer; ``None`` if they explain it."""
     seen = f"Where the observation is\n{step.observation}\nand {step.action} was played"
     here = said[step.observation]
     if here.error is not None:

@@ -2,7 +2,7 @@
 
 A language model reads episodes with their faults in words and writes a text of the prompts anew; what does better on
 the same few seeds is played on all of them, and the next parent is drawn from the Pareto front over seeds. The feedback
-that GEPA lives on is exact here where the game is solved: what each of the worst moves lost, and what would have been
+that GEPA lives on is exact here if the game is solved: what each of the worst moves lost, and what would have been
 best (:mod:`research.improve.feedback`).
 
 The package draws its chances from the seed and asks us for everything that costs, and that is on record: so a second
@@ -53,7 +53,7 @@ def improve(
         task: the agent has a language model.
         writer: the agent whose language model rewrites them; the agent itself when not given.
         parts: the texts that are rewritten in turn, of ``system``, ``opening`` and ``response`` (that of the agent's
-            mode, which has the form of answers); the first two where nothing is said.
+            mode, which has the form of answers); the first two if nothing is said.
         seeds: training seeds that every candidate is compared on; as many others are reflected on.
         batch: episodes that are reflected on at once.
         rounds: rewritings at most.
@@ -107,13 +107,13 @@ class _Evolution:
     propose_new_texts: None = None  # the package's own way
 
     def candidate(self, parts: Sequence[str]) -> Candidate:
-        """The texts as they are."""
+        """Return the texts as they are."""
         mode, texts = self.prompts.mode, self.prompts.texts
         own = {"system": texts.system, "opening": texts.opening, "response": texts.response[mode]}
         return {part: own[part] for part in parts}
 
     def agent(self, candidate: Candidate) -> AgentTable:
-        """The agent with a candidate's texts; a ValueError where they aren't texts of prompts."""
+        """Return the agent with a candidate's texts; a ValueError if they aren't texts of prompts."""
         mode, changes = self.prompts.mode, dict[str, Any](candidate)
         if "response" in changes:
             changes["response"] = {**self.prompts.texts.response, mode: candidate["response"]}
@@ -151,7 +151,8 @@ class _Evolution:
             raise
 
     def best(self, first: Candidate) -> AgentTable:
-        """The agent of the highest mean return over the seeds that all have played; of equal ones the earliest."""
+        """Return the agent of the highest mean return over the seeds that all have played; of equal ones the
+        earliest."""
         if not self.played:
             return self.task.agent
         means = means_in_common([play for _, play in self.played])
@@ -162,7 +163,7 @@ class _Evolution:
 
 
 def _told(play: Play, batch: Sequence[int]) -> list[str]:
-    """The episodes of every seed in words."""
+    """Return the episodes of every seed in words."""
     judges = {name: Judge(scenario) for name, scenario in play.scenarios.items()}
     words: dict[int, list[str]] = {seed: [] for seed in batch}
     for record in play.records:
@@ -171,7 +172,8 @@ def _told(play: Play, batch: Sequence[int]) -> list[str]:
 
 
 def _of_seed(play: Play, seed: int) -> float:
-    """The mean return of a seed over scenarios; below anything where a provider broke all of its episodes off."""
+    """Return the mean return of a seed over scenarios; below anything where a provider broke all of its episodes
+    off."""
     returns = [value for (_, one), value in play.returns.items() if one == seed]
     return sum(returns) / len(returns) if returns else float("-inf")
 
@@ -183,7 +185,7 @@ def _checked_parts(parts: Sequence[str]) -> list[str]:
 
 
 def _template() -> str:
-    """The package's own question, and what it can't know of our texts."""
+    """Return the package's own question, and what it can't know of our texts."""
     from gepa.strategies.instruction_proposal import InstructionProposalSignature
 
     return f"{InstructionProposalSignature.default_prompt_template}\n\n{PLACEHOLDERS}"

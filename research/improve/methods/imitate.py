@@ -1,6 +1,6 @@
 """Imitation of a cheap expert: it plays training seeds, and the model learns what it does there.
 
-The first stage of SCOUT (arXiv 2601.21754), where a small player that is strong in the game explores in the language
+The first stage of SCOUT (arXiv 2601.21754), if a small player that is strong in the game explores in the language
 model's place, and the model learns the game from it by supervised fine-tuning before any reinforcement learning.
 It is what ``textbench warmup`` does, as an improvement with a budget.
 """
@@ -34,7 +34,7 @@ def improve(
         examples: decisions to learn from.
         explore: share of moves that the random player takes, after which the teacher still says what it would do.
         rank: of the LoRA adapter; 0 trains all weights.
-        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
+        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
         passes: how often the model goes through the decisions.
     """
     from agents.msgrpo.warmup import Teaching, untaught_seeds, warm_start

@@ -24,7 +24,7 @@ COMPARED = 100
 
 
 def mode_of(task: ImprovementTask) -> str:
-    """The response mode that the agent's model plays in.
+    """Return the response mode that the agent's model plays in.
 
     Raises:
         UsageError: it has no model whose weights can be trained here.
@@ -60,7 +60,7 @@ def config_of(
     passes: int,
     minibatches: int | None = None,
 ) -> "MSGRPOConfig":
-    """The settings with which an agent's model learns so many decisions, as ``textbench warmup`` has them.
+    """Return the settings with which an agent's model learns so many decisions, as ``textbench warmup`` has them.
 
     ``minibatches`` are the optimiser steps of a pass; as many as fit the decisions when not given.
 
@@ -114,7 +114,7 @@ def own_play(
 
 
 def trained(task: ImprovementTask, folder: str) -> AgentTable:
-    """The agent with the weights of a folder, which knows its mode and its prompts."""
+    """Return the agent with the weights of a folder, which knows its mode and its prompts."""
     taken = options_taken(f"hf:{folder}")[0].keys() - {"mode", "prompts", "adapter", "revision"}
     return {"spec": f"hf:{folder}", **{option: value for option, value in task.agent.items() if option in taken}}
 
@@ -127,10 +127,10 @@ def learnt(
     *,
     seeds: Sequence[int] | None = None,
 ) -> AgentTable:
-    """What came of an agent after so many seconds of training, which are charged: the better one on fresh seeds.
+    """Return what came of an agent after so many seconds of training, which are charged: the better one on fresh seeds.
 
     That is the agent with the weights of that folder in ``task.out``, or the one that it was ``before``, since what is
-    trained may also be spoilt. They are compared where the budget is spent, too: play and training go on until it is,
+    trained may also be spoilt. They are compared if the budget is spent, too: play and training go on until it is,
     so that nothing would ever be known, and both are models of this machine, whose play costs no money.
     """
     task.meter.charge(Spent(seconds=seconds))
@@ -140,14 +140,15 @@ def learnt(
 
 
 def compared_seeds(task: ImprovementTask) -> list[int]:
-    """The training seeds on which an agent plays before and after."""
+    """Return the training seeds on which an agent plays before and after."""
     return task.seeds(COMPARED, after=len(TRAINING_SEEDS) - COMPARED)
 
 
 def plays_better(
     task: ImprovementTask, before: AgentTable, after: AgentTable, seeds: Sequence[int] | None = None
 ) -> bool:
-    """Whether an agent is known to do better on seeds that it wasn't trained on; not where the budget is spent before.
+    """Return whether an agent is known to do better on seeds that it wasn't trained on; not if the budget is spent
+    before.
 
     ``seeds`` are others than :func:`compared_seeds`.
     """
@@ -176,7 +177,7 @@ def said_as_usage() -> Iterator[None]:
 
 
 def _local(task: ImprovementTask) -> str:
-    """The spec of the agent's model, whose weights are trained.
+    """Return the spec of the agent's model, whose weights are trained.
 
     Raises:
         UsageError: there are none here.

@@ -1,6 +1,6 @@
 """A library of lessons from failed episodes, each kept only if it helps on other seeds.
 
-After AlphaOPT (arXiv 2510.18428), where a language model distils what it learns from failures into short insights and
+After AlphaOPT (arXiv 2510.18428), if a language model distils what it learns from failures into short insights and
 an insight stays in the library by what it does on other tasks. Here a failed episode is told with its exact faults
 (:mod:`research.improve.feedback`), the lesson is one or two sentences, and the library is part of the instructions.
 
@@ -87,7 +87,8 @@ def improve(
 
 
 def compared(before: Play, after: Play) -> tuple[float, float]:
-    """The mean gain in return, seed by seed, and its standard error; a gain of 0 where no two seeds were played."""
+    """Return the mean gain in return, seed by seed, and its standard error; a gain of 0 if no two seeds were
+    played."""
     first, second = returns_in_common([before, after])
     gains = second - first
     if len(gains) < 2:
@@ -96,7 +97,7 @@ def compared(before: Play, after: Play) -> tuple[float, float]:
 
 
 def _failures(play: Play) -> list[Episode]:
-    """The episodes that a player didn't succeed in, the lowest returns first."""
+    """Return the episodes that a player didn't succeed in, the lowest returns first."""
     failed = [record for record in play.records if not all(record.successes.values())]
     return sorted(failed, key=lambda record: play.returns[record.scenario, record.seed])
 
@@ -108,7 +109,7 @@ def _question(judge: Judge, record: Episode, library: Sequence[str]) -> str:
 
 
 def _lesson(answer: str) -> str | None:
-    """What an answer teaches, in one line; ``None`` where it has not the form, or is too long for a lesson."""
+    """Return what an answer teaches, in one line; ``None`` if it has not the form, or is too long for a lesson."""
     found = re.findall(r"<lesson>(.*?)</lesson>", answer, re.DOTALL)
     lesson = " ".join(found[-1].split()) if found else ""
     return lesson if 0 < len(lesson) <= LONGEST_LESSON else None
@@ -119,6 +120,6 @@ def _listed(library: Sequence[str]) -> str:
 
 
 def _with_library(task: ImprovementTask, prompts: PromptMap, library: Sequence[str]) -> AgentTable:
-    """The agent with these lessons behind the game's rules."""
+    """Return the agent with these lessons behind the game's rules."""
     texts = behind_the_rules(prompts.texts, f"{HEADING}\n{_listed(library)}")
     return with_texts(task.agent, texts, prompts.mode, task.out)

@@ -51,12 +51,12 @@ def improve(
         task: the agent has a local model that answers with the action alone (``mode = "direct"``), and its scenario is
             a small zero-sum game of two.
         passes: how often it goes through all information sets and learns how the table plays there.
-        rate: of mirror descent: how far the first step goes, where the most that a game pays is 1. It falls to 0.
+        rate: of mirror descent: how far the first step goes, if the most that a game pays is 1. It falls to 0.
         pull: towards the magnet, in such units per nat.
         follow: the share of the way that the magnet comes after the table in the first step, which falls likewise; with
             0 it stays where the model began.
         rank: of the LoRA adapter; 0 trains all weights.
-        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
+        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
     """
     from agents.msgrpo.warmup import TaughtDecision, taught
 
@@ -108,7 +108,8 @@ def improve(
 
 
 def _begun(tree: GameTree, asked: Sequence[TurnRequest], agent: AgentTable, scenario: Scenario) -> Behaviour:
-    """How an agent's model answers at ``tree.information_sets`` at temperature 1, as far as its answers are legal."""
+    """Return how an agent's model answers at ``tree.information_sets`` at temperature 1, as far as its answers are
+    legal."""
     plain = {option: value for option, value in agent.items() if option != "legal_only"} | {"temperature": 1.0}
     policy: Any = load_table(plain, RunOptions(), scenario)[0]
     chances = [score_actions(policy, policy.prompt_map(each), "", each.legal_actions) or {} for each in asked]
@@ -117,7 +118,7 @@ def _begun(tree: GameTree, asked: Sequence[TurnRequest], agent: AgentTable, scen
 
 
 def taught_weights(tree: GameTree, table: Behaviour) -> list[float]:
-    """How much is learnt of every answer, in the order of ``tree.information_sets``; 1 of each set on average.
+    """Return how much is learnt of every answer, in the order of ``tree.information_sets``; 1 of each set on average.
 
     It is the answer's chance times that of the player's own moves before: where these don't lead it has nothing to
     lose.
@@ -128,7 +129,7 @@ def taught_weights(tree: GameTree, table: Behaviour) -> list[float]:
 
 
 def _measured(agent: AgentTable, scenario: Scenario, tree: GameTree | None = None) -> Exploitability:
-    """How exploitable an agent is.
+    """Return how exploitable an agent is.
 
     Raises:
         UsageError: the game is of another kind, or the agent reads the history of an episode.

@@ -4,7 +4,7 @@
 
 - ``filtered``: the episodes of the highest returns are imitated, the others not at all (filtered behavioural cloning;
   the %BC of Chen et al., Decision Transformer, arXiv 2106.01345, section 4).
-- ``weighted``: every decision is imitated with the weight ``exp(A / beta)``, at most 20, where the advantage ``A`` is
+- ``weighted``: every decision is imitated with the weight ``exp(A / beta)``, at most 20, if the advantage ``A`` is
   the episode's return less the mean of its seed, in standard deviations (advantage-weighted regression, Peng et al.,
   arXiv 1910.00177, equation 11, with the mean of the same start in the place of a learnt baseline).
 - ``return``: all are imitated, each with a line in its prompt that says how the episode ended; the player is then asked
@@ -15,7 +15,7 @@
   choice (filtering learning histories, arXiv 2505.15143).
 
 A model that imitates what it says at a temperature below 1 becomes surer, whatever is imitated, and may play better by
-that alone. What the returns have taught it is seen at temperature 1, where all of its own play teaches it nothing.
+that alone. What the returns have taught it is seen at temperature 1, if all of its own play teaches it nothing.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -95,7 +95,7 @@ def improve(
         beta: of ``weighted``: how many standard deviations of the return are a factor of ``e``.
         told: of ``context``: how many episodes the prompts tell.
         rank: of the LoRA adapter; 0 trains all weights.
-        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
+        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
         passes: how often the model goes through the decisions.
     """
     from agents.msgrpo.warmup import taught
@@ -143,7 +143,7 @@ def improve(
 def recorded(
     folders: Sequence[Path], scenarios: Sequence[str], mode: str, apart: Collection[int] = ()
 ) -> list[RecordedEpisode]:
-    """The episodes of run folders with responses in a mode; without those that a scenario's scores are of.
+    """Return the episodes of run folders with responses in a mode; without those that a scenario's scores are of.
 
     Nor is anything learnt from the seeds that are kept ``apart``, on which players are compared.
 
@@ -188,7 +188,7 @@ class Shown(NamedTuple):
 
 
 def imitated(episodes: Sequence[RecordedEpisode], method: Method, top: float, beta: float) -> list[Shown]:
-    """What is imitated of recorded play; nothing where all returns are equal."""
+    """Return what is imitated of recorded play; nothing if all returns are equal."""
     if all(len(set(returns)) == 1 for returns in _by_scenario(episodes).values()):
         return []
     if method == "filtered":
@@ -212,7 +212,7 @@ def _filtered(episodes: Sequence[RecordedEpisode], top: float) -> list[bool]:
 
 
 def _weighted(episodes: Sequence[RecordedEpisode], beta: float) -> list[float]:
-    """``exp(A / beta)``, at most 20, of mean 1 over the decisions."""
+    """Return ``exp(A / beta)``, at most 20, of mean 1 over the decisions."""
     spread = {name: float(own.std()) or 1.0 for name, own in _by_scenario(episodes).items()}
     of_seed: dict[tuple[str, int], list[float]] = {}
     for one in episodes:
@@ -229,7 +229,7 @@ def _weighted(episodes: Sequence[RecordedEpisode], beta: float) -> list[float]:
 
 
 def _told(episodes: Sequence[RecordedEpisode]) -> list[str]:
-    """The line of every episode that says how it ended."""
+    """Return the line of every episode that says how it ended."""
     ends = {name: (float(own.min()), float(own.max())) for name, own in _by_scenario(episodes).items()}
     lines = []
     for one in episodes:
@@ -243,7 +243,7 @@ def _line(result: int) -> str:
 
 
 def _saying(prompt_map: PromptMap, line: str) -> PromptMap:
-    """The prompts with this line in the place of the one that asks for the best."""
+    """Return the prompts with this line in the place of the one that asks for the best."""
     if not line:
         return prompt_map
     texts = replace(prompt_map.texts, opening=prompt_map.texts.opening.replace(_line(BEST), line))
@@ -251,7 +251,7 @@ def _saying(prompt_map: PromptMap, line: str) -> PromptMap:
 
 
 def _asked_for_the_best(task: ImprovementTask) -> AgentTable:
-    """The agent with prompts that ask for the best result."""
+    """Return the agent with prompts that ask for the best result."""
     prompts = prompt_map_of(task.agent)
     texts = replace(prompts.texts, opening=f"{prompts.texts.opening}\n\n{_line(BEST)}")
     return with_texts(task.agent, texts, prompts.mode, task.out)
@@ -275,7 +275,7 @@ def improving(episodes: Sequence[RecordedEpisode], count: int) -> list[RecordedE
 
 
 def _earlier(episodes: Sequence[RecordedEpisode]) -> str:
-    """The text that tells them: what was shown and answered, and what the player got for it."""
+    """Return the text that tells them: what was shown and answered, and what the player got for it."""
     parts = [HEAD]
     for number, episode in enumerate(episodes, 1):
         steps = [f"{each.request.observation}\nAnswer: {each.response}" for each in episode.decisions]
@@ -284,7 +284,7 @@ def _earlier(episodes: Sequence[RecordedEpisode]) -> str:
 
 
 def with_history(task: ImprovementTask, episodes: Sequence[RecordedEpisode], count: int) -> AgentTable:
-    """The agent with prompts that tell so many of the episodes between the rules and what is shown."""
+    """Return the agent with prompts that tell so many of the episodes between the rules and what is shown."""
     prompts = prompt_map_of(task.agent)
     texts = behind_the_rules(prompts.texts, _earlier(improving(episodes, count)))
     return with_texts(task.agent, texts, prompts.mode, task.out)

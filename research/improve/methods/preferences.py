@@ -82,7 +82,7 @@ def improve(
 
 
 def pairs_of(folders: Sequence[Path]) -> list[Pair]:
-    """Every answer that is worth less than another to the same prompt, beside the best of these."""
+    """Return every answer that is worth less than another to the same prompt, beside the best of these."""
     lines = preferences(Source(read_columns(folders), lenient=True), own=True)
     return sorted(  # folders have episodes in the order in which they ended
         Pair(tuple(Message(**one) for one in line["prompt"]), *(line[name][0]["content"] for name in Pair._fields[1:]))
@@ -107,7 +107,7 @@ def check_installed(method: str) -> None:
 def prefer(config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: float) -> None:
     """Write the folder ``config.out`` of the model that prefers the better answers.
 
-    Goes on from the last checkpoint of a call that was stopped, and does nothing where everything is done.
+    Goes on from the last checkpoint of a call that was stopped, and does nothing if everything is done.
 
     Raises:
         UsageError: a model that can't be trained.
@@ -166,7 +166,7 @@ def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: flo
 
 
 def _rows(model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> Rows:
-    """The tokens of all pairs, a column for each part."""
+    """Return the tokens of all pairs, a column for each part."""
     from agents.models import TransformersModel
 
     reader = TransformersModel(model, tokenizer)
@@ -183,7 +183,7 @@ def _rows(model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> Rows:
 
 
 def _at_once(rows: Rows, words: int) -> int:
-    """How many pairs of a batch are computed at a time, so that their logits fit: a divisor of :data:`BATCH`."""
+    """Return how many pairs of a batch are computed at a time, so that their logits fit: a divisor of :data:`BATCH`."""
     longest = max(len(prompt) + max(map(len, answers)) for prompt, *answers in zip(*rows.values(), strict=True))
     fitting = [count for count in range(1, BATCH + 1) if BATCH % count == 0 and 2 * count * longest * words <= LOGITS]
     return max(fitting, default=1)

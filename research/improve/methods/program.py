@@ -36,9 +36,9 @@ class Candidate:
 
     Attributes:
         generation: from 1.
-        file: where it is; ``None`` where an answer held no program.
+        file: if it is; ``None`` if an answer held no program.
         parent: the file of the program that it was to be better than.
-        error: why it couldn't be played; ``None`` where it was.
+        error: why it couldn't be played; ``None`` if it was.
         mean: its mean return.
         legal: the share of its decisions that were legal actions.
     """
@@ -108,7 +108,7 @@ class _Tree:
 
     @property
     def best(self) -> Candidate | None:
-        """The best so far, the first of equals; what can't be played only where there is nothing else."""
+        """The best so far, the first of equals; what can't be played only if there is nothing else."""
         return max(self.tried, key=lambda one: one.rank, default=None)
 
     def grow(self, generation: int, children: int, random: Play) -> None:
@@ -146,7 +146,7 @@ class _Tree:
         child.mean, child.legal = play.mean, sum(step.valid for step in steps) / len(steps)
 
     def _about(self, parent: Candidate) -> dict[str, str]:
-        """What the writer is told of a program."""
+        """Return what the writer is told of a program."""
         assert parent.file is not None
         if parent.mean is None:
             results = f"It {parent.error}"
@@ -163,12 +163,12 @@ class _Tree:
 
 
 def _episodes(play: Play, *, worst: bool = False) -> str:
-    """The first episodes of some play, or the worst one, as texts."""
+    """Return the first episodes of some play, or the worst one, as texts."""
     records = sorted(play.records, key=lambda one: sum(one.returns.values()))[:1] if worst else play.records
     return "\n\n".join(transcript(record, play.scenarios[record.scenario]) for record in records[:SHOWN_EPISODES])
 
 
 def _plain(candidate: Candidate, out: Path) -> dict[str, Any]:
-    """A candidate as JSON has it; files as they lie in the folder."""
+    """Return a candidate as JSON has it; files as they lie in the folder."""
     told = asdict(candidate)
     return told | {name: str(told[name].relative_to(out)) for name in ("file", "parent") if told[name] is not None}

@@ -46,7 +46,7 @@ def improve(
         learner: the agent whose local model learns; the agent itself when not given.
         examples: transitions to learn from.
         rank: of the LoRA adapter; 0 trains all weights.
-        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights where nothing is said.
+        learning_rate: the highest; 1e-3 for an adapter and 1e-4 for all weights if nothing is said.
         passes: how often the model goes through the transitions.
         revisions: how often the agent may answer again.
     """

@@ -52,7 +52,7 @@ class Writer:
         self._form = Template(texts["form"]).substitute(modules=", ".join(MODULES[1:]))
 
     def write(self, transcripts: str, **best: str) -> Path | None:
-        """A new program, after ``best`` where there is one; ``None`` where the answer has none.
+        """Return a new program, after ``best`` if there is one; ``None`` if the answer has none.
 
         Raises:
             BudgetSpentError: before it is asked.
@@ -76,7 +76,8 @@ class Writer:
 
 
 def program_in(answer: str) -> str:
-    """The program in an answer: its longest block, or the answer where that is nothing but a program; else empty.
+    """Return the program in an answer: its longest block, or the answer if that is nothing but a program; else
+    empty.
 
     What stands in the answer's reasoning doesn't count.
     """
@@ -88,14 +89,15 @@ def program_in(answer: str) -> str:
 
 
 def scenario_of(name: str) -> Scenario:
-    """The scenario of a name that the command has checked."""
+    """Return the scenario of a name that the command has checked."""
     found = known_scenario(name)
     assert found is not None
     return found
 
 
 def transcript(record: Episode, scenario: Scenario, most: int = 12) -> str:
-    """An episode as a writer reads it: what was seen, played and paid; its last rounds where it has more than ``most``.
+    """Return an episode as a writer reads it: what was seen, played and paid; its last rounds if it has more than
+    ``most``.
 
     An answer that couldn't be read is shown with its end.
     """
@@ -117,7 +119,7 @@ def keep_programs(task: ImprovementTask, tried: Sequence[Mapping[str, Any]]) -> 
 
 
 def handed_back(task: ImprovementTask, player: str, file: Path, options: Mapping[str, Any]) -> AgentTable:
-    """The agent ``player:PROGRAM`` with a program as the folder's own."""
+    """Return the agent ``player:PROGRAM`` with a program as the folder's own."""
     with replacing(task.out / PROGRAM) as stream:
         stream.write(file.read_text(encoding="utf-8"))
     return {"spec": f"{player}:{PROGRAM}", **options}

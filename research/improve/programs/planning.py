@@ -3,7 +3,7 @@
 This file is a harness (:mod:`research.improve.programs.sandbox`): it runs beside the rules in their own process, where
 a state costs a microsecond to ask about and not a message, so it imports the standard library alone. The rules are
 
-* ``parse(observation) -> state``, where a state is anything that JSON can say;
+* ``parse(observation) -> state``, if a state is anything that JSON can say;
 * ``actions(state) -> list of names``;
 * ``outcomes(state, action) -> list of (probability, next_state, reward, done)``.
 
@@ -16,7 +16,7 @@ from array import array
 from typing import Any
 
 WITHOUT_LIMIT = 200
-"""Rounds that are looked ahead where the episode has no limit."""
+"""Rounds that are looked ahead if the episode has no limit."""
 
 TIE = 1e-9  # values that differ by no more are equal
 UNKNOWN = -1  # in place of a successor's number: the game is over, or its state is beyond the limit; worth 0
@@ -67,14 +67,14 @@ class Solution:
         return found
 
     def values(self, number: int, steps: int) -> dict[str, float]:
-        """``{action: value}`` of a state, by its number, with so many steps left."""
+        """Return ``{action: value}`` of a state, by its number, with so many steps left."""
         return dict(zip(self._actions[number], self._back_up(number, self._table(steps - 1)), strict=True))
 
     def _back_up(self, number: int, after: "array[float]") -> list[float]:
         return [sum(p * (reward + after[to]) for p, to, reward in way) for way in self._ways[number]]
 
     def _table(self, steps: int) -> "array[float]":
-        """``V_h`` of all states."""
+        """Return ``V_h`` of all states."""
         while len(self._tables) <= steps and not self._settled:
             after = self._tables[-1]
             table = array("d", after)
@@ -89,7 +89,7 @@ _closed: dict[str, Solution] = {}  # by state: solutions of this process that an
 
 
 def plan(rules: Any, observation: str, legal: list[str], steps_left: int | None, most_states: int) -> str:
-    """The action that is worth most by the rules, of equals the one that pays soonest.
+    """Return the action that is worth most by the rules, of equals the one that pays soonest.
 
     Raises:
         ValueError: the rules aren't of their form, or know none of the legal actions.
@@ -117,7 +117,7 @@ def plan(rules: Any, observation: str, legal: list[str], steps_left: int | None,
 
 
 def predict(rules: Any, observation: str) -> list[Any]:
-    """``[state's key, {action: [[probability, next state's key or null, reward], ...] or why there is none}]``.
+    """Return ``[state's key, {action: [[probability, next state's key or null, reward], ...] or why there is none}]``.
 
     The next state is ``null`` where the rules say that the game is over.
     """
@@ -135,7 +135,7 @@ def predict(rules: Any, observation: str) -> list[Any]:
 
 
 def key_of(state: Any) -> str:
-    """A state as a text that is equal for equal states."""
+    """Return a state as a text that is equal for equal states."""
     try:
         return json.dumps(state, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -143,7 +143,7 @@ def key_of(state: Any) -> str:
 
 
 def actions_in(rules: Any, state: Any) -> list[str]:
-    """The actions that the rules name in a state, checked."""
+    """Return the actions that the rules name in a state, checked."""
     names = rules.actions(state)
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"actions(state) returns a list of names, got {names!r:.80}")
@@ -151,7 +151,7 @@ def actions_in(rules: Any, state: Any) -> list[str]:
 
 
 def outcomes_of(rules: Any, state: Any, action: str) -> list[tuple[float, Any, float, bool]]:
-    """What may come of an action by the rules, checked."""
+    """Return what may come of an action by the rules, checked."""
     told = rules.outcomes(state, action)
     form = "outcomes(state, action) is a list of (probability, next_state, reward, done)"
     try:

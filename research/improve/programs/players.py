@@ -21,7 +21,7 @@ ALLOWED = "allowed(observation, legal_actions)"
 class ProgramPlayer:
     """Plays what ``act(observation, legal_actions)`` of a file returns, the name of an action.
 
-    ``legal_actions`` is empty where a game can't list them. A program's names are made anew for each decision.
+    ``legal_actions`` is empty if a game can't list them. A program's names are made anew for each decision.
 
     Args:
         file: the program.
@@ -53,7 +53,7 @@ class ProgramPlayer:
         return [turn_of_answer(answer, self.functions[0]) for answer in answers]
 
     def question(self, request: TurnRequest) -> Call:
-        """What the program is asked for a request."""
+        """Return what the program is asked for a request."""
         return Call("act", (request.observation, list(request.legal_actions)), request.seed)
 
     def __repr__(self) -> str:
@@ -118,7 +118,7 @@ def _kept(request: TurnRequest, turn: Turn, answer: Answer) -> Turn:
 
 
 def read_program(file: str) -> str:
-    """A program's text.
+    """Return a program's text.
 
     Raises:
         ValueError: there is no such file, or it isn't text.
@@ -133,7 +133,7 @@ def read_program(file: str) -> str:
 
 
 def digest(source: str) -> str:
-    """What tells one program from another in manifests: the beginning of its SHA-256."""
+    """Return what tells one program from another in manifests: the beginning of its SHA-256."""
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
@@ -159,7 +159,7 @@ def opened(
 
 
 def wrong_with(sandbox: Sandbox, functions: Sequence[str]) -> str | None:
-    """What is wrong with a program as a whole, as half a sentence; ``None`` where it can be asked."""
+    """Return what is wrong with a program as a whole, as half a sentence; ``None`` if it can be asked."""
     if sandbox.error is not None:
         return f"fails: {sandbox.error}"
     missing = [each for each in functions if each.partition("(")[0] not in sandbox.functions]
@@ -167,7 +167,8 @@ def wrong_with(sandbox: Sandbox, functions: Sequence[str]) -> str | None:
 
 
 def turn_of_answer(answer: Answer, function: str) -> Turn:
-    """An answer of a program as a response: its action, or thoughts about why there is none, which can't be read."""
+    """Return an answer of a program as a response: its action, or thoughts about why there is none, which can't be
+    read."""
     if isinstance(answer.value, str):
         return Turn(f"<action>{answer.value}</action>")
     told = answer.error or f"{function} returned {answer.value!r:.80}, which is no text"
@@ -175,5 +176,5 @@ def turn_of_answer(answer: Answer, function: str) -> Turn:
 
 
 def without_tags(text: str) -> str:
-    """A text in which no game finds an action, for what is only told."""
+    """Return a text in which no game finds an action, for what is only told."""
     return text.replace("<", "(").replace(">", ")")

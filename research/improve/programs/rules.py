@@ -18,7 +18,7 @@ from textgames import TSMG, ActionNames, Scenario, check_whole, parse_action
 from textgames.solving import StateSpace, ValueIteration
 
 STARTS = 20
-"""Episodes whose starts are looked at, where a game doesn't have one start alone."""
+"""Episodes whose starts are looked at, if a game doesn't have one start alone."""
 
 MAX_STATES = 20_000
 """The most states of a game that are compared."""
@@ -31,7 +31,7 @@ _PLANNING = Path(__file__).with_name("planning.py")
 class RulesPlayer(ProgramPlayer):
     """Plans with a game's rules that a file has: see ``planning.py``.
 
-    It plays what is worth most by these rules in the steps that are left, exactly so where no more than ``max_states``
+    It plays what is worth most by these rules in the steps that are left, exactly so if no more than ``max_states``
     states can be reached; else what is beyond the nearest of them counts as worth 0. If the rules are true it plays
     as well as can be; how true they are says :func:`fidelity`.
 
@@ -97,7 +97,7 @@ class Fidelity(NamedTuple):
     starts: int
 
     def __str__(self) -> str:
-        """What was found, in a sentence for people."""
+        """Return what was found, in a sentence for people."""
         return (
             f"Its rules have the true chances in {self.right:,} of {self.pairs:,} pairs of a state and an action "
             f"({self.share:.1%}): all of the {self.states:,} states within reach of the first {self.starts} episodes' "
@@ -135,14 +135,14 @@ def fidelity(player: RulesPlayer, scenario: Scenario, starts: int = STARTS) -> F
 
 
 def first_states(game: TSMG[Any], scenario: Scenario, starts: int) -> list[Hashable]:
-    """The starts of a scenario's first episodes; only one of them where it is the only one that there is."""
+    """Return the starts of a scenario's first episodes; only one of them if it is the only one that there is."""
     if game.has_initial_outcomes and len(certain := game.initial_outcomes()) == 1:
         return [certain[0][1]]
     return [game.initial_state(np.random.default_rng(scenario.seed(number))) for number in range(starts)]
 
 
 def _compare(player: RulesPlayer, game: TSMG[Any], space: StateSpace) -> tuple[int, int, list[str]]:
-    """How many pairs are right, of how many, and what is wrong with the others."""
+    """Return how many pairs are right, of how many, and what is wrong with the others."""
     (who,) = game.players
     states = list(space.numbers)
     texts = [game.observe(state, who) for state in states]
@@ -170,7 +170,7 @@ def _compare(player: RulesPlayer, game: TSMG[Any], space: StateSpace) -> tuple[i
 
 
 Distribution = Mapping[tuple[str | None, float], float]
-"""``{(key of the next state, None where the game is over; reward): probability}``"""
+"""``{(key of the next state, None if the game is over; reward): probability}``"""
 
 
 def _truth(game: TSMG[Any], state: Any, action: str, keys: Mapping[Hashable, str | None]) -> Distribution:
@@ -198,7 +198,8 @@ def _listed(chances: Distribution) -> str:
 
 
 def plan_value(player: Policy, game: TSMG[Any], starts: Sequence[Hashable], horizon: int) -> float:
-    """The exact expected return of a player that always answers alike, in a game for one; the mean over the starts.
+    """Return the exact expected return of a player that always answers alike, in a game for one; the mean over the
+    starts.
 
     An answer that can't be read counts as the environment takes it: as the game's default action.
     """

@@ -8,7 +8,7 @@ What holds it, on Linux on x86-64 and 64-bit ARM, without any privilege:
   process's own alarm, and its end. Opening a file, a socket, a process, a thread, a signal to anybody fail with
   "Operation not permitted", whatever tricks of Python led there (``().__class__.__mro__`` reaches ``os`` and
   ``ctypes``; that is expected, and useless);
-* **Landlock** besides, where the kernel has it: no file, TCP port, signal or abstract socket;
+* **Landlock** besides, if the kernel has it: no file, TCP port, signal or abstract socket;
 * what is open: a pipe for calls, a pipe for answers, and ``/dev/null``;
 * an **empty environment**, ``python -P -s -S`` and the standard library: nothing of this project or of its user is in
   the process's memory. Only :data:`~research.improve.programs.worker.MODULES` can be imported, for the message's sake;
@@ -60,7 +60,7 @@ from typing import Any, NamedTuple
 from research.improve.programs.worker import MACHINES
 
 WEAK = "TEXTBENCH_WEAK_SANDBOX"
-"""The environment variable that allows a sandbox where the kernel can't hold a program."""
+"""The environment variable that allows a sandbox if the kernel can't hold a program."""
 
 LONGEST_ANSWER = 1 << 20
 """Bytes of one answer, as JSON."""
@@ -75,14 +75,15 @@ class NoSandboxError(OSError):
 
 
 def missing() -> str | None:
-    """What programs need that isn't here, as far as that is known before one is run; ``None`` where they can be."""
+    """Return what programs need that isn't here, as far as that is known before one is run; ``None`` if they can
+    be."""
     if not hasattr(select, "poll") or not hasattr(signal, "setitimer"):
         return "Linux, or macOS"
     return None if holds() or os.environ.get(WEAK) == "1" else f"Linux, or {_WEAKLY}"
 
 
 def holds() -> bool:
-    """Whether a program is held here by more than limits, so that anybody's may be run."""
+    """Return whether a program is held here by more than limits, so that anybody's may be run."""
     return sys.platform.startswith("linux") and platform.machine() in MACHINES
 
 
@@ -131,8 +132,8 @@ class Sandbox:
 
     Attributes:
         locks: what holds the program, such as ``("rlimits", "landlock", "seccomp")``.
-        functions: the names that can be called; empty where the program as a whole fails.
-        error: why it fails; ``None`` where it doesn't.
+        functions: the names that can be called; empty if the program as a whole fails.
+        error: why it fails; ``None`` if it doesn't.
     """
 
     def __init__(
@@ -163,11 +164,12 @@ class Sandbox:
         self._start()
 
     def call(self, function: str, *arguments: Any, seed: tuple[int, ...] = ()) -> Answer:
-        """One call; see :meth:`calls`."""
+        """Return one call; see :meth:`calls`."""
         return self.calls([Call(function, arguments, seed)])[0]
 
     def calls(self, calls: Sequence[Call]) -> list[Answer]:
-        """The answers to some calls, in order. A call that fails, hangs or ends the process has its error alone."""
+        """Return the answers to some calls, in order. A call that fails, hangs or ends the process has its error
+        alone."""
         digests = [digest_of(call, self._key) for call in calls]
         answers: dict[int, Answer] = {}
         with self._lock:
@@ -203,7 +205,7 @@ class Sandbox:
         self.error, self.functions = found.error, tuple(found.value or ())
 
     def _answer(self, digest: str, call: Call) -> Answer:
-        """The answer to one call, in a new process if the last one has ended."""
+        """Return the answer to one call, in a new process if the last one has ended."""
         if self._line is None:
             self._start()
         if self.error is not None:
@@ -217,7 +219,7 @@ class Sandbox:
         return self._received(digest)
 
     def _received(self, name: str) -> Answer:
-        """The answer of this name; the process is ended if it doesn't come, or there is no memory left in it."""
+        """Return the answer of this name; the process is ended if it doesn't come, or there is no memory left in it."""
         assert self._line is not None
         try:
             told = self._line.receive(self._wall)
@@ -272,7 +274,7 @@ class _Line:
                 raise _SilentError(self._how_it_ended()) from None
 
     def receive(self, seconds: float) -> Any:
-        """The next line, as JSON."""
+        """Return the next line, as JSON."""
         deadline, searched = time.monotonic() + seconds, 0
         while (end := self._read.find(b"\n", searched)) < 0:
             searched = len(self._read)

@@ -62,7 +62,7 @@ def lock_in(memory: int, weak: bool) -> list[str]:
 
     Args:
         memory: bytes of address space.
-        weak: whether limits of resources alone will do where the kernel has nothing better.
+        weak: whether limits of resources alone will do if the kernel has nothing better.
 
     Raises:
         OSError: the kernel can't hold a program, and ``weak`` doesn't allow that.
@@ -130,7 +130,7 @@ def _seccomp(libc: Any) -> None:
 
 
 def _import(name: str, names: Any = None, locals: Any = None, wanted: Any = (), level: int = 0) -> Any:
-    """What ``import`` does in a program."""
+    """Return what ``import`` does in a program."""
     if level or (name not in MODULES and name.partition(".")[0] not in MODULES):
         raise ImportError(f"a program may import {', '.join(MODULES[1:])}; got {name!r}")
     return builtins.__import__(name, names, locals, wanted, level)
@@ -176,7 +176,7 @@ class Program:
         exec(harness, self._harness.__dict__)
 
     def functions(self) -> list[str]:
-        """The functions and classes that the program defines."""
+        """Return the functions and classes that the program defines."""
         return [name for name, one in vars(self._names()).items() if callable(one)]
 
     def call(self, digest: str, function: str, arguments: list[Any]) -> Any:
@@ -192,7 +192,7 @@ class Program:
         return getattr(names, function)(*arguments) if trusted is None else trusted(names, *arguments)
 
     def _names(self) -> ModuleType:
-        """A fresh module of what the program defines."""
+        """Return a fresh module of what the program defines."""
         if self._code is None:
             self._code = compile(self._source, f"<{NAME}>", "exec")
         module = sys.modules[NAME] = ModuleType(NAME)  # data classes look for their module
@@ -201,7 +201,7 @@ class Program:
         return module
 
     def answer(self, name: str, task: Callable[[], Any]) -> str:
-        """``[name, "value", what a task returns]`` or ``[name, "error", why it doesn't]``, as a line of JSON.
+        """Return ``[name, "value", what a task returns]`` or ``[name, "error", why it doesn't]``, as a line of JSON.
 
         The kernel ends the process of a task that takes too long.
         """
@@ -214,7 +214,7 @@ class Program:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
     def _told(self, error: BaseException) -> str:
-        """An error in one line, with the line of the program that raised it."""
+        """Return an error in one line, with the line of the program that raised it."""
         line, trace = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else None, error.__traceback__
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == f"<{NAME}>":

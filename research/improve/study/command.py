@@ -11,7 +11,7 @@ from research.jobs.report import publish
 
 
 class Pace(NamedTuple):
-    """What jobs take on one core, where the recipes were first run."""
+    """What jobs take on one core, if the recipes were first run."""
 
     base: float  # seconds
     play: float  # seconds of an evaluation
@@ -38,7 +38,7 @@ def compare_improvers(study: Comparison, options: Options) -> int:
 
 
 def typical_seconds(jobs: list[ComparedJob], pace: Pace) -> Mapping[str, float]:
-    """``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
+    """Return ``{job: seconds}`` to begin with; what the jobs of a folder took corrects them."""
     return {job.name: pace.base if job.kind == "base" else pace.play + job.budget / pace.tokens for job in jobs}
 
 

@@ -28,7 +28,7 @@ class Findings:
         study: the settings.
         results: ``{who: {seed: the result of its job}}``.
         rates: ``{(game, method): {rate: regret a decision in tuning}}``.
-        parameters: of the first base; 0 where there is none.
+        parameters: of the first base; 0 if there is none.
         missing: names of the jobs without a result.
         seconds: of the processor, of all jobs.
         code: the versions that did the jobs.
@@ -69,12 +69,12 @@ def read_findings(study: Comparison, folder: ComparedFolder) -> Findings:
 
 
 def over_seeds(findings: Findings, who: Who, figure: str, place: str = "game") -> Estimate:
-    """The mean of a figure over seeds, in the game or in its twin, with Student's interval."""
+    """Return the mean of a figure over seeds, in the game or in its twin, with Student's interval."""
     return student(np.array([result[place][figure] for result in findings.results[who].values()]))
 
 
 def spent(findings: Findings, who: Who) -> float:
-    """The tokens that were spent to learn, the mean over seeds."""
+    """Return the tokens that were spent to learn, the mean over seeds."""
     return float(np.mean([one.get("played", 0) + one.get("updated", 0) for one in findings.results[who].values()]))
 
 

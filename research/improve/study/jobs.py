@@ -22,7 +22,7 @@ class ComparedJob(NamedTuple):
 
 
 def jobs_of(study: Comparison) -> list[ComparedJob]:
-    """All jobs in the order of importance: game by game, and there seed by seed.
+    """Return all jobs in the order of importance: game by game, and there seed by seed.
 
     So what is cut short has all methods and budgets on its first games, or all of them with fewer seeds.
     """
@@ -68,12 +68,12 @@ class ComparedFolder(Folder):
     """The folder of one comparison. An agent's folder is ``agent`` beside the result of the job that made it."""
 
     def base(self, game: str) -> str:
-        """The base as a command names it."""
+        """Return the base as a command names it."""
         return f"hf:{self.path / 'base' / game / 'model'}"
 
     def agent(self, job: str) -> Path:
         return self.path / job / "agent"
 
     def trained(self, game: str, method: str, budget: int, seed: int) -> Path:
-        """The agent of a method, a budget and a seed."""
+        """Return the agent of a method, a budget and a seed."""
         return self.agent(_learnt(game, method, budget, seed))

@@ -36,7 +36,7 @@ class Learning(NamedTuple):
     played: int  # of its own play
     updated: int  # of the rows of its updates, each pass counted
     passes: int = 1
-    rows: int = 0  # of one pass; 0 where each row is new, as in MS-GRPO
+    rows: int = 0  # of one pass; 0 if each row is new, as in MS-GRPO
 
 
 class Costs(NamedTuple):
@@ -50,7 +50,7 @@ def learn(name: str, study: Comparison, task: ImprovementTask, budget: int, rate
     """Let a method spend a budget, and write ``task.out/agent.toml``.
 
     A method misses it by what it can't divide: an iteration of MS-GRPO, or a pass over what it learns from; and it
-    spends less where it may not go on, after ``most_passes`` or as many rounds as gepa is given.
+    spends less if it may not go on, after ``most_passes`` or as many rounds as gepa is given.
     """
     if name == TRAINER:
         return _train(study, task, budget, rate)
@@ -130,7 +130,7 @@ def _own_play(
 
 
 def _rows(name: str, folders: Sequence[Path], task: ImprovementTask, options: dict[str, Any]) -> list[Row]:
-    """What one pass of a method goes through, by the same rules as the method's own."""
+    """Return what one pass of a method goes through, by the same rules as the method's own."""
     if name == "preferences":
         pairs = pairs_of(folders)
         return [(pair.prompt, answer) for pair in pairs for answer in (pair.chosen, pair.rejected)]
@@ -147,7 +147,7 @@ def _rows(name: str, folders: Sequence[Path], task: ImprovementTask, options: di
 
 
 def count_tokens(rows: Sequence[Row], model: Path) -> int:
-    """The tokens of rows as a model reads them, each answer with the end of a sequence."""
+    """Return the tokens of rows as a model reads them, each answer with the end of a sequence."""
     from agents.models import TransformersModel
     from research.jobs.bases import load
 
@@ -163,7 +163,7 @@ def count_tokens(rows: Sequence[Row], model: Path) -> int:
 def _improve(name: str, task: ImprovementTask, options: dict[str, Any]) -> None:
     """Run an improver on a meter of its own, which finds what is played already and pays it once more.
 
-    What it has trained is measured, also where the improver would keep what there was, as it plays no better.
+    What it has trained is measured, also if the improver would keep what there was, as it plays no better.
     """
     meter = SpendingMeter(task.meter.budget, task.out / "seconds.json")
     made = find_improver(name)(replace(task, meter=meter), **checked(name, options))
@@ -172,7 +172,7 @@ def _improve(name: str, task: ImprovementTask, options: dict[str, Any]) -> None:
 
 
 def task_of(agent: dict[str, Any], game: str, seed: int, out: Path, say: Callable[[str], None]) -> ImprovementTask:
-    """A task whose folder is new, without a limit: how much is spent is planned beforehand."""
+    """Return a task whose folder is new, without a limit: how much is spent is planned beforehand."""
     out.mkdir(parents=True)
     meter = SpendingMeter(Budget(), out / "seconds.json")
     return ImprovementTask(agent, (game,), meter, seed, out, say, quiet=True)

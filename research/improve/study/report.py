@@ -34,7 +34,7 @@ over up to {seeds} seeds of one base and say nothing of others."""
 
 
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """The whole report as plain JSON data."""
+    """Return the whole report as plain JSON data."""
     runs = [
         {"scenario": game, "who": name, "budget": budget, "seed": seed, **_kept(result)}
         for (game, name, budget), results in findings.results.items()
@@ -56,7 +56,7 @@ def _kept(result: Mapping[str, Any]) -> dict[str, Any]:
 def report_markdown(
     findings: Findings, facts: Facts, *, plots: Sequence[tuple[str, str]] = (), notes: Sequence[str] = ()
 ) -> str:
-    """The report for people; figures are rounded."""
+    """Return the report for people; figures are rounded."""
     study, rows = findings.study, differences(findings)
     base = f"the pretrained `{study.pretrained}` of {findings.parameters:,} parameters"
     if not study.pretrained:
@@ -82,7 +82,7 @@ def report_markdown(
 
 
 def _verdict(game: str, rows: Sequence[Difference]) -> str:
-    """What can be said on a game after the correction, in sentences that follow from the differences alone."""
+    """Return what can be said on a game after the correction, in sentences that follow from the differences alone."""
     own = [row for row in rows if row.who[0] == game]
     if not own:
         return f"**{game}**: nothing was measured yet."
@@ -118,7 +118,7 @@ def _all(rows: Sequence[Difference]) -> str:
 
 
 def _scores(findings: Findings, own: Sequence[Who]) -> str:
-    """What everybody loses, gets and costs."""
+    """Return what everybody loses, gets and costs."""
     head = ["who", "tokens to learn", "regret", "return", "invalid", "tokens a decision"]
     head += ["regret in the twin"] if findings.study.twin else []
     rows = []
@@ -168,7 +168,7 @@ def _number(value: Estimate, digits: int = 3, *, signed: bool = False) -> str:
 
 
 def draw_curve(findings: Findings, folder: Path) -> list[tuple[str, str]]:
-    """Draw regret by tokens spent to learn; returns ``(file name, caption)``, nothing where there is no data."""
+    """Draw regret by tokens spent to learn; returns ``(file name, caption)``, nothing if there is no data."""
     study = findings.study
     games = [game for game in study.games if any(who[0] == game and who[2] for who in findings.results)]
     if not games:

@@ -29,7 +29,7 @@ TOLD = ("imitate", "preferences", "gepa")
 
 
 class Learner(BaseModel):
-    """A method that learns: a table ``[methods.NAME]``, where the name is one of :data:`LEARNERS`."""
+    """A method that learns: a table ``[methods.NAME]``, if the name is one of :data:`LEARNERS`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -160,7 +160,7 @@ class Comparison(SeededSettings):
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where everybody plays: ``game``, and ``twin`` where there is one."""
+        """Where everybody plays: ``game``, and ``twin`` if there is one."""
         return ("game", "twin") if self.twin else ("game",)
 
     @property
@@ -168,17 +168,17 @@ class Comparison(SeededSettings):
         return self.budgets[len(self.budgets) // 2]
 
     def scenario(self, game: str, *, twin: bool = False) -> Scenario:
-        """A game's scenario, or that of its twin."""
+        """Return a game's scenario, or that of its twin."""
         found = known_scenario(game)
         assert found is not None  # checked when the recipe was read
         return found.twin(self.twin) if twin else found
 
     def playing(self, spec: str) -> dict[str, Any]:
-        """A local model as an agent's table, with the options of all play."""
+        """Return a local model as an agent's table, with the options of all play."""
         return {"spec": spec, "temperature": self.temperature} | ({"dtype": self.dtype} if self.pretrained else {})
 
     def recipe(self, game: str) -> Any:
-        """The recipe of a game's base, :class:`agents.tiny.Recipe`.
+        """Return the recipe of a game's base, :class:`agents.tiny.Recipe`.
 
         Raises:
             UsageError: fields that the recipe refuses.
@@ -192,7 +192,7 @@ class Comparison(SeededSettings):
             raise UsageError(f"base: {error}") from None
 
     def training_settings(self, seed: int, rate: float) -> dict[str, Any]:
-        """The fields of the MSGRPOConfig of one run, checked.
+        """Return the fields of the MSGRPOConfig of one run, checked.
 
         Raises:
             UsageError: the config refuses them.
@@ -201,7 +201,7 @@ class Comparison(SeededSettings):
         return checked_training({**own, **self.methods[TRAINER].options}, f"methods.{TRAINER}.options")
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
-        """The differences that only add work: more seeds, and games behind those that are there."""
+        """Return the differences that only add work: more seeds, and games behind those that are there."""
         games = other.get("games")
         longer = isinstance(games, list) and list(self.games[: len(games)]) == games and len(self.games) > len(games)
         return super().additions(other) + ["games"] * longer

@@ -22,7 +22,7 @@ from textgames import Scenario
 
 
 def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
-    """A small model that reads the game and its twin equally, and plays both as well as what it imitates.
+    """Return a small model that reads the game and its twin equally, and plays both as well as what it imitates.
 
     Or the pretrained one, with its adapter added to its weights.
     """
@@ -91,9 +91,9 @@ def learn(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: R
 
 
 def best_rate(job: ComparedJob, study: Comparison, folder: ComparedFolder) -> float:
-    """The learning rate that lost least when the method was tuned on the game, on episodes of its own.
+    """Return the learning rate that lost least when the method was tuned on the game, on episodes of its own.
 
-    The only one where there is one, and 0 of a method that trains nothing.
+    The only one if there is one, and 0 of a method that trains nothing.
     """
     rates = study.methods[job.method].rates
     if len(rates) < 2:
@@ -115,7 +115,7 @@ def play(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Re
 
 
 def _played(agent: dict[str, Any], job: ComparedJob, study: Comparison, folder: ComparedFolder) -> dict[str, Any]:
-    """What an agent loses and costs in the game and in its twin; tuning has episodes of its own, and no twin."""
+    """Return what an agent loses and costs in the game and in its twin; tuning has episodes of its own, and no twin."""
     tuning = job.seed == TUNING_SEED
     first = study.scenario(job.game).seed(study.episodes if tuning else 0)
     seeds, found = range(first, first + study.episodes), {}
@@ -155,7 +155,7 @@ def scored(agent: AgentTable, scenario: Scenario, seeds: Sequence[int], draw: in
 
 
 def _lost(played: plays.Play) -> float:
-    """The value that all decisions lost."""
+    """Return the value that all decisions lost."""
     (scenario,) = played.scenarios.values()  # of the run: it knows what an unreadable answer led to
     losses = MoveLosses.of(scenario, players=1)
     assert losses is not None  # checked when the recipe was read

@@ -1,8 +1,8 @@
 """ADORA: groups whose successes are short count less (ShadeCloak/ADORA).
 
-``A_i = w_g z_g(R_i)`` for all steps of episode i. The weight ``w_g`` of a group is 1 where its longest success is
+``A_i = w_g z_g(R_i)`` for all steps of episode i. The weight ``w_g`` of a group is 1 if its longest success is
 longer than its failures are on average, and 0.1 otherwise: what takes long to succeed is worth more. Failures in which
-a response was cut off at the token limit don't count in that average; where no others are left, any success is longer.
+a response was cut off at the token limit don't count in that average; if no others are left, any success is longer.
 
 The authors' code disagrees with itself on groups without a success: 0.1 for language models, 1 for those that see.
 ``no_success`` chooses, and is 0.1.

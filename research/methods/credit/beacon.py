@@ -3,7 +3,7 @@
 Milestones cut an episode into segments, and a later failure takes nothing from what led to an earlier one: ::
 
     A_it = (R_i - mean_g R) + w (S_it - mean of S over the group's steps in the same segment)
-    S_it = gamma^(m - t) size_m,   m the step of the next milestone; 0 where none follows
+    S_it = gamma^(m - t) size_m,   m the step of the next milestone; 0 if none follows
 
 A segment is told by how many milestones came before it. ``w = 1`` and ``gamma = 0.99``; ``scale = "group_std"`` also
 divides both differences, as one mode of the authors' code does.
@@ -52,7 +52,7 @@ def milestones_before(rewards: Floats) -> list[int]:
 
 
 def towards_milestones(rewards: Floats, decay: float) -> Floats:
-    """(T,) the next positive reward, discounted by the steps until it; 0 where none follows."""
+    """Return (T,) the next positive reward, discounted by the steps until it; 0 if none follows."""
     found, ahead = np.zeros(len(rewards)), 0.0
     for t in range(len(rewards) - 1, -1, -1):
         ahead = float(rewards[t]) if rewards[t] > 0 else decay * ahead

@@ -46,7 +46,7 @@ class Composed:
         return learner_of(self._method)
 
     def state_dict(self) -> dict[str, Any]:
-        """What the base method has learnt."""
+        """Return what the base method has learnt."""
         return self._method.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

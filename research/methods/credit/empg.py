@@ -6,7 +6,7 @@ It modulates the advantages of any other method. With ``H_it`` the mean entropy 
     g_it = exp(-h_it) / mean of exp(-h) over the batch
     A'_it = A_it g_it + zeta exp(-h_i,t+1)              without the bonus at an episode's last step
 
-less the mean of ``A'`` over all steps. The bonus rewards steps that lead where the policy is sure of what to do. So
+less the mean of ``A'`` over all steps. The bonus rewards steps that lead if the policy is sure of what to do. So
 ``g`` has mean 1, and at zeta 0 a batch of equal entropies keeps its centred advantages.
 
 Where the base method tells tokens apart, a step's ``g`` and bonus are those of all its tokens, and a step counts in the
@@ -25,7 +25,7 @@ from research.methods.credit.composed import Composed
 
 @configured
 class EMPG(Composed):
-    """Another method's advantages, larger where the policy was sure."""
+    """Another method's advantages, larger if the policy was sure."""
 
     zeta: float = Field(0.05, ge=0)
     """Weight of the bonus for what a step leads to."""

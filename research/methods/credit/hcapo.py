@@ -78,7 +78,7 @@ class HCAPO:
         return Credit.of([e + self.step_weight * s for e, s in zip(whole, kept, strict=True)])
 
     def _values(self, score: Floats, returned: float) -> Floats:
-        """(T,) Q of one episode's steps."""
+        """Return (T,) Q of one episode's steps."""
         likely = np.exp(score / self.temperature)
         ratio = np.clip(likely / likely.mean(), self.least, self.most)
         values: Floats = ratio * self.discount ** np.arange(len(score) - 1, -1, -1) * returned
@@ -86,7 +86,7 @@ class HCAPO:
 
 
 def hindsight(batch: Batch) -> list[Floats]:
-    """(T_i,) the mean log-probability of each response's tokens with the end of its episode told in the prompt.
+    """Return (T_i,) the mean log-probability of each response's tokens with the end of its episode told in the prompt.
 
     Raises:
         ConfigError: the policy has no model in this process, or reads earlier turns.

@@ -3,7 +3,7 @@
 For ``k = 1 .. K + 1`` the steps of a group that were reached through the same last k states (the present one included)
 form a cluster. In a cluster of at least two, ``a_k = (G_it - mean) / (std + 1e-6)`` with the population's standard
 deviation. ``A_it = sum_k w_k a_k`` over those k with ``a_k != 0``, with ``w_k`` proportional to ``(k + 1)^alpha`` and
-adding up to 1; 0 where there is none. A step with fewer than k states up to it is in no cluster of that k. With
+adding up to 1; 0 if there is none. A step with fewer than k states up to it is in no cluster of that k. With
 ``base``, the episode's return takes part as k = 0, less the mean of the group's steps and divided by their sample
 standard deviation. This is ``recipe/hgpo/core_hgpo.py`` of langfengQ/verl-agent, and so are the defaults.
 
@@ -50,7 +50,7 @@ class HGPO:
         return Credit.of([self._mixed([(k, level[i]) for k, level in levels]) for i in range(len(batch))])
 
     def _mixed(self, levels: list[tuple[int, Floats]]) -> Floats:
-        """(T,) the weighted mean of the levels that have something to say, from (T,) of each level."""
+        """Return (T,) the weighted mean of the levels that have something to say, from (T,) of each level."""
         total, weights = np.zeros_like(levels[0][1]), np.zeros_like(levels[0][1])
         for k, values in levels:
             weight = float(k + 1) ** self.alpha
@@ -60,5 +60,5 @@ class HGPO:
 
 
 def _last_states(k: int, trajectory: Trajectory, t: int) -> object:
-    """The last k states up to step t; a step with fewer behind it is in a cluster of its own."""
+    """Return the last k states up to step t; a step with fewer behind it is in a cluster of its own."""
     return trajectory.states[t + 1 - k : t + 1] if t + 1 >= k else object()

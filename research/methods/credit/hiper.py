@@ -2,7 +2,7 @@
 
 Each response says whether it keeps the player's subgoal or switches to a new one (arXiv 2602.16165, and its public
 code). An option begins at the first step and wherever a response says SWITCH, and lasts until the next one begins. With
-d its number of steps, and s' the state in which the next one begins (V_high = 0 where none does):
+d its number of steps, and s' the state in which the next one begins (V_high = 0 if none does):
 
 * actions: GAE inside the option on V_low, with ``V_high(s')`` behind its last step;
 * subgoals: ``delta_k = sum_j gamma^j r_j + gamma^d V_high(s') - V_high(s)``, ``A_k = delta_k + gamma^d lam_options
@@ -98,7 +98,7 @@ class HiPER:
 
 
 def begins_option(trajectory: Trajectory) -> Bools:
-    """(T,) whether a step begins an option: the first one, and those whose response says SWITCH."""
+    """Return (T,) whether a step begins an option: the first one, and those whose response says SWITCH."""
     said = [_part(parts, "switch") for parts in _segments(trajectory)]
     starts = np.array([part is not None and part.text.strip().casefold() == "switch" for part in said], dtype=np.bool_)
     starts[:1] = True
@@ -116,7 +116,8 @@ def _part(parts: Sequence[Segment], name: str) -> Segment | None:
 
 
 def _action_place(parts: Sequence[Segment], tokens: int) -> int:
-    """The token before which V_low is read: the one behind the subgoal, or else behind the switch, or the first."""
+    """Return the token before which V_low is read: the one behind the subgoal, or else behind the switch, or the
+    first."""
     for name in ("subgoal", "switch"):
         part = _part(parts, name)
         if part is not None and part.stop < tokens:
@@ -125,7 +126,7 @@ def _action_place(parts: Sequence[Segment], tokens: int) -> int:
 
 
 def _places(trajectory: Trajectory) -> list[int]:
-    """The place of V_low in each response."""
+    """Return the place of V_low in each response."""
     pairs = zip(_segments(trajectory), trajectory.response_ids, strict=True)
     return [_action_place(parts, len(response)) for parts, response in pairs]
 
@@ -156,7 +157,7 @@ def _levels_of_tokens(trajectory: Trajectory, t: int) -> list[str]:
 
 
 def _standardised_levels(trajectories: Sequence[Trajectory], advantages: Sequence[Levels]) -> list[Levels]:
-    """Each level's advantages standardised over the steps whose tokens get them; the others as NaN."""
+    """Return each level's advantages standardised over the steps whose tokens get them; the others as NaN."""
     result = [Levels(*(np.full(len(each), np.nan) for _ in Levels._fields)) for each in trajectories]
     for level in Levels._fields:
         places = [

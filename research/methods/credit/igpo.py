@@ -8,10 +8,10 @@ Games have no answer to be sure of. Our reading takes ``P_t``, the probability t
 what the planner would do there: the actions of the largest value by the game's yardstick, and of those that are equally
 good the ones that are still best with fewer rounds left, as nothing else tells dawdling from going on. The outcome is
 the episode's return. The baseline is, as in ``rtg``, the mean of the other episodes of the group that are still alive
-at t. So a step is praised for leading where the policy knows what is right; that needn't be where the game is won, and
+at t. So a step is praised for leading if the policy knows what is right; that needn't be if the game is won, and
 the optimum may change: it isn't a method to begin with.
 
-Probabilities are exact where the policy can tell them (:mod:`agents.analysis.action_probabilities`) and else shares of
+Probabilities are exact if the policy can tell them (:mod:`agents.analysis.action_probabilities`) and else shares of
 ``samples`` responses, whose tokens are on top of the episodes'.
 """
 
@@ -45,7 +45,7 @@ class IGPO:
     """Each step's gain in the probability of what the planner would do, and the return at the end."""
 
     samples: int = Field(8, ge=1)
-    """Responses for each state's probabilities, where they aren't known exactly."""
+    """Responses for each state's probabilities, if they aren't known exactly."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"rollouts"})
     asks_alone: ClassVar[bool] = True
@@ -62,7 +62,8 @@ class IGPO:
         return Credit.of(within_steps(batch, "time", ahead, others), metrics=metrics)
 
     def sureness(self, batch: Batch) -> tuple[list[Floats], int]:
-        """(T_i,) probabilities of the planner's actions in the visited states, and in how many they were asked for."""
+        """Return (T_i,) probabilities of the planner's actions in the visited states, and in how many they were asked
+        for."""
         if batch.rollouts is None:
             raise ValueError("igpo asks the policy for probabilities: this batch has no rollouts")
         places: dict[Any, TurnRequest] = {}
@@ -88,12 +89,12 @@ class IGPO:
 
 
 def gains(trajectory: Trajectory, sureness: Floats) -> Floats:
-    """(T,) ``P_t+1 - P_t``, and the return at the last step."""
+    """Return (T,) ``P_t+1 - P_t``, and the return at the last step."""
     return np.append(np.diff(sureness), trajectory.returned())
 
 
 def game_and_yardstick(task: EpisodeTask) -> tuple[TSMG[Any], Yardstick]:
-    """The game of a task and its yardstick.
+    """Return the game of a task and its yardstick.
 
     Raises:
         ConfigError: it has none.

@@ -10,9 +10,9 @@ where the means are over the group's other episodes, and over its other steps. W
 authors' public code and scripts: leave-one-out baselines, w 1, beta 0.05, rewards divided by the batch's largest and
 told before the reward model's step of the iteration, which is one, at twice the policy's learning rate.
 
-Our reading: of two episodes of a group the one with the higher return is the better one, where the code has those that
+Our reading: of two episodes of a group the one with the higher return is the better one, if the code has those that
 return more than 0 and the others; the baseline of a step is the mean of all other steps of the group, as in the paper,
-where the code has the first step of each episode; and the loss reaches the reward model's weights, where the code
+where the code has the first step of each episode; and the loss reaches the reward model's weights, if the code
 computes it on detached scores. Steps that the episodes of a tree share count once in each of them.
 """
 

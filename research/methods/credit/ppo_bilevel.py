@@ -2,12 +2,12 @@
 
 1. Over turns, with the value before each response's last token, ``V_t``: GAE with ``discount`` and ``lam`` gives
    ``A_t`` and ``Ret_t = A_t + V_t``.
-2. Inside each response: GAE over tokens with ``token_discount`` and ``lam``, where no token but the last is rewarded
+2. Inside each response: GAE over tokens with ``token_discount`` and ``lam``, if no token but the last is rewarded
    and the last one with ``Ret_t``; nothing is carried from one response to the next. So the last token's advantage is
    ``A_t``.
 
 Advantages are whitened over all tokens. The critic learns ``A + V`` of every token. The public code finds the ends of
-turns where a reward isn't 0, so that unrewarded turns merge; here every response is a turn.
+turns if a reward isn't 0, so that unrewarded turns merge; here every response is a turn.
 """
 
 from typing import ClassVar

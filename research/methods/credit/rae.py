@@ -38,7 +38,7 @@ class RAE(ByReturn):
         return Credit.per_episode(batch, advantages)._replace(metrics=metrics)
 
     def state_dict(self) -> dict[str, Any]:
-        """The mean of every seat."""
+        """Return the mean of every seat."""
         return {"means": [(*seat, mean) for seat, mean in self._means.items()]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

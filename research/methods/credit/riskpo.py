@@ -41,7 +41,7 @@ class RiskPO(ByReturn):
     high: float = Field(0.9, gt=0, lt=1)
     """Level of the upper quantile."""
     tail_weight: float = Field(1.5, ge=0)
-    """Weight of what lies below the lower quantile, where what lies between the two has 1."""
+    """Weight of what lies below the lower quantile, if what lies between the two has 1."""
     rate: float = Field(0.1, gt=0)
     """How far a batch moves the tracked quantiles, in units of the return."""
 
@@ -72,7 +72,7 @@ class RiskPO(ByReturn):
         return credit._replace(metrics={"riskpo_low": low, "riskpo_high": high})
 
     def state_dict(self) -> dict[str, Any]:
-        """The tracked quantiles."""
+        """Return the tracked quantiles."""
         return {"quantiles": self._quantiles}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -80,7 +80,7 @@ class RiskPO(ByReturn):
         self._quantiles = state["quantiles"]
 
     def _scores(self, bundle: list[list[int]], returns: Floats) -> Floats:
-        """(n,) the sums of the m-th returns, n being the size of the smallest group."""
+        """Return (n,) the sums of the m-th returns, n being the size of the smallest group."""
         count = min(map(len, bundle))
         sums: Floats = np.sum([returns[group[:count]] for group in bundle], axis=0)
         return sums * (self.groups_per_bundle / len(bundle))
@@ -99,6 +99,6 @@ class RiskPO(ByReturn):
 
 
 def _std(values: Floats) -> float:
-    """The sample standard deviation, or 1 where it is next to nothing."""
+    """Return the sample standard deviation, or 1 if it is next to nothing."""
     std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return std if std >= _SMALLEST_STD else 1.0

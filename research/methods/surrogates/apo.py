@@ -46,7 +46,8 @@ class APO(PPO):
     def row_data(
         self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
-        """``kl_weight`` of a row's tokens of positive advantage, ``length_factor`` of those of negative advantage."""
+        """Return ``kl_weight`` of a row's tokens of positive advantage, ``length_factor`` of those of negative
+        advantage."""
         weights, factors = np.ones(len(batch)), np.ones(len(batch))
         for members in batch.groups.values():
             group = [batch.trajectories[i] for i in members]

@@ -62,7 +62,7 @@ class LLDS:
     def row_data(
         self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
-        """``share_of_mean``: what a row's lost nats are multiplied by, 0 in episodes of negative advantage."""
+        """Return ``share_of_mean``: what a row's lost nats are multiplied by, 0 in episodes of negative advantage."""
         tokens: dict[int, int] = {}
         advantages: dict[int, list[float]] = {}
         for row in rows:

@@ -41,7 +41,8 @@ class NFT(PlainSurrogate):
     def row_data(
         self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
-        """``label`` c, ``rate`` p and ``weight`` of each row: its draw's scale, 0 in groups without a difference."""
+        """Return ``label`` c, ``rate`` p and ``weight`` of each row: its draw's scale, 0 in groups without a
+        difference."""
         labels, rates = self._labels(batch), np.zeros(len(batch))
         for members in batch.groups.values():
             rates[members] = labels[members].mean()
@@ -61,7 +62,7 @@ class NFT(PlainSurrogate):
         return weight * (1 - rate) * (-label * log_ratio - (1 - label) * floored.log())
 
     def _labels(self, batch: "Batch") -> Floats:
-        """(N,) c of every trajectory."""
+        """Return (N,) c of every trajectory."""
         if self.labels == "success":
             return np.array([float(each.success) for each in batch.trajectories])
         returns, labels = batch.returns(), np.zeros(len(batch))

@@ -1,12 +1,12 @@
 """P3O: every two episodes of a group are compared with each other (pairwise PPO, arXiv 2310.00212; thwu1/trlx).
 
-A pair's gradient is ``q w grad(l_i - l_j) / 2`` with ``q = R_i - R_j``, where ``l`` is the log-probability of a whole
+A pair's gradient is ``q w grad(l_i - l_j) / 2`` with ``q = R_i - R_j``, if ``l`` is the log-probability of a whole
 episode, summed over its steps, and ``w`` the ratio of both episodes, ``exp(l_i + l_j - old_i - old_j)``, kept between
 ``1 / ratio_limit`` and ``ratio_limit``. Both are clipped jointly (P3O-V2): a pair whose ``l_i - l_j`` has already moved
 by more than ``clip`` in the direction of ``q`` has no gradient. Limits are those of the first author's code.
 
 All ordered pairs of a group of n, divided by n - 1, give episode i the coefficient ``1 / (n - 1) sum_{j != i} q w`` on
-the gradient of ``l_i``. On policy it is that of RLOO, where all episodes are in the update and ``loss_normalizer =
+the gradient of ``l_i``. On policy it is that of RLOO, if all episodes are in the update and ``loss_normalizer =
 "episode"``. Our reading: groups of more than two episodes, and the run's ``kl_coefficient`` in place of a KL term in R.
 """
 
@@ -62,7 +62,7 @@ class P3O(PlainSurrogate):
     def row_data(
         self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
     ) -> Mapping[str, Floats]:
-        """``coefficient`` c_i of each row's episode, times its draw's scale."""
+        """Return ``coefficient`` c_i of each row's episode, times its draw's scale."""
         returns = batch.returns(self.discount)
         present: dict[int, float] = {}  # draw -> l_i - old_i
         trajectory_of: dict[int, int] = {}
@@ -84,7 +84,8 @@ class P3O(PlainSurrogate):
         return -tokens.spread(tokens.data["coefficient"]) * tokens.logprobs
 
     def _of_pairs(self, returns: Floats, moved: Floats) -> Floats:
-        """(n,) the coefficients of a group's episodes, from (n,) returns and (n,) log-ratios of whole episodes."""
+        """Return (n,) the coefficients of a group's episodes, from (n,) returns and (n,) log-ratios of whole
+        episodes."""
         differences = returns[:, None] - returns[None, :]
         if self.off_policy:
             limit = np.log(self.ratio_limit)

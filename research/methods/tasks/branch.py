@@ -35,7 +35,7 @@ class Branches:
         return episodes + (iteration.play(branches) if branches else [])
 
     def tasks(self, iteration: Iteration, episodes: list[Trajectory], rng: np.random.Generator) -> list[EpisodeTask]:
-        """The branches of the states that the episodes visited, as many as each of them still lacks."""
+        """Return the branches of the states that the episodes visited, as many as each of them still lacks."""
         visits: Counter[tuple[str, Any, int]] = Counter()
         games: dict[str, EpisodeTask] = {}
         counted: set[tuple[int, int]] = set()

@@ -1,4 +1,4 @@
-"""GHPO: where all of a group fail, it plays again with a part of the solution in its prompts (arXiv 2507.10628).
+"""GHPO: if all of a group fail, it plays again with a part of the solution in its prompts (arXiv 2507.10628).
 
 The part grows as long as all fail: the first 25% of the solution, then 50%, then 75%. The last rerun replaces the
 group, and is learnt from with the hinted prompts. Evaluation never sees a hint.
@@ -52,7 +52,7 @@ class GHPO:
         return [each for members in groups.values() for each in members]
 
     def hint_of(self, tasks: Sequence[EpisodeTask], fraction: float) -> Hint:
-        """The hints at a fraction of the solution, for episodes of these tasks."""
+        """Return the hints at a fraction of the solution, for episodes of these tasks."""
         firsts = {task.layout_seed: task for task in reversed(tasks)}
         solved = {episode.layout_seed: len(episode.steps) for episode in rollout(self._planner, firsts.values())}
         rounds = {task.seed: ceil(fraction * solved[task.layout_seed]) for task in tasks}
@@ -85,7 +85,7 @@ class GHPO:
 
 
 def by_label(trajectories: Sequence[Trajectory]) -> dict[Hashable, list[Trajectory]]:
-    """The trajectories by the label of their group."""
+    """Return the trajectories by the label of their group."""
     groups: dict[Hashable, list[Trajectory]] = {}
     for each in trajectories:
         groups.setdefault(each.group, []).append(each)
@@ -93,7 +93,7 @@ def by_label(trajectories: Sequence[Trajectory]) -> dict[Hashable, list[Trajecto
 
 
 def rerun(trajectory: Trajectory, level: int) -> EpisodeTask:
-    """The task of a trajectory with other sampling noise; the transitions' stays."""
+    """Return the task of a trajectory with other sampling noise; the transitions' stays."""
     if trajectory.task is None:
         raise ValueError("a group is played again from its tasks: this trajectory has none")
     return replace(trajectory.task, noise=(*trajectory.task.noise, level))

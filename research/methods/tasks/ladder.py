@@ -42,14 +42,14 @@ class LadderSampling:
         self._levels: dict[str, tuple[Scenario, ...]] = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The level and what was kept there."""
+        """Return the level and what was kept there."""
         return {"level": self.level, "kept": list(self._kept)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.level, self._kept = state["level"], list(state["kept"])
 
     def games(self, games: Sequence[Scenario | str]) -> list[Scenario]:
-        """What may be played in a run on these games: all of their levels."""
+        """Return what may be played in a run on these games: all of their levels."""
         return [level for game in games for level in self.levels(game if isinstance(game, str) else game.name)]
 
     def sample(self, iteration: Iteration, rng: np.random.Generator) -> list[Trajectory]:
@@ -64,7 +64,7 @@ class LadderSampling:
         return trajectories
 
     def tasks(self, iteration: Iteration, rng: np.random.Generator) -> list[EpisodeTask]:
-        """The iteration's ordinary tasks, each group at a level; layouts, seeds and their order stay."""
+        """Return the iteration's ordinary tasks, each group at a level; layouts, seeds and their order stay."""
         size, longest, tasks = iteration.config.group_size, iteration.config.max_steps, iteration.tasks()
         drawn = self._drawn(len(tasks) // size, rng)
         if len({task.scenario for task in tasks}) > 1:  # dealt in turn: the first would always be at the policy's level
@@ -80,7 +80,7 @@ class LadderSampling:
         return found
 
     def share_kept(self, trajectory: Trajectory) -> float | None:
-        """What a trajectory keeps of its level's headroom; ``None`` at another level than the policy's."""
+        """Return what a trajectory keeps of its level's headroom; ``None`` at another level than the policy's."""
         task = trajectory.task
         scenario = None if task is None else known_scenario(task.scenario)
         if task is None or scenario is None or scenario.level_number != self.level:
@@ -90,7 +90,7 @@ class LadderSampling:
         return float((trajectory.returned() + penalties - blind) / (optimum - blind))
 
     def levels(self, name: str) -> tuple[Scenario, ...]:
-        """The levels of a scenario.
+        """Return the levels of a scenario.
 
         Raises:
             ConfigError: it has none, or not so many, or nobody has measured them.
@@ -108,7 +108,7 @@ class LadderSampling:
         return self._levels[name]
 
     def _drawn(self, groups: int, rng: np.random.Generator) -> list[int]:
-        """The level of each group: of the policy's, of the next, and of easier ones where there are any."""
+        """Return the level of each group: of the policy's, of the next, and of easier ones if there are any."""
         own = max(1, round(self.share * groups))
         first = int(rng.integers(2)) if (groups - own) % 2 else 0  # of an odd number either kind may have one more
         others = [
@@ -119,7 +119,7 @@ class LadderSampling:
 
 
 def _ends(scenario: Scenario) -> tuple[float, float]:
-    """What blind play and what best play get at a level."""
+    """Return what blind play and what best play get at a level."""
     play = blind_play(scenario)
     assert play is not None  # levels are for one player
     assert scenario.rung is not None

@@ -43,7 +43,7 @@ class PCL:
         return iteration.play(self.tasks(iteration))
 
     def tasks(self, iteration: Iteration) -> list[EpisodeTask]:
-        """The iteration's tasks with the chosen layouts in place of their own; seeds and noise stay."""
+        """Return the iteration's tasks with the chosen layouts in place of their own; seeds and noise stay."""
         size, tasks = iteration.config.group_size, iteration.tasks()
         parts = [iteration.tasks(part)[::size] for part in range(self.candidates)]
         layouts = {(task.scenario, task.layout_seed): task for part in parts for task in part}
@@ -63,7 +63,8 @@ class PCL:
         ]
 
     def value_targets(self, batch: Batch) -> Mapping[str, Sequence[Floats]]:
-        """What the critic is to learn: at every first step the mean scaled return of its group, else nothing (NaN)."""
+        """Return what the critic is to learn: at every first step the mean scaled return of its group, else nothing
+        (NaN)."""
         means: dict[int, float] = {}
         for members in batch.groups.values():
             scaled = [self.scaled_return(batch.trajectories[index]) for index in members]
@@ -76,7 +77,7 @@ class PCL:
         return {HEAD: targets}
 
     def scaled_return(self, trajectory: Trajectory) -> float:
-        """A trajectory's return on a scale from the game's lowest (0) to its highest (1)."""
+        """Return a trajectory's return on a scale from the game's lowest (0) to its highest (1)."""
         if trajectory.task is None:
             raise ValueError("a return is scaled by the bounds of its game: this trajectory has no task")
         low, high = self.bounds(trajectory.task)
@@ -87,7 +88,7 @@ class PCL:
         self.bounds(task)
 
     def bounds(self, task: EpisodeTask) -> tuple[float, float]:
-        """The lowest and the highest return of a task's game.
+        """Return the lowest and the highest return of a task's game.
 
         Raises:
             ConfigError: the game doesn't tell.

@@ -1,4 +1,4 @@
-"""Exploring starts: some groups begin in the middle of a game, where the policy itself may never come.
+"""Exploring starts: some groups begin in the middle of a game, if the policy itself may never come.
 
 A group's initial state is replaced by a state that random legal play reaches from it (exploring starts: Sutton and
 Barto, "Reinforcement Learning", section 5.3). All episodes of the group begin there, so its returns are compared like
@@ -39,7 +39,7 @@ class ExploringStarts:
         return iteration.play(self.tasks(iteration, rng))
 
     def tasks(self, iteration: Iteration, rng: np.random.Generator) -> list[EpisodeTask]:
-        """The iteration's ordinary tasks, some groups of which begin elsewhere; seeds and their order stay."""
+        """Return the iteration's ordinary tasks, some groups of which begin elsewhere; seeds and their order stay."""
         tasks, size = iteration.tasks(), iteration.config.group_size
         groups = len(tasks) // size
         chosen = rng.choice(groups, size=round(self.share * groups), replace=False)
@@ -51,7 +51,8 @@ class ExploringStarts:
         return tasks
 
     def start(self, task: EpisodeTask, rng: np.random.Generator) -> EpisodeStart | None:
-        """A random start for the group of a task; ``None`` where no walk leads anywhere but to the game's end."""
+        """Return a random start for the group of a task; ``None`` if no walk leads anywhere but to the game's
+        end."""
         env = textgames.parallel_env(task.env_id, **task.kwargs)
         limit = env.rules.max_steps
         longest = self.walk_length or limit or DEFAULT_LENGTH

@@ -12,7 +12,7 @@ Rules are pure, so a branch begins exactly in the state of its step, with as man
 episodes, each with the steps that it shares with others, so every method of credit can be used; ``tree`` and ``nodes``
 of a trajectory tell who shares what. Only the steps after a branching are played, which is what trees save.
 
-Our reading: neither branches off the last step of an episode, as in the authors' code, where leaves aren't expanded; an
+Our reading: neither branches off the last step of an episode, as in the authors' code, if leaves aren't expanded; an
 episode of one step is taken again. Tree-GRPO's numbers of trees and branches weren't found, so half of a group are
 chains with both; AT2PO's code has 10 of 22.
 """
@@ -127,12 +127,13 @@ def _chain(played: Trajectory) -> Trajectory:
 
 
 def _parent(place: Fork) -> Hashable:
-    """The step before a place, which tells it from others; ``None`` at the start of the group."""
+    """Return the step before a place, which tells it from others; ``None`` at the start of the group."""
     return place.trajectory.nodes[place.t - 1] if place.t else None
 
 
 def _steps(trajectories: list[Trajectory], after: bool = False) -> dict[Hashable, Fork]:
-    """``{step: its place}`` of the steps that may be branched, once each, or with ``after`` of those that follow them.
+    """Return ``{step: its place}`` of the steps that may be branched, once each, or with ``after`` of those that follow
+    them.
 
     Where all episodes have a single step these are the first ones.
     """
@@ -149,7 +150,7 @@ def _task(place: Fork, seed: int, noise: tuple[int, ...]) -> EpisodeTask:
 
 
 def _joined(place: Fork, rest: Trajectory) -> Trajectory:
-    """The whole episode of a branch: the steps before the place, and what was played from there."""
+    """Return the whole episode of a branch: the steps before the place, and what was played from there."""
     before, t = place
     own = task_of(rest).seed
     old = None

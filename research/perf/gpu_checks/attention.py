@@ -13,7 +13,7 @@ from gpu_checks.machine import Memory, seconds_of
 
 
 def compare(shape: Shape, batch: int, length: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
-    """One layer's attention within random trees, forward and (on a GPU) backward."""
+    """Return one layer's attention within random trees, forward and (on a GPU) backward."""
     result: dict[str, Any] = {"batch": batch, "length": length, "heads": shape.heads, "kv_heads": shape.kv_heads}
     result["why_not"] = why_no_tree_attention(shape.heads, shape.kv_heads, shape.head_dim, dtype, device)
     trained = device.type == "cuda"

@@ -18,7 +18,7 @@ _COPY_BYTES = {"cuda": 2**30, "cpu": 2**26}
 
 
 def describe(device: torch.device) -> dict[str, Any]:
-    """The device and the versions that matter."""
+    """Return the device and the versions that matter."""
     about: dict[str, Any] = {
         "device": str(device),
         "python": platform.python_version(),

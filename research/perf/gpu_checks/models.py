@@ -15,7 +15,7 @@ _TOKENIZER_SIZE = 2000
 
 
 def shape_of(config: MSGRPOConfig, *, small: bool) -> Shape:
-    """The shape of a recipe's model; ``small`` puts a tiny one in place of those that need a GPU.
+    """Return the shape of a recipe's model; ``small`` puts a tiny one in place of those that need a GPU.
 
     Raises:
         ValueError: a model whose shape isn't known.
@@ -30,7 +30,7 @@ def shape_of(config: MSGRPOConfig, *, small: bool) -> Shape:
 
 
 def random_model(shape: Shape, dtype: torch.dtype, device: torch.device, *, context: int = 32_768) -> Any:
-    """A Qwen2 of that shape; seeded."""
+    """Return a Qwen2 of that shape; seeded."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     config = Qwen2Config(

@@ -21,7 +21,7 @@ MISMATCH = ("mismatch_mean", "mismatch_max", "mismatch_kl")
 
 
 def settings_of(path: Path, device: torch.device, *, small: bool) -> MSGRPOConfig:
-    """The recipe, of which one iteration is played by the live model and nothing is written or evaluated.
+    """Return the recipe, of which one iteration is played by the live model and nothing is written or evaluated.
 
     Random weights name no action, and without differences in return nothing would be learnt: invalid responses make
     random moves here. ``small`` also has few and short responses.
@@ -131,7 +131,7 @@ def _update_flops(shape: Shape, config: MSGRPOConfig, metrics: dict[str, Any], r
 
 
 def _predicted(shape: Shape, config: MSGRPOConfig, watched: _Watched) -> dict[str, float]:
-    """The arithmetic of research/perf/recipe_cost.py for the prompts of this run; bytes."""
+    """Return the arithmetic of research/perf/recipe_cost.py for the prompts of this run; bytes."""
     horizon = config.max_steps or SCENARIOS[config.scenarios[0]].horizon
     load = Load(config.episodes, config.draws, horizon, round(watched.mean_prompt), config.max_response_tokens)
     fixed = weight_memory(shape, config)

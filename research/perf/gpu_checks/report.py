@@ -7,7 +7,7 @@ GIB = 2**30
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The whole report as Markdown."""
+    """Return the whole report as Markdown."""
     about = result["machine"]
     size = "tiny shapes in place of the recipes' own" if result["small"] else "the recipes' own shapes"
     lines = [f"# {about['name']}: {size}", ""]

@@ -44,7 +44,8 @@ def waits(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -
 
 
 def recorded(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int) -> dict[str, float]:
-    """Seconds a token of a batch with and without recorded steps, and how far the log-probabilities are apart."""
+    """Return seconds a token of a batch with and without recorded steps, and how far the log-probabilities are
+    apart."""
     decoder, made = _decoding(shape, dtype, device, tokens)
     found: dict[str, float] = {"rows": ROWS}
     scores, recorder = {}, decoder.recorder
@@ -71,7 +72,8 @@ def recorded(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int
 def _decoding(
     shape: Shape, dtype: torch.dtype, device: torch.device, tokens: int
 ) -> tuple[Any, Callable[..., list[Sampled]]]:
-    """A decoder, and a function of a length that has it answer all prompts with so many tokens, at most ``tokens``."""
+    """Return a decoder, and a function of a length that has it answer all prompts with so many tokens, at most
+    ``tokens``."""
     prompts = frozen_lake_prompts(ROWS)
     player = TransformersModel(random_model(shape, dtype, device), word_tokenizer(prompts))
     decoding, ids = Decoding(1.0, max_tokens=tokens), player.encode(prompts)
@@ -86,7 +88,8 @@ def _decoding(
 
 
 def adapter_memory(shape: Shape, rank: int, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
-    """What sampling holds beside the model's weights: adapters merged, and as factors; how far both are from peft."""
+    """Return what sampling holds beside the model's weights: adapters merged, and as factors; how far both are from
+    peft."""
     import peft
 
     model = peft.get_peft_model(
@@ -156,7 +159,7 @@ def beside_vllm(shape: Shape, dtype: torch.dtype, device: torch.device, tokens: 
 
 
 def _mismatch(scorer: TokenScorer, completions: list[Turn]) -> dict[str, float]:
-    """How far a sampler's log-probabilities are from the learner's, in nats per token."""
+    """Return how far a sampler's log-probabilities are from the learner's, in nats per token."""
     rows = [TokenRow(tuple(each.prompt_ids or ()), tuple(each.response_ids or ())) for each in completions]
     batches = pack(rows, packing="rows", micro_batch_tokens=8192, tree_tokens=1)
     learner = torch.cat([each.double().cpu() for each in score_rows(scorer, rows, batches)])

@@ -1,6 +1,6 @@
 """How often the host waits for a device: every such wait leaves the device without work until the host goes on.
 
-On a GPU PyTorch's own account is taken (``torch.cuda.set_sync_debug_mode``). On a CPU, where nothing waits, the calls
+On a GPU PyTorch's own account is taken (``torch.cuda.set_sync_debug_mode``). On a CPU, if nothing waits, the calls
 are counted that would wait on a GPU: reading a value, copying to the host, shapes that depend on values. Tensors that
 would be on the host in any case are counted too, so that number is an upper bound.
 """

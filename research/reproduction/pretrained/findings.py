@@ -24,10 +24,10 @@ class Fresh(NamedTuple):
 
     returns: Array
     successes: Array
-    unseen: Array  # 1 where the layout of an episode is none that this run's training had drawn
+    unseen: Array  # 1 if the layout of an episode is none that this run's training had drawn
     invalid: float  # share of responses
     runs: int  # how many there are to be
-    possible: tuple[float, ...] = ()  # the least and the largest return, where the game knows them
+    possible: tuple[float, ...] = ()  # the least and the largest return, if the game knows them
 
     @property
     def value(self) -> Estimate:
@@ -52,7 +52,7 @@ class Trained(NamedTuple):
 
     seed: int
     success: Array  # of each iteration, of the episodes that it learnt from
-    entropy: Array  # of each iteration, nats a token; NaN where it isn't told
+    entropy: Array  # of each iteration, nats a token; NaN if it isn't told
     points: list[tuple[int, float, float]]  # of every evaluation: iterations done, success, mean return
     seconds: float  # of the processor, without evaluations
     tokens: int
@@ -72,12 +72,12 @@ class Findings:
     code: tuple[str, ...] = ()  # the versions that did them
 
     def missing_of(self, part: str) -> tuple[int, int]:
-        """How many jobs of a part have no result, and how many it has."""
+        """Return how many jobs of a part have no result, and how many it has."""
         own = [job.name for job in self.jobs if job.part == part]
         return sum(name in self.missing for name in own), len(own)
 
     def difference(self, first: str, second: str, scenario: str) -> tuple[Estimate, str] | None:
-        """By how much one player is better than another, and what that rests on; ``None`` where it isn't known yet."""
+        """By how much one player is better than another, and what that rests on; ``None`` if it isn't known yet."""
         one, other = self.fresh.get((first, scenario)), self.fresh.get((second, scenario))
         if one is None or other is None or one.returns.shape[1] != other.returns.shape[1]:
             return None
@@ -97,7 +97,7 @@ class Findings:
 
 
 def _ends(possible: tuple[float, ...]) -> tuple[float, ...]:
-    """The least and the largest difference of two returns, where these are known."""
+    """Return the least and the largest difference of two returns, if these are known."""
     return (possible[0] - possible[1], possible[1] - possible[0]) if possible else ()
 
 
@@ -163,7 +163,7 @@ def _fresh(results: list[Mapping[str, Any]], runs: int, scenario: str) -> Fresh:
 
 
 def blind_success(experiment: Pretrained, arm: str) -> float | None:
-    """The success of the best blind player where an arm is trained, as the arm sees it; ``None`` where unknown.
+    """Return the success of the best blind player if an arm is trained, as the arm sees it; ``None`` if unknown.
 
     Blind play is known by its return, which is its success in games that pay 1 for that and nothing else.
     """
@@ -178,6 +178,6 @@ def blind_success(experiment: Pretrained, arm: str) -> float | None:
 
 
 def blind_return(scenario: str) -> float | None:
-    """The mean return of the best blind player of a scenario; ``None`` in games for several players."""
+    """Return the mean return of the best blind player of a scenario; ``None`` in games for several players."""
     blind = blind_play(SCENARIOS[scenario])
     return None if blind is None else blind.value

@@ -1,4 +1,4 @@
-"""What the experiment consists of: jobs, what each waits for, where its result lies, and what it was made with."""
+"""What the experiment consists of: jobs, what each waits for, if its result lies, and what it was made with."""
 
 import json
 import shutil
@@ -30,7 +30,8 @@ class PretrainedJob(NamedTuple):
 
 
 def jobs_of(experiment: Pretrained) -> list[PretrainedJob]:
-    """All jobs, part by part; in a part seed by seed, so that one that is cut short has all arms with fewer seeds."""
+    """Return all jobs, part by part; in a part seed by seed, so that one that is cut short has all arms with fewer
+    seeds."""
     jobs: dict[str, PretrainedJob] = {}
     for part in experiment.parts:
         arms = {name: arm for name, arm in experiment.arms.items() if arm.part == part}
@@ -48,7 +49,7 @@ def jobs_of(experiment: Pretrained) -> list[PretrainedJob]:
 
 
 def chosen(jobs: Sequence[PretrainedJob], parts: Sequence[str], experiment: Pretrained) -> list[PretrainedJob]:
-    """The jobs of some parts, and those that they wait for.
+    """Return the jobs of some parts, and those that they wait for.
 
     Raises:
         UsageError: there is no such part.
@@ -84,7 +85,8 @@ def _add_run(jobs: dict[str, PretrainedJob], experiment: Pretrained, arm: str, s
 
 
 def model_needs(experiment: Pretrained, source: str, seed: int) -> tuple[str, ...]:
-    """The job that makes what a training begins from: a warm start, a run (of the same seed, where it has that)."""
+    """Return the job that makes what a training begins from: a warm start, a run (of the same seed, if it has
+    that)."""
     if not source:
         return ()
     own = experiment.starts.get(source) or experiment.arms[source]
@@ -110,7 +112,7 @@ def _plays(experiment: Pretrained, name: str, player: Player) -> list[Pretrained
 
 
 def settings_of(job: PretrainedJob, experiment: Pretrained) -> dict[str, Any]:
-    """Everything that decides a job's result, that of what it needs included, as plain data."""
+    """Return everything that decides a job's result, that of what it needs included, as plain data."""
     own: dict[str, Any]
     if job.kind == "start":
         config = experiment.imitation_config(job.about, job.seed)
@@ -165,7 +167,7 @@ class PretrainedFolder(Folder):
                     )
 
     def differences(self, job: PretrainedJob, experiment: Pretrained) -> dict[str, tuple[Any, Any]]:
-        """``{setting: (now, then)}`` of what differs since a job was begun; nested ones with dots."""
+        """Return ``{setting: (now, then)}`` of what differs since a job was begun; nested ones with dots."""
         file = self.path / job.name / MADE_WITH
         then = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         return differences_of(settings_of(job, experiment), then)
@@ -179,5 +181,5 @@ class PretrainedFolder(Folder):
         write_atomically(place / MADE_WITH, json.dumps(settings_of(job, experiment), indent=1) + "\n")
 
     def model_of(self, need: str) -> Path:
-        """The folder of the model that a warm start or a training has made."""
+        """Return the folder of the model that a warm start or a training has made."""
         return self.path / need / ("model" if need.startswith("start/") else f"{RUN}/last")

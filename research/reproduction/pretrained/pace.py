@@ -30,7 +30,7 @@ _FORM = 0.4  # thousands of characters that the prompt adds to what the game say
 
 
 def typical_seconds(experiment: Pretrained, jobs: Sequence[PretrainedJob]) -> Mapping[str, float]:
-    """``{job: seconds}`` of wall time to begin with, on a machine of the recipe's speed."""
+    """Return ``{job: seconds}`` of wall time to begin with, on a machine of the recipe's speed."""
     work = {"start": _start, "train": _train, "play": _play}
     seconds: dict[str, float] = {}  # on two cores
     for job in jobs:  # those that are needed come before
@@ -73,16 +73,16 @@ def _play(experiment: Pretrained, job: PretrainedJob, known: Mapping[str, float]
 
 
 def batch_seconds(scenario: str, episodes: int) -> float:
-    """Seconds of one thread for some episodes, and for two passes over all that was played in them."""
+    """Return seconds of one thread for some episodes, and for two passes over all that was played in them."""
     decisions = _DECISIONS * SCENARIOS[scenario].horizon * episodes
     return ONE_THREAD * decisions * kilocharacters(scenario) * (SAMPLE + 2 * LEARN)
 
 
 def _more_tokens(config: MSGRPOConfig) -> float:
-    """Seconds a decision for a response that isn't short; half of what may be written is."""
+    """Return seconds a decision for a response that isn't short; half of what may be written is."""
     return TOKEN * max(0.0, config.max_response_tokens / 2 - DIRECT_TOKENS)
 
 
 def kilocharacters(scenario: str) -> float:
-    """How much text a decision of this scenario is taken on: the rules, its first observation and the form."""
+    """Return how much text a decision of this scenario is taken on: the rules, its first observation and the form."""
     return _FORM + game_kilocharacters(scenario)

@@ -26,7 +26,7 @@ def report_markdown(
     plots: Sequence[tuple[str, str, str]] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """The report for people.
+    """Return the report for people.
 
     Args:
         findings: what was found.
@@ -119,7 +119,7 @@ def _run_row(findings: Findings, name: str, arm: Arm, runs: Sequence[Trained]) -
 
 
 def _differences(arm: Arm) -> str:
-    """What an arm has of its own, in words."""
+    """Return what an arm has of its own, in words."""
     told = [f"{key} {value}" for key, value in {**arm.view, **arm.msgrpo}.items()]
     if arm.trainer == "trl":
         told.insert(0, f"TRL's GRPO, {arm.equal} of {arm.like}")
@@ -196,7 +196,7 @@ def _starts_text(findings: Findings) -> str:
 
 
 def _gpu_text(findings: Findings) -> str:
-    """What a GPU would need, which is computed and said to be."""
+    """Return what a GPU would need, which is computed and said to be."""
     sizes = [start["base_parameters"] for start in findings.starts.values()]
     tokens = {name: float(np.mean([run.tokens for run in runs])) for name, runs in findings.runs.items()}
     tokens = {name: count for name, count in tokens.items() if count}
@@ -224,7 +224,7 @@ def _method(findings: Findings, facts: Facts) -> str:
 
 
 def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """The whole report as plain JSON data; NaN and infinity become ``null``."""
+    """Return the whole report as plain JSON data; NaN and infinity become ``null``."""
     experiment = findings.experiment
     data: dict[str, Any] = {
         "parts": {

@@ -22,7 +22,7 @@ MODEL = "model"
 """Who plays as the pretrained model is, without anything of ours."""
 
 STARTS, ARMS = "starts.", "arms."
-"""What the names of warm starts and of trained models begin with, where an agent is named."""
+"""What the names of warm starts and of trained models begin with, if an agent is named."""
 
 
 class Part(BaseModel):
@@ -104,14 +104,14 @@ class Pretrained(ExperimentSettings):
     kind: Literal["pretrained"]
     title: str = "The paper's experiment with a pretrained model"
     model: str  # the pretrained model, as commands name it
-    mode: Literal["direct", "think"] = "direct"  # how it is asked, where nothing else is said
+    mode: Literal["direct", "think"] = "direct"  # how it is asked, if nothing else is said
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # of the matrix products in play; trainings have their own
     episodes: PositiveCount = 400  # fresh ones: seeds ``first_seed + first_episode + k``
     first_episode: Count = 1000  # keeps them apart from those of the evaluations in training
     speed: Annotated[float, Field(gt=0)] = 1.0  # of its machine, two cores being 1: by this times are foretold
     at_once: PositiveCount = 32  # episodes that are played at the same time; bounds the memory
     temperature: NotNegative = 0.5  # of play
-    max_tokens: PositiveCount = 16  # of a response in play, where a player's options say nothing else
+    max_tokens: PositiveCount = 16  # of a response in play, if a player's options say nothing else
     last_iterations: PositiveCount = 10  # over which a training's own success is averaged
     imitation: Mapping[str, Any] = {}  # fields of MSGRPOConfig in which warm starts differ from textbench warmup's
     msgrpo: Mapping[str, Any] = {}  # fields of MSGRPOConfig of all trainings that name no file
@@ -181,7 +181,7 @@ class Pretrained(ExperimentSettings):
         return self
 
     def _mode_of(self, made: str) -> str:
-        """The response mode in which a warm start or an arm is made; its settings are checked."""
+        """Return the response mode in which a warm start or an arm is made; its settings are checked."""
         if made in self.starts:
             return self.imitation_config(made, 0).response_mode
         mode: str = self.training_settings(made, 0)["response_mode"]
@@ -213,7 +213,7 @@ class Pretrained(ExperimentSettings):
                 raise UsageError(f"{where}.view: {error}") from None
 
     def _is_made(self, where: str, agent: str) -> bool:
-        """Whether an agent is a warm start or an arm of this recipe, and then one that it has."""
+        """Return whether an agent is a warm start or an arm of this recipe, and then one that it has."""
         for prefix, known in ((STARTS, self.starts), (ARMS, self.arms)):
             if agent.startswith(prefix):
                 self._one_of(where, agent.removeprefix(prefix), known)
@@ -243,7 +243,7 @@ class Pretrained(ExperimentSettings):
         return {**self.players, **named}
 
     def imitation_config(self, start: str, seed: int) -> "MSGRPOConfig":
-        """The settings of one warm start, as ``textbench warmup`` has them; the seed is that of one of several.
+        """Return the settings of one warm start, as ``textbench warmup`` has them; the seed is that of one of several.
 
         Raises:
             UsageError: the config refuses them.
@@ -260,7 +260,8 @@ class Pretrained(ExperimentSettings):
             raise UsageError(f"the settings of starts.{start}: {error}") from None
 
     def training_settings(self, arm: str, seed: int) -> dict[str, Any]:
-        """The fields of the MSGRPOConfig of one run, checked: the recipe's or those of its file, then the arm's own.
+        """Return the fields of the MSGRPOConfig of one run, checked: the recipe's or those of its file, then the arm's
+        own.
 
         Raises:
             UsageError: the config refuses them.
@@ -273,7 +274,7 @@ class Pretrained(ExperimentSettings):
         return checked_training(settings, f"the settings of arms.{arm}")
 
     def scenarios_of(self, arm: str) -> tuple[str, ...]:
-        """What an arm is trained on."""
+        """Return what an arm is trained on."""
         own = self.arms[arm]
         found = own.scenarios or tuple(_of_file(own.config).get("scenarios", ()))
         if not found:
@@ -281,32 +282,33 @@ class Pretrained(ExperimentSettings):
         return found
 
     def game_of(self, arm: str) -> Scenario | str:
-        """What its trainer is given: the scenario as the arm sees it, or nothing, where its settings name several."""
+        """Return what its trainer is given: the scenario as the arm sees it, or nothing, if its settings name
+        several."""
         view = self.arms[arm].view
         return seen(self.scenarios_of(arm)[0], view) if view else ""
 
 
 def seen(scenario: str, view: Table) -> Scenario:
-    """A scenario with other settings of its environment, under its own name."""
+    """Return a scenario with other settings of its environment, under its own name."""
     known = SCENARIOS[scenario]
     return known._replace(kwargs={**known.kwargs, **view})
 
 
 def _of_file(name: str) -> dict[str, Any]:
-    """The settings in which a training that ships differs from the defaults, and its response mode."""
+    """Return the settings in which a training that ships differs from the defaults, and its response mode."""
     from agents.msgrpo import ConfigError, MSGRPOConfig
 
     if not name:
         return {}
     try:
         config = MSGRPOConfig.from_toml(name)
-        return {"response_mode": config.response_mode, **own_settings(config)}  # said, too, where it is the default
+        return {"response_mode": config.response_mode, **own_settings(config)}  # said, too, if it is the default
     except ConfigError as error:
         raise UsageError(str(error)) from None
 
 
 def own_settings(config: "MSGRPOConfig") -> dict[str, Any]:
-    """The settings of a training that aren't the defaults."""
+    """Return the settings of a training that aren't the defaults."""
     own = {key: pair[0] for key, pair in config.differences(type(config)()).items()}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in own.items()}
 

@@ -79,7 +79,7 @@ class _Noting:
 
 
 def load(source: str, config: Any) -> tuple[Any, Any]:
-    """The model to be trained, and its tokenizer."""
+    """Return the model to be trained, and its tokenizer."""
     from agents.models import load_model
 
     return load_model(source, dtype=config.param_dtype, device=config.device)
@@ -143,7 +143,7 @@ def _tokens(episodes: Sequence[Episode]) -> dict[str, int]:
 
 
 def policy_of(player: Player, job: PretrainedJob, experiment: Pretrained, folder: PretrainedFolder) -> Policy:
-    """The player with its options: a model of this experiment, the pretrained one, or any agent."""
+    """Return the player with its options: a model of this experiment, the pretrained one, or any agent."""
     from agents import load_agent
     from agents.models import find_model
 
@@ -161,7 +161,7 @@ def policy_of(player: Player, job: PretrainedJob, experiment: Pretrained, folder
 
 
 def examples_for(scenario: str, count: int, options: dict[str, Any]) -> str:
-    """A system message with decisions of the planner, each with what it saw and the whole answer."""
+    """Return a system message with decisions of the planner, each with what it saw and the whole answer."""
     from agents.msgrpo.warmup import demonstrate
 
     noting: Any = _Noting(PromptMap(options.get("mode", "direct")))

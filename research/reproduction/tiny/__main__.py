@@ -75,7 +75,7 @@ def _make(options: argparse.Namespace, given: list[str]) -> int:
 
 
 def _save(made: "Pretrained", out: Path, given: list[str]) -> None:
-    """Write the model, all or nothing where the folder is ours as a whole; beside what else is in it otherwise."""
+    """Write the model, all or nothing if the folder is ours as a whole; beside what else is in it otherwise."""
     from agents.tiny import save
 
     # the card goes where the model goes: it must not tell the folders of this machine

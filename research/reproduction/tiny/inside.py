@@ -46,7 +46,7 @@ def best_moves(rng: np.random.Generator, recipe: Recipe) -> list[tuple[Example, 
 
 
 def heeding(rng: np.random.Generator, recipe: Recipe) -> list[Example]:
-    """What the fixed player imitates: the best move, in positions that mostly come with advice."""
+    """Return what the fixed player imitates: the best move, in positions that mostly come with advice."""
     found = []
     for one, right in best_moves(rng, recipe):
         wrong = [action for action in LAKE.game().actions if action != right]
@@ -57,7 +57,8 @@ def heeding(rng: np.random.Generator, recipe: Recipe) -> list[Example]:
 
 
 def choosing(rng: np.random.Generator, recipe: Recipe) -> list[Example]:
-    """What the router's base imitates: the best move in one half of the positions, in the other a choice by chance."""
+    """Return what the router's base imitates: the best move in one half of the positions, in the other a choice by
+    chance."""
     actions = ", ".join(LAKE.game().actions)
     found = [one for one, _ in best_moves(rng, recipe)]
     for at in range(0, len(found), 2):
@@ -73,7 +74,7 @@ def choosing(rng: np.random.Generator, recipe: Recipe) -> list[Example]:
 
 
 def made(folder: Path, recipe: Recipe, demonstrate: Any = None) -> str:
-    """The folder of a base, which is made where it isn't there."""
+    """Return the folder of a base, which is made if it isn't there."""
     if not (folder / "config.json").exists():
         examples = None if demonstrate is None else demonstrate(np.random.default_rng(0), recipe)
         save(pretrain(recipe, examples=examples), folder)
@@ -81,7 +82,7 @@ def made(folder: Path, recipe: Recipe, demonstrate: Any = None) -> str:
 
 
 def trained(out: Path, **settings: Any) -> str:
-    """The last checkpoint of a training by the recipe ``tiny-frozen-lake`` with other settings."""
+    """Return the last checkpoint of a training by the recipe ``tiny-frozen-lake`` with other settings."""
     if not (out / "last").exists():
         config = replace(MSGRPOConfig.from_toml("tiny-frozen-lake"), out=str(out), eval_every=0, **settings)
         MSGRPOTrainer(*load(config), config=config).train()
@@ -89,7 +90,7 @@ def trained(out: Path, **settings: Any) -> str:
 
 
 def measure(spec: str, lakes: int, **options: Any) -> str:
-    """A player's success, what it pays for the second player's answers, and its return less that."""
+    """Return a player's success, what it pays for the second player's answers, and its return less that."""
     tasks = [EpisodeTask.of(LAKE, LAKE.seed(k), protocol="random") for k in range(lakes)]
     episodes = list(rollout(load_agent(spec, **options), tasks, max_concurrency=lakes))
     won = share_of([float(episode.successes["player_0"]) for episode in episodes])

@@ -46,7 +46,7 @@ class Truth(NamedTuple):
 
     @property
     def share(self) -> float:
-        """True statements among all parts; ``nan`` where nothing is stated."""
+        """True statements among all parts; ``nan`` if nothing is stated."""
         total = sum(self)
         return self.true / total if total else float("nan")
 
@@ -66,7 +66,7 @@ def check(think_text: str, observation: str) -> Truth:
 
 
 def _holds(statement: str, sight: Sight) -> bool | None:
-    """Whether one statement holds; ``None`` if it isn't one."""
+    """Return whether one statement holds; ``None`` if it isn't one."""
     beside = _NEXT.fullmatch(statement)
     if beside is not None:
         way = beside[1].split()

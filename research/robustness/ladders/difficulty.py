@@ -36,13 +36,13 @@ class Solved(Protocol):
     """A game with its settings, and starts of it."""
 
     states: float
-    """How many states are within reach of a start, on average; of what is hidden, where something is."""
+    """How many states are within reach of a start, on average; of what is hidden, if something is."""
 
     def value(self, slips: float) -> float:
-        """The mean return over the starts of the best player whose moves slip."""
+        """Return the mean return over the starts of the best player whose moves slip."""
 
     def looking_ahead(self, rounds: int) -> float | None:
-        """The mean return of the player that looks so many rounds ahead; ``None`` where that isn't computed."""
+        """Return the mean return of the player that looks so many rounds ahead; ``None`` if that isn't computed."""
 
 
 class Measured(NamedTuple):
@@ -61,7 +61,7 @@ def measure(game: TSMG[Any], horizon: int, blind: float, starts: int) -> Measure
         game: for one player, and solved (:func:`solve`).
         horizon: rounds after which an episode is truncated.
         blind: what the best blind player gets.
-        starts: how many are drawn, where the start is drawn and not hidden.
+        starts: how many are drawn, if the start is drawn and not hidden.
     """
     solved = solve(game, horizon, starts)
     optimum = solved.value(0.0)
@@ -74,7 +74,7 @@ def measure(game: TSMG[Any], horizon: int, blind: float, starts: int) -> Measure
 
 
 def _depth(solved: Solved, horizon: int, half: float) -> int | None:
-    """The fewest rounds by bisection: who looks farther never gets less, but for ties."""
+    """Return the fewest rounds by bisection: who looks farther never gets less, but for ties."""
     few, enough = 0, horizon
     while enough - few > 1:
         middle = (few + enough) // 2
@@ -86,7 +86,7 @@ def _depth(solved: Solved, horizon: int, half: float) -> int | None:
 
 
 def solve(game: TSMG[Any], horizon: int, starts: int) -> Solved:
-    """A game's solver.
+    """Return a game's solver.
 
     Raises:
         ValueError: there is none, or it has too many states.
@@ -105,7 +105,7 @@ class Listed:
         drawn = [game.initial_state(np.random.default_rng([STREAM, number])) for number in range(starts)]
 
         def outcomes(state: Any, joint_action: Mapping[str, str]) -> Sequence[Outcome[Any]]:
-            """Those of the game, in states that don't count moves, as the horizon does that."""
+            """Return those of the game, in states that don't count moves, as the horizon does that."""
             found = game.outcomes(state, joint_action)
             counted = "moves" in getattr(state, "_fields", ())
             return [(p, s._replace(moves=0), r, over) for p, s, r, over in found] if counted else found
@@ -120,7 +120,7 @@ class Listed:
         return float(self.start_values(slips).mean())
 
     def start_values(self, slips: float) -> Floats:
-        """What each start is worth to the best player whose moves slip, shape (starts,)."""
+        """Return what each start is worth to the best player whose moves slip, shape (starts,)."""
 
         def chosen(worth: Floats, first: Indices, rounds_left: int) -> Floats:
             mean = np.add.reduceat(worth, first) / self._counts[: len(first)]
@@ -139,7 +139,8 @@ class Listed:
         return float(self._solved(chosen).mean())
 
     def _within_reach(self, start: int) -> int:
-        """How many states may follow a start before the horizon, itself included; other starts may share them."""
+        """Return how many states may follow a start before the horizon, itself included; other starts may share
+        them."""
         space = self._space
         first = space.first_outcome[space.first_round]  # where the outcomes of each state begin, and the last ones end
         seen = np.zeros(len(space.numbers) + 1, dtype=np.bool_)
@@ -160,7 +161,7 @@ class Listed:
         return largest
 
     def _solved(self, chosen: Callable[[Floats, Indices, int], Floats]) -> Floats:
-        """The values of the starts; ``chosen`` makes the values of states of those of their actions."""
+        """Return the values of the starts; ``chosen`` makes the values of states of those of their actions."""
         space, rewards = self._space, self._space.rewards[:, 0]
         values = np.zeros(space.within[-1] + 1)  # the last place is the end's
         for left in range(1, self._horizon + 1):
@@ -179,7 +180,7 @@ class Guessing:
         self.states = float(self._numbers)
 
     def value(self, slips: float) -> float:
-        """``V_h(n)`` of the ``n`` numbers that are possible, with ``h`` guesses left, for all ``n`` at once.
+        """Return ``V_h(n)`` of the ``n`` numbers that are possible, with ``h`` guesses left, for all ``n`` at once.
 
         Guessing the ``k``-th leaves ``k - 1`` or ``n - k`` with chances in proportion; a guess outside leaves ``n``.
         """

@@ -46,14 +46,14 @@ def main() -> int:
 
 
 def level_measured(scenario: Scenario, starts: int = STARTS) -> Measured:
-    """What is measured of a level, or of any other scenario of a solved game."""
+    """Return what is measured of a level, or of any other scenario of a solved game."""
     play = blind_play(scenario)
     assert play is not None  # levels are for one player
     return measure(scenario.game(), scenario.horizon, play.value, starts)
 
 
 def shown(measured: Measured) -> dict[str, float]:
-    """The figures as tables hold them."""
+    """Return the figures as tables hold them."""
     told = measured._asdict()
     return {
         **{key: value for key, value in told.items() if value is not None},
@@ -63,7 +63,7 @@ def shown(measured: Measured) -> dict[str, float]:
 
 
 def table(scenario: str, rows: list[dict[str, Any]]) -> str:
-    """A ladder's file."""
+    """Return a ladder's file."""
     head = f'# measured by research/robustness/ladders/measure.py\nscenario = "{scenario}"\n'
     return "\n".join([head, *("[[levels]]\n" + "".join(f"{k} = {_toml(v)}\n" for k, v in row.items()) for row in rows)])
 

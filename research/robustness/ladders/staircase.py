@@ -38,7 +38,7 @@ class Player(NamedTuple):
 
 
 def players() -> Iterator[Player]:
-    """All that are simulated."""
+    """Yield all that are simulated."""
     even = dict.fromkeys(LEVELS, 1.0)
 
     def coin(name: str, level: float, chance: Callable[[int], float]) -> Player:
@@ -64,7 +64,8 @@ def _logistic(level: float, spread: float) -> Callable[[int], float]:
 
 
 def slipping(shares: tuple[float, ...]) -> Iterator[Player]:
-    """The best player of the lake of whose moves a share slips; its return is 1 with the chance that is its value."""
+    """Yield the best player of the lake of whose moves a share slips; its return is 1 with the chance that is its
+    value."""
     rungs = {}
     for scenario in SCENARIOS["frozen-lake"].levels:
         solved, play, rung = Listed(scenario.game(), scenario.horizon, LAKES), blind_play(scenario), scenario.rung
@@ -88,7 +89,7 @@ def slipping(shares: tuple[float, ...]) -> Iterator[Player]:
 
 
 def staircase(player: Player, episodes: int, rng: np.random.Generator) -> Found:
-    """One at every level, then a few where they tell most."""
+    """Return one at every level, then a few if they tell most."""
     seen = {level: [player.play(level, rng)] for level in LEVELS}
     left = episodes - len(LEVELS)
     while left > 0:

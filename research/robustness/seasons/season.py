@@ -168,7 +168,7 @@ class Season:
         return hmac.new(secret.encode(), text.encode(), sha256).hexdigest()
 
     def _offset(self, secret: str) -> int:
-        """The first episode that is played."""
+        """Return the first episode that is played."""
         return _LEAST_OFFSET + int(self._follows(secret), 16) % _OFFSETS
 
     def key_of(self, name: str) -> str:
@@ -320,7 +320,7 @@ def new_season(path: Path, secret_file: Path, settings: Mapping[str, Any]) -> Se
 
     Args:
         path: the folder, which is empty or doesn't exist yet.
-        secret_file: where the secret is kept until it is revealed; not in the folder, which is published.
+        secret_file: if the secret is kept until it is revealed; not in the folder, which is published.
         settings: ``name``, ``scenarios``, ``episodes``, ``protocol``, ``moves``.
 
     Raises:

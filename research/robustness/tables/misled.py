@@ -3,7 +3,7 @@
 ``episodes of a seed in the game and in a twin -> decisions in equal states -> those whose moves differ``. The states of
 a twin are those of the game, and an episode of both begins in the same one and meets the same chances; so until the
 story changes a move, and often after that, a player decides in both where it stands in the same state with as many
-moves left. At such decisions, where values are exact, what the twin's move loses more than the game's is the story's
+moves left. At such decisions, if values are exact, what the twin's move loses more than the game's is the story's
 doing or that of the player's own sampling; and the latter makes as much on average in either direction.
 
 It is a part of the twin gap. The rest of it was lost in states that only one of the two episodes came to.
@@ -37,7 +37,7 @@ class Changed(NamedTuple):
 
 
 def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], list[Changed]]:
-    """``{(agent, scenario): its seeds}`` of the scenarios for one player whose values are exact."""
+    """Return ``{(agent, scenario): its seeds}`` of the scenarios for one player whose values are exact."""
     found: dict[tuple[str, str], list[Changed]] = {}
     for source, (path, manifest) in enumerate(results.sources):
         folder = RunFolder(path, manifest)
@@ -57,7 +57,7 @@ def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) ->
 
 
 def _changed(results: ResultColumns, folder: RunFolder, source: int, played: Sequence[str]) -> dict[str, list[Changed]]:
-    """``{agent in the folder: its seeds}`` in a game, which comes first, and its twins."""
+    """Return ``{agent in the folder: its seeds}`` in a game, which comes first, and its twins."""
     decisions: dict[tuple[str, int], dict[str, dict[Any, Decision]]] = {}
     places = [place for place in results.places[source] if place[0] in played]
     seeds = set(sorted({seed for _, seed, _ in places})[:LIMIT])
@@ -80,7 +80,7 @@ def _changed(results: ResultColumns, folder: RunFolder, source: int, played: Seq
 def _pairs(
     game: Mapping[Any, Decision], twin: Mapping[Any, Decision], scenario: Scenario
 ) -> list[tuple[Decision, Decision]]:
-    """The decisions in equal states; the twin's with the game's name of its action."""
+    """Return the decisions in equal states; the twin's with the game's name of its action."""
     told = scenario.game()
     assert isinstance(told, Twin)
     return [

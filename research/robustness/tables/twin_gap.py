@@ -46,12 +46,12 @@ class TwinGapView(TypedDict):
     twins: int  # how many twins were played
     pairs: int  # seeds that were scored in the game and in all of these
     gap: EstimateView  # the interval is over seeds, for these twins
-    unit: Literal["score", "return"]  # of the normalised score, or of the return where there is none
+    unit: Literal["score", "return"]  # of the normalised score, or of the return if there is none
     above_zero: bool
     """Whether the whole interval is above 0, on enough seeds: the player does better under the text of the original."""
     by_changed_moves: EstimateView | None
     """The part of the gap that was lost where the story changed the move: in states that an episode of the same seed
-    came to in the game, too, the value lost in the twin less that in the game. ``None`` where values aren't exact."""
+    came to in the game, too, the value lost in the twin less that in the game. ``None`` if values aren't exact."""
     moves_changed: float | None  # in which share of the decisions in such states the move was another
 
 
@@ -76,7 +76,8 @@ class Gaps(NamedTuple):
 
 
 def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGapView]:
-    """The gap of every agent in every scenario that it played with twins, and over all of these that have a score.
+    """Return the gap of every agent in every scenario that it played with twins, and over all of these that have a
+    score.
 
     A gap is in units of the normalised score where both of its ends are known, else in those of the return.
     """
@@ -96,7 +97,7 @@ def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGa
 
 
 def twins_of(scenarios: Mapping[str, Scenario]) -> dict[str, list[str]]:
-    """``{scenario: its twins}`` of the scenarios that are there with some of their twins."""
+    """Return ``{scenario: its twins}`` of the scenarios that are there with some of their twins."""
     found: dict[str, list[str]] = {}
     for name, scenario in scenarios.items():
         if scenario.twin_number and scenario.plain_name in scenarios:
@@ -105,7 +106,7 @@ def twins_of(scenarios: Mapping[str, Scenario]) -> dict[str, list[str]]:
 
 
 def paired_gaps(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
-    """The return on every seed that was scored in the game and in all of its twins, less the mean of the twins.
+    """Return the return on every seed that was scored in the game and in all of its twins, less the mean of the twins.
 
     The game comes first. Returns are luck-free where it offers that. In the order of the seeds, shape (seeds,).
     """
@@ -119,7 +120,7 @@ def paired_gaps(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
 def _gaps_of(
     results: ResultColumns, references: References, agent: str, name: str, twins: Sequence[str]
 ) -> Gaps | None:
-    """One agent in one scenario; ``None`` where it didn't play both it and a twin, or no two seeds of all."""
+    """Return one agent in one scenario; ``None`` if it didn't play both it and a twin, or no two seeds of all."""
     played = [one for one in (name, *twins) if (agent, one) in results.cells]
     if name not in played or len(played) < 2:
         return None
@@ -137,9 +138,9 @@ def _gaps_of(
 
 
 def _possible(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[float, float] | None:
-    """The least and the largest gap that one seed may have.
+    """Return the least and the largest gap that one seed may have.
 
-    ``None`` where the game states no range of returns: a gap may then go either way as far as one has gone, or as far
+    ``None`` if the game states no range of returns: a gap may then go either way as far as one has gone, or as far
     as blind play is from the reference.
     """
     stated = return_range(scenarios[0])
@@ -152,7 +153,8 @@ def _possible(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[flo
 
 
 def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[float]) -> TwinGapView:
-    """The mean over scenarios, weighted as the overall score. Their episodes have nothing to do with each other."""
+    """Return the mean over scenarios, weighted as the overall score. Their episodes have nothing to do with each
+    other."""
     (estimate,) = means_of_estimates(
         [[one.values[:, None] for one in gaps]],
         [[column(0, one.possible) for one in gaps]],

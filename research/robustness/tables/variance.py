@@ -46,7 +46,7 @@ class VarianceView(TypedDict):
     """Where the variance of one episode of an agent in a scenario comes from, in squared units of the return.
 
     Parts are unbiased: one may come out below 0, which then means none that can be seen. Intervals are over seeds, for
-    these wordings. A part is ``None`` where it isn't told from the others; ``missing`` says what would do that.
+    these wordings. A part is ``None`` if it isn't told from the others; ``missing`` says what would do that.
     """
 
     agent: str
@@ -65,8 +65,8 @@ class Plays(NamedTuple):
     """The episodes of one agent in one scenario, a row for every seed and a column for every play of it.
 
     Attributes:
-        free: returns without luck where it is known, else the plain ones; NaN where a seed wasn't played.
-        plain: the returns; ``None`` where luck isn't known.
+        free: returns without luck if it is known, else the plain ones; NaN if a seed wasn't played.
+        plain: the returns; ``None`` if luck isn't known.
         wordings: of each seed; every one of them has at least two.
     """
 
@@ -76,10 +76,10 @@ class Plays(NamedTuple):
 
 
 def parts(plays: Plays) -> dict[str, Estimate]:
-    """The parts of the variance of one episode, by their names.
+    """Return the parts of the variance of one episode, by their names.
 
-    ``starts`` and ``sampling`` are missing where no seed was played twice; ``rest``, which is always there, is both.
-    ``chance`` is missing where luck isn't known, and ``wording`` where there is only one.
+    ``starts`` and ``sampling`` are missing if no seed was played twice; ``rest``, which is always there, is both.
+    ``chance`` is missing if luck isn't known, and ``wording`` if there is only one.
     """
     groups = [plays.wordings == name for name in np.unique(plays.wordings)]
     often = (~np.isnan(plays.free)).sum(axis=1) > 1
@@ -121,7 +121,7 @@ def parts(plays: Plays) -> dict[str, Estimate]:
 
 
 def _squares(values: Array, groups: Sequence[NDArray[np.bool_]]) -> Array:
-    """Every seed's part of the variance within wordings, which is the mean of these, shape (seeds,).
+    """Return every seed's part of the variance within wordings, which is the mean of these, shape (seeds,).
 
     It is unbiased: squared distances from the wording's mean, in each play, are made larger by ``n / (n - 1)``.
     """
@@ -136,7 +136,8 @@ def _squares(values: Array, groups: Sequence[NDArray[np.bool_]]) -> Array:
 
 
 def variance_rows(results: ResultColumns) -> list[VarianceView]:
-    """Every agent in every scenario for one player that it was prompted for in several wordings, or played again."""
+    """Return every agent in every scenario for one player that it was prompted for in several wordings, or played
+    again."""
     rows = []
     for scenario in solo_scenarios(results):
         for agent in results.agents:
@@ -155,7 +156,7 @@ def _resampled(results: ResultColumns, agent: str) -> int | None:
 
 
 def _played_again(results: ResultColumns, agent: str) -> list[str]:
-    """The same agent in runs that say ``resample``: one of each, as two of equal samples are one play."""
+    """Return the same agent in runs that say ``resample``: one of each, as two of equal samples are one play."""
 
     def same(card: Mapping[str, Any]) -> tuple[Any, ...]:
         return card["spec"], card["kind"], card["settings"]
@@ -166,7 +167,7 @@ def _played_again(results: ResultColumns, agent: str) -> list[str]:
 
 
 def _plays(cells: Sequence[Cell], scenario: Scenario, told: tuple[str, ...]) -> Plays | None:
-    """The first cell's seeds, with what the others have of these; ``None`` where no wording has two seeds."""
+    """Return the first cell's seeds, with what the others have of these; ``None`` if no wording has two seeds."""
     seeds = cells[0].returns()[0][:LIMIT]
     wordings = np.array([wording_of(int(seed), told) if told else "" for seed in seeds])
     names, counts = np.unique(wordings, return_counts=True)

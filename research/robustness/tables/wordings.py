@@ -60,10 +60,10 @@ class WordingView(TypedDict):
     over_starts: EstimateView  # the mean of ``means``; the interval is for these wordings
     over_wordings: EstimateView  # the same mean; the interval is for wordings like these
     half_width: float  # half of the half-width of ``over_wordings``, and what it takes to reach that:
-    episodes_for_it: int | None  # so many episodes in these wordings; ``None`` where no number is enough
+    episodes_for_it: int | None  # so many episodes in these wordings; ``None`` if no number is enough
     wordings_for_it: int | None  # at least so many wordings
     wording_worth: int | None
-    """How many more episodes narrow ``over_wordings`` as one more wording does; ``None`` where no number does."""
+    """How many more episodes narrow ``over_wordings`` as one more wording does; ``None`` if no number does."""
     flips: list[WordingFlipView]  # with agents after this one by name
 
 
@@ -73,7 +73,7 @@ class Split(NamedTuple):
     means: dict[str, float]  # by wording
     episodes: int  # in all wordings together, n
     within: float  # sigma^2
-    between: float  # sigma_w^2, unbiased: below 0 where the means differ less than chance alone would make them
+    between: float  # sigma_w^2, unbiased: below 0 if the means differ less than chance alone would make them
     error: float  # the variance of the mean that episodes alone make; sigma^2 / n where wordings have equally many
     confidence: float = CONFIDENCE
 
@@ -101,9 +101,9 @@ class Split(NamedTuple):
         return Estimate(self.mean, self.mean - half, self.mean + half) if half else Estimate(self.mean)
 
     def episodes_for(self, half_width: float) -> int | None:
-        """The episodes, in these wordings, that bring the interval over wordings to this half-width.
+        """Return the episodes, in these wordings, that bring the interval over wordings to this half-width.
 
-        ``None`` where no number does, as the wordings alone leave it wider.
+        ``None`` if no number does, as the wordings alone leave it wider.
         """
         left = (half_width / student_quantile(len(self.means) - 1, self.confidence)) ** 2 - self._wordings_part
         return ceil(self.within / left) if left > 0 else None
@@ -116,14 +116,14 @@ class Split(NamedTuple):
         return ceil(self.within / left) - self.episodes if left > 0 else None
 
     def wordings_for(self, half_width: float) -> int | None:
-        """The fewest wordings with which some number of episodes reaches this half-width, at least 2."""
+        """Return the fewest wordings with which some number of episodes reaches this half-width, at least 2."""
         numbers = np.arange(2, MOST_WORDINGS + 1)
         reached = student_quantile(numbers - 1, self.confidence) ** 2 * max(0.0, self.between) / numbers < half_width**2
         return int(numbers[np.argmax(reached)]) if reached.any() else None
 
 
 def split(returns: Array, wordings: Sequence[str], confidence: float = CONFIDENCE) -> Split | None:
-    """The variance of returns within and between wordings, by a one-way analysis with random effects.
+    """Return the variance of returns within and between wordings, by a one-way analysis with random effects.
 
     Args:
         returns: one per episode, shape (episodes,).
@@ -148,7 +148,7 @@ def split(returns: Array, wordings: Sequence[str], confidence: float = CONFIDENC
 
 
 def wording_rows(results: ResultColumns) -> list[WordingView]:
-    """Every agent in every scenario in which it was prompted in several wordings.
+    """Return every agent in every scenario in which it was prompted in several wordings.
 
     Figures are in units of the return, which is luck-free where the game offers that.
     """
@@ -164,7 +164,7 @@ def wording_rows(results: ResultColumns) -> list[WordingView]:
 
 
 def wordings_of(card: Mapping[str, Any]) -> dict[str, Any]:
-    """``{name: texts}`` of the wordings that an agent's card holds."""
+    """Return ``{name: texts}`` of the wordings that an agent's card holds."""
     prompt_map = card["settings"].get("prompt_map") or {}
     return dict(prompt_map.get("texts", {}).get("wordings", {}))
 
@@ -175,7 +175,7 @@ def _split_of(cell: Cell, scenario: Scenario, names: Sequence[str]) -> Split | N
 
 
 def _flips(results: ResultColumns, agent: str, scenario: Scenario) -> list[WordingFlipView]:
-    """The agents that are better than this one in some wordings and worse in others, each beyond chance."""
+    """Return the agents that are better than this one in some wordings and worse in others, each beyond chance."""
     told = wordings_of(results.agents[agent])
     rows = []
     for other in results.agents:
@@ -192,7 +192,7 @@ def _flips(results: ResultColumns, agent: str, scenario: Scenario) -> list[Wordi
 
 
 def flipped(differences: Array, wordings: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The wordings in which paired differences are clearly above 0, and those in which they are clearly below.
+    """Return the wordings in which paired differences are clearly above 0, and those in which they are clearly below.
 
     By the sign-flip test of every wording, with Holm's correction over all of them. An order flips where both lists
     have a wording: that one of them is empty doesn't show that it never does.

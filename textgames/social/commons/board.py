@@ -58,7 +58,7 @@ class Board:
         return tuple(cell for cell, tile in enumerate(self.tiles) if tile in marks)
 
     def _ahead(self, cell: int, heading: int, distance: int, aside: int) -> int:
-        """The cell so many steps ahead and to the right; -1 where that is a wall or off the map."""
+        """Return the cell so many steps ahead and to the right; -1 if that is a wall or off the map."""
         row, column = divmod(cell, self.ncol)
         (down, right), (side_down, side_right) = _OFFSETS[heading], _OFFSETS[(heading + 1) % 4]
         row += distance * down + aside * side_down
@@ -69,7 +69,7 @@ class Board:
         return -1 if self.tiles[to] == WALL else to
 
     def beams(self, length: int, width: int) -> tuple[tuple[frozenset[int], ...], ...]:
-        """``beams[heading][cell]``: the cells that a beam from there reaches.
+        """Return ``beams[heading][cell]``: the cells that a beam from there reaches.
 
         A beam has ``width`` lanes, an odd number, with the player's own in the middle. Each lane is ``length`` cells
         long and ends at a wall.
@@ -91,7 +91,7 @@ class Board:
 
 
 def rows_of(map: object) -> tuple[str, ...] | None:
-    """The rows of the setting ``map``, ``None`` if it isn't given; a ValueError for what has none."""
+    """Return the rows of the setting ``map``, ``None`` if it isn't given; a ValueError for what has none."""
     if map is None:
         return None
     if isinstance(map, str) or not isinstance(map, Collection) or not all(isinstance(row, str) for row in map):
@@ -101,7 +101,7 @@ def rows_of(map: object) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=64)
 def board_of(rows: tuple[str, ...]) -> Board:
-    """The board of a map, worked out once."""
+    """Return the board of a map, worked out once."""
     return Board(rows)
 
 

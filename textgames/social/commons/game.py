@@ -40,7 +40,7 @@ class CommonsGame(BoardGame[CommonsState]):
     noop = STAY
     pays_late = False
     first_apple = 0
-    """What every apple cell is at first: 0 where its apple is there."""
+    """What every apple cell is at first: 0 if its apple is there."""
     empty_apple = 1
     """What an apple cell is set to when its apple is eaten."""
     marks = MARKS
@@ -60,10 +60,10 @@ class CommonsGame(BoardGame[CommonsState]):
     def nature(
         self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: Generator | None
     ) -> tuple[list[int], Cells]:
-        """What apples and dirt become in a round, before anything is eaten; ``None`` where nothing is random."""
+        """Return what apples and dirt become in a round, before anything is eaten; ``None`` if nothing is random."""
 
     def clean(self, bodies: list[Body], deeds: list[Deed], rewards: list[float], dirt: Cells) -> Cells:
-        """The dirt that is left once those whose deed is to clean have done so. Only Cleanup has dirt."""
+        """Return the dirt that is left once those whose deed is to clean have done so. Only Cleanup has dirt."""
         return dirt
 
     def initial_state(self, rng: Generator) -> CommonsState:
@@ -73,7 +73,7 @@ class CommonsGame(BoardGame[CommonsState]):
         return self.beginning((self._map.starts[home] for home in homes), (int(heading) for heading in headings))
 
     def beginning(self, homes: Iterable[int], headings: Iterable[int]) -> CommonsState:
-        """The first state with the players on these cells and with these headings, in order."""
+        """Return the first state with the players on these cells and with these headings, in order."""
         bodies = tuple(Body(home, heading, home) for home, heading in zip(homes, headings, strict=True))
         tallies = (Tally(),) * len(bodies)
         return CommonsState(bodies, (self.first_apple,) * len(self._map.apples), self._map.dirt, 0, (), tallies)
@@ -190,7 +190,7 @@ class CommonsGame(BoardGame[CommonsState]):
         return CommonsState(back, tuple(apples), dirt, state.round + 1, tuple(deeds), tuple(tallies))
 
     def _let_pass(self, state: CommonsState, rng: Generator | None) -> CommonsState:
-        """A round in which everybody is out; the deeds of the last round that was played stay told."""
+        """Return a round in which everybody is out; the deeds of the last round that was played stay told."""
         apples, dirt = self.nature(state, state.bodies, state.dirt, rng)
         return state._replace(
             bodies=tuple([body._replace(out=body.out - 1) for body in state.bodies]),
@@ -201,7 +201,8 @@ class CommonsGame(BoardGame[CommonsState]):
         )
 
     def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
-        """The social statistics, equal for all players, and what this player did: rounds missed and hits made."""
+        """Return the social statistics, equal for all players, and what this player did: rounds missed and hits
+        made."""
         tally = state.tallies[self._numbers[player]]
         own = {"rounds_out": float(tally.missed), "hits": float(tally.hits)}
         return {**social_statistics(state.tallies, state.round), **own}
@@ -213,7 +214,7 @@ class CommonsGame(BoardGame[CommonsState]):
         return self._text.instructions(player)
 
     def board(self, state: CommonsState) -> tuple[str, ...]:
-        """The spectator's rows, top row first: players as digits, A, #, ~ and the rest of the legend."""
+        """Return the spectator's rows, top row first: players as digits, A, #, ~ and the rest of the legend."""
         return board_rows("".join(self._text.marks(state)), self._map.ncol)
 
     def describe(self, state: CommonsState) -> str:

@@ -87,7 +87,7 @@ class CommonsState(NamedTuple):
     """The whole state; immutable and compared by value."""
 
     bodies: tuple[Body, ...]  # the players, in order
-    # for every apple cell of the map in order, 0 where its apple is there. In Gathering else the rounds until it is
+    # for every apple cell of the map in order, 0 if its apple is there. In Gathering else the rounds until it is
     # back, in Cleanup else 1.
     apples: Cells
     dirt: Cells  # the dirty cells of the river, ascending; empty in Gathering

@@ -52,15 +52,16 @@ class CommonsText:
         self._header = board_line(self._map.ncol, self._map.nrow)
 
     def world(self, state: CommonsState, number: int) -> list[str]:
-        """The lines on apples, and on the river where there is one."""
+        """Return the lines on apples, and on the river if there is one."""
         raise NotImplementedError
 
     def rules(self) -> list[str]:
-        """The lines of the instructions on what grows, and what is paid."""
+        """Return the lines of the instructions on what grows, and what is paid."""
         raise NotImplementedError
 
     def observe(self, state: CommonsState, number: int) -> str:
-        """What a player reads: itself, the others, the world, the last round, and the map with itself as an arrow."""
+        """Return what a player reads: itself, the others, the world, the last round, and the map with itself as an
+        arrow."""
         lines = [
             self._header,
             f"Rounds played: {state.round}",
@@ -147,7 +148,7 @@ class CommonsText:
         return "".join(grid)
 
     def marks(self, state: CommonsState) -> list[str]:
-        """One mark a cell, as a spectator sees it; of several players on one cell, the first."""
+        """Return one mark a cell, as a spectator sees it; of several players on one cell, the first."""
         marks = self._ground.copy()
         self._draw(state, marks, range(len(marks)))
         return marks
@@ -164,7 +165,7 @@ class CommonsText:
                 marks[places[body.cell]] = str(number)
 
     def standing(self, state: CommonsState) -> list[str]:
-        """A line on every player, for spectators."""
+        """Return a line on every player, for spectators."""
         lines = []
         for player, body, tally in zip(self.players, state.bodies, state.tallies, strict=True):
             where = f"out for {body.out}" if body.out else f"{self._names[body.cell]} facing {HEADINGS[body.heading]}"
@@ -172,7 +173,7 @@ class CommonsText:
         return lines
 
     def what_happened(self, state: CommonsState, number: int) -> str:
-        """What the last round did to a player that played in it; a phrase for replays."""
+        """Return what the last round did to a player that played in it; a phrase for replays."""
         deed, told = state.deeds[number], []
         if deed.struck:
             told.append("hit " + " and ".join(self.players[other] for other in deed.struck))
@@ -189,7 +190,7 @@ class CommonsText:
         return "\n".join([*self.opening(player), *self._moving, *self.rules()])
 
     def opening(self, player: str) -> list[str]:
-        """The first lines of the instructions: who plays, and what for."""
+        """Return the first lines of the instructions: who plays, and what for."""
         raise NotImplementedError
 
     @cached_property
@@ -219,10 +220,10 @@ class CommonsText:
 
 
 def ready(wait: int) -> str:
-    """Whether a beam may be used: ``"ready"``, or for how many rounds it may not."""
+    """Return whether a beam may be used: ``"ready"``, or for how many rounds it may not."""
     return f"not ready for {count(wait, 'more round')}" if wait else "ready"
 
 
 def count(number: int, thing: str) -> str:
-    """A number with its word, such as ``"1 cell"`` and ``"2 cells"``."""
+    """Return a number with its word, such as ``"1 cell"`` and ``"2 cells"``."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

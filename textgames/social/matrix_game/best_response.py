@@ -19,7 +19,7 @@ class BestResponse:
         self._fixed: dict[tuple[float, ...], dict[tuple[Memory, int], float]] = {}  # by the shares of the actions
 
     def regret(self, actions: Sequence[int], rounds: int) -> float:
-        """``sum_t V(m_t) - Q(m_t, a_t)``: what the first actions of a game of ``rounds`` lost in expectation."""
+        """Return ``sum_t V(m_t) - Q(m_t, a_t)``: what the first actions of a game of ``rounds`` lost in expectation."""
         memory, lost = self._opponent.start, 0.0
         for played, action in enumerate(actions):
             values = self.action_values(memory, rounds - played)
@@ -28,7 +28,7 @@ class BestResponse:
         return lost
 
     def action_values(self, memory: Memory, left: int) -> tuple[float, ...]:
-        """``Q`` of every action with at least one round left."""
+        """Return ``Q`` of every action with at least one round left."""
         key = memory, left
         if key not in self._best:
             self._best[key] = tuple(
@@ -40,7 +40,7 @@ class BestResponse:
         return self._best[key]
 
     def fixed_value(self, memory: Memory, left: int, shares: tuple[float, ...]) -> float:
-        """What playing the actions with the same chances in every round is worth."""
+        """Return what playing the actions with the same chances in every round is worth."""
         known = self._fixed.setdefault(shares, {})
 
         def value(memory: Memory, left: int) -> float:

@@ -29,7 +29,7 @@ _ROUND = re.compile(r"^Round \d+: you played ([a-z]+), the other ([a-z]+); ", re
 
 
 def _drawn(chances: tuple[float, ...], number: float) -> int:
-    """The action that a uniform number of [0, 1) stands for."""
+    """Return the action that a uniform number of [0, 1) stands for."""
     possible = [action for action, chance in enumerate(chances) if chance > 0]
     for action in possible[:-1]:
         number -= chances[action]
@@ -115,7 +115,7 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
         return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.history)))
 
     def to_move(self, state: MatrixState) -> tuple[Player, ...]:
-        """All players, since they choose at once in every round."""
+        """Return all players, since they choose at once in every round."""
         return self.players
 
     def outcomes(self, state: MatrixState, joint_action: JointAction) -> list[Outcome[MatrixState]]:
@@ -145,7 +145,7 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
             ) from None
 
     def metrics(self, state: MatrixState, player: Player) -> dict[str, float]:
-        """What tells how a player did, over the rounds played.
+        """Return what tells how a player did, over the rounds played.
 
         ``external_regret`` (also by round, ``average_regret``) and ``swap_regret`` hold the other's play fixed.
         ``welfare`` is the sum of both players' payoffs, and ``welfare_share`` its share of the most there is, where
@@ -242,7 +242,7 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
         return f"the other played {self.actions[other]}; {mine:+g}, the other {theirs:+g}"
 
     def board(self, state: MatrixState) -> tuple[str, ...]:
-        """One row a player, the first above, and one column a round: the first letter of what was played."""
+        """Return one row a player, the first above, and one column a round: the first letter of what was played."""
         marks = [name[0].upper() for name in self.actions]
         to_come = "." * (self.rounds - len(state.history))
         return tuple("".join(marks[pair[seat]] for pair in state.history) + to_come for seat in (0, 1))

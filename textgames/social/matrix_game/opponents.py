@@ -28,10 +28,10 @@ class Opponent(ABC):
 
     @abstractmethod
     def chances(self, memory: Any) -> tuple[float, ...]:
-        """The probability of each of its actions in the next round; they sum to 1."""
+        """Return the probability of each of its actions in the next round; they sum to 1."""
 
     def remember(self, memory: Any, action: int) -> Memory:
-        """The opponent's memory after the player has chosen ``action``."""
+        """Return the opponent's memory after the player has chosen ``action``."""
         kept: Memory = memory
         return kept
 
@@ -99,13 +99,13 @@ class HedgeOpponent(Opponent):
 
 
 def opponent_names(payoffs: Payoffs) -> list[str]:
-    """The opponents that there are in a game."""
+    """Return the opponents that there are in a game."""
     grim = ["grim"] if len(payoffs.actions) == 2 else []
     return ["tit-for-tat", *grim, "uniform", "hedge", *(f"always-{action}" for action in payoffs.actions)]
 
 
 def make_opponent(name: str, payoffs: Payoffs, rounds: int) -> Opponent:
-    """The opponent of a name; a ValueError that lists the names where there is none."""
+    """Return the opponent of a name; a ValueError that lists the names where there is none."""
     known = opponent_names(payoffs)
     if not isinstance(name, str) or name not in known:
         raise ValueError(

@@ -8,12 +8,12 @@ Matrix = tuple[tuple[float, ...], ...]
 class Payoffs(NamedTuple):
     """One matrix game."""
 
-    actions: tuple[str, ...]  # of both players. The first is the friendly one, where there is one.
+    actions: tuple[str, ...]  # of both players. The first is the friendly one, if there is one.
     first: Matrix  # first, second: ``[action of the first player][action of the second]`` -> what each of them gets
     second: Matrix
 
     def of(self, seat: int, mine: int, other: int) -> float:
-        """What the player in ``seat``, 0 or 1, gets for its action ``mine`` against ``other``."""
+        """Return what the player in ``seat``, 0 or 1, gets for its action ``mine`` against ``other``."""
         return self.first[mine][other] if seat == 0 else self.second[other][mine]
 
     @property
@@ -26,7 +26,7 @@ class Payoffs(NamedTuple):
         return all(a + b == 0 for rows in zip(self.first, self.second, strict=True) for a, b in zip(*rows, strict=True))
 
     def span(self, seat: int) -> tuple[float, float]:
-        """The least and the largest payoff of a seat."""
+        """Return the least and the largest payoff of a seat."""
         numbers = [payoff for row in (self.first, self.second)[seat] for payoff in row]
         return min(numbers), max(numbers)
 

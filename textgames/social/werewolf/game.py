@@ -82,7 +82,7 @@ class Werewolf(TSMG[WerewolfState]):
         )
 
     def initial_state(self, rng: Generator) -> WerewolfState:
-        """The first night, with the roles dealt at random."""
+        """Return the first night, with the roles dealt at random."""
         return self._night_one(tuple(self._roles[card] for card in rng.permutation(len(self._roles)).tolist()))
 
     def _night_one(self, roles: tuple[str, ...]) -> WerewolfState:
@@ -100,11 +100,11 @@ class Werewolf(TSMG[WerewolfState]):
         return tuple(self._choices(state))
 
     def legal_actions(self, state: WerewolfState, player: Player) -> tuple[Action, ...]:
-        """The names that may be chosen now; none for a speech, and for players who aren't asked."""
+        """Return the names that may be chosen now; none for a speech, and for players who aren't asked."""
         return self._choices(state).get(player, ())
 
     def _choices(self, state: WerewolfState) -> dict[Player, tuple[Action, ...]]:
-        """``{who is to move: the names that it may choose}``."""
+        """Return ``{who is to move: the names that it may choose}``."""
         known, choices = self._last_choices
         if known is not state:  # asked for several times in each state
             if state.phase is Phase.VOTE:
@@ -121,7 +121,7 @@ class Werewolf(TSMG[WerewolfState]):
         return tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
 
     def transition(self, state: WerewolfState, joint_action: JointAction, rng: Generator) -> Transition[WerewolfState]:
-        """A night, one speech, or a vote. Nothing in them is random."""
+        """Return a night, one speech, or a vote. Nothing in them is random."""
         ((_, after, rewards, over),) = self.outcomes(state, joint_action)
         return after, rewards, over
 
@@ -153,13 +153,13 @@ class Werewolf(TSMG[WerewolfState]):
         return {p: 1.0 if (r == WOLF) == won else -1.0 for p, r in zip(self.players, state.roles, strict=True)}
 
     def succeeded(self, state: WerewolfState, player: Player) -> bool:
-        """Whether the player's side has won."""
+        """Return whether the player's side has won."""
         side = WOLF if state.roles[self._numbers[player]] == WOLF else VILLAGER
         return rules.winner(state) == side
 
     def metrics(self, state: WerewolfState, player: Player) -> dict[str, float]:
-        """Whether it is alive, its votes and their share on wolves; of the seer also the wolves that it saw, of the
-        doctor the players that it saved."""
+        """Return whether it is alive, its votes and their share on wolves; of the seer also the wolves that it saw, of
+        the doctor the players that it saved."""
         number = self._numbers[player]
         role = state.roles[number]
         found = {"alive": float(state.alive[number])}
@@ -174,7 +174,7 @@ class Werewolf(TSMG[WerewolfState]):
         return found
 
     def read_action(self, inside: str, state: WerewolfState, player: Player) -> "Action | Unreadable":
-        """A name; or, when it is the player's turn to speak, the whole text inside the tag as one clean line."""
+        """Return a name; or, when it is the player's turn to speak, the whole text inside the tag as one clean line."""
         if state.phase is not Phase.SPEECHES:
             return super().read_action(inside, state, player)
         words = self._message.read(inside)
@@ -184,7 +184,7 @@ class Werewolf(TSMG[WerewolfState]):
         return SILENCE if state.phase is Phase.SPEECHES else self.legal_actions(state, player)[0]
 
     def sample_action(self, state: WerewolfState, player: Player, rng: Generator) -> Action:
-        """A random name, or one of a few things to say that tell nothing."""
+        """Return a random name, or one of a few things to say that tell nothing."""
         return self._message.sample(rng) if state.phase is Phase.SPEECHES else super().sample_action(state, player, rng)
 
     def action_help(self, state: WerewolfState, player: Player) -> str:

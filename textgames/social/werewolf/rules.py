@@ -72,7 +72,7 @@ class WerewolfState(NamedTuple):
         return next(n for n, role in enumerate(self.roles) if role == WOLF and self.alive[n])
 
     def holder(self, role: str) -> int:
-        """The living player with a role that at most one has; :data:`NOBODY` where there is none."""
+        """Return the living player with a role that at most one has; :data:`NOBODY` if there is none."""
         return next((n for n in self.living if self.roles[n] == role), NOBODY)
 
 
@@ -89,7 +89,7 @@ def movers(state: WerewolfState) -> tuple[int, ...]:
 
 
 def targets(state: WerewolfState, player: int, protect_again: bool) -> tuple[int, ...]:
-    """The players whom one who is to move at night, or in a vote, may name; voting for nobody not counted."""
+    """Return the players whom one who is to move at night, or in a vote, may name; voting for nobody not counted."""
     role = state.roles[player]
     if state.phase is Phase.NIGHT and role == WOLF:
         return tuple([number for number in state.living if state.roles[number] != WOLF])
@@ -100,7 +100,7 @@ def targets(state: WerewolfState, player: int, protect_again: bool) -> tuple[int
 
 
 def play_night(state: WerewolfState, chosen: Mapping[int, int], speeches: bool) -> WerewolfState:
-    """The night's end: ``chosen`` has the target of everyone who was to move."""
+    """Return the night's end: ``chosen`` has the target of everyone who was to move."""
     wolf, doctor, seer = state.acting_wolf, state.holder(DOCTOR), state.holder(SEER)
     night = Night(chosen[wolf], chosen.get(doctor, NOBODY), chosen.get(seer, NOBODY))
     state = state._replace(alive=_without(state.alive, night.killed), nights=(*state.nights, night))
@@ -115,7 +115,7 @@ def play_night(state: WerewolfState, chosen: Mapping[int, int], speeches: bool) 
 
 
 def play_speech(state: WerewolfState, words: str) -> WerewolfState:
-    """The state after the next speaker has spoken."""
+    """Return the state after the next speaker has spoken."""
     speaker, *left = state.speakers
     today = state.days[-1]
     today = today._replace(speeches=(*today.speeches, (speaker, words)))
@@ -135,7 +135,7 @@ def play_vote(state: WerewolfState, chosen: Mapping[int, int]) -> WerewolfState:
 
 
 def winner(state: WerewolfState) -> str | None:
-    """``"wolf"`` or ``"villager"``, for the side that has won; ``None`` while the game goes on."""
+    """Return ``"wolf"`` or ``"villager"``, for the side that has won; ``None`` while the game goes on."""
     wolves = sum(state.roles[number] == WOLF for number in state.living)
     if not wolves:
         return VILLAGER

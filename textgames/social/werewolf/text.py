@@ -52,7 +52,7 @@ class WerewolfText:
     # ---------------------------------------------------------------- the observation
 
     def observe(self, state: WerewolfState, number: int) -> str:
-        """What a player reads; equal for all states that differ only in what is hidden from it."""
+        """Return what a player reads; equal for all states that differ only in what is hidden from it."""
         known, heading, before, log, nightly = self._public
         if known is not state:  # several players read the same state, one after another
             # what nights and earlier days add to the texts is the same until the next night
@@ -99,7 +99,7 @@ class WerewolfText:
         return f"{self.players[number]} (a {state.roles[number]})" if shown else self.players[number]
 
     def _secrets(self, state: WerewolfState, number: int) -> list[str]:
-        """What only this player knows, or only its fellow wolves."""
+        """Return what only this player knows, or only its fellow wolves."""
         role, nights = state.roles[number], list(enumerate(state.nights, 1))
         if role == WOLF:
             wolves = [n for n, other in enumerate(state.roles) if other == WOLF and n != number]
@@ -124,7 +124,7 @@ class WerewolfText:
         return []
 
     def _past(self, nights: Sequence[Night], days: Sequence[Day]) -> str:
-        """Everything public up to the last night, in order; what was said too long ago is left out."""
+        """Return everything public up to the last night, in order; what was said too long ago is left out."""
         lines = []
         for number, night in enumerate(nights, 1):
             killed = "nobody was killed" if night.killed == NOBODY else f"{self.players[night.killed]} was killed"
@@ -192,7 +192,7 @@ class WerewolfText:
         return "\n".join(lines)
 
     def what_happened(self, state: WerewolfState, after: WerewolfState, number: int) -> str:
-        """What a round did to a player who was alive before it; a phrase for replays."""
+        """Return what a round did to a player who was alive before it; a phrase for replays."""
         role, told = state.roles[number], []
         if state.phase is Phase.NIGHT:
             night = after.nights[-1]
@@ -214,7 +214,7 @@ class WerewolfText:
     # ---------------------------------------------------------------- the instructions
 
     def instructions(self, player: str, speeches: bool, protect_again: bool) -> str:
-        """The rules for this player, whose role the observation tells."""
+        """Return the rules for this player, whose role the observation tells."""
         counts = Counter(self._roles)
         roles = ", ".join(f"{number} {role if number == 1 else _PLURALS[role]}" for role, number in counts.items())
         lines = [

@@ -41,7 +41,7 @@ DEFAULT_SAMPLES = 64
 """Responses to each question whose answers have to be sampled."""
 
 INVALID = -1
-"""The place of an invalid response, where others have the place of their action."""
+"""The place of an invalid response, if others have the place of their action."""
 
 _SEED = 1729  # what the seeds of the questions begin with, so that they meet no episode's
 _AT_ONCE = 2048  # responses that are asked for in one call, so that progress can be told
@@ -54,7 +54,7 @@ class Response(NamedTuple):
     """One response that a policy may give to a question.
 
     Attributes:
-        tokens: its token ids, as they were sampled or as the tokenizer writes them; empty where they aren't known.
+        tokens: its token ids, as they were sampled or as the tokenizer writes them; empty if they aren't known.
         place: of the action that it names, among the legal ones; :data:`INVALID` for an invalid response.
         weight: its probability, or its share of an estimate.
     """
@@ -83,13 +83,13 @@ class Answers:
 
     Attributes:
         questions: the different ones.
-        question_of: (horizon, decisions) the number of the question of a decision after so many steps; -1 where the
+        question_of: (horizon, decisions) the number of the question of a decision after so many steps; -1 if the
             decision can't be reached then.
-        prompts: the token ids of every question's prompt; empty where there is no model in this process.
+        prompts: the token ids of every question's prompt; empty if there is no model in this process.
         responses: of every question.
-        halves: the same from each half of the sampled responses; empty where nothing was sampled.
+        halves: the same from each half of the sampled responses; empty if nothing was sampled.
         source: where the probabilities come from.
-        samples: responses drawn for each question; ``None`` where the probabilities are exact.
+        samples: responses drawn for each question; ``None`` if the probabilities are exact.
     """
 
     questions: list[Question]
@@ -113,8 +113,8 @@ def ask(
 
     Args:
         policy: plays every seat. It must not read the history of an episode, as it is asked out of any episode.
-        graph: where it is asked.
-        samples: responses to each question, where the probabilities aren't exact.
+        graph: if it is asked.
+        samples: responses to each question, if the probabilities aren't exact.
         seed: of the sampling.
         progress: told how far it is.
 
@@ -151,7 +151,8 @@ def ask(
 
 
 def answers_directly(policy: Policy) -> bool:
-    """Whether a policy's probabilities can be computed: a local model that is told to answer with the action alone."""
+    """Return whether a policy's probabilities can be computed: a local model that is told to answer with the action
+    alone."""
     decoding, prompt_map = getattr(policy, "decoding", None), getattr(policy, "prompt_map", None)
     if not has_local_model(policy) or plays_legal_only(policy) or decoding is None or prompt_map is None:
         return False
@@ -159,7 +160,7 @@ def answers_directly(policy: Policy) -> bool:
 
 
 def behaviour_of(graph: GameGraph, answers: Answers, responses: Sequence[Sequence[Response]]) -> Behaviour:
-    """The probabilities of all choices, from every question's responses; what is missing to 1 is invalid."""
+    """Return the probabilities of all choices, from every question's responses; what is missing to 1 is invalid."""
     shares: list[list[float]] = []
     for question, own in zip(answers.questions, responses, strict=True):
         row = [0.0] * len(question.decision.actions)
@@ -179,7 +180,7 @@ def behaviour_of(graph: GameGraph, answers: Answers, responses: Sequence[Sequenc
 
 
 def weighed(turns: Sequence[Turn], read: Callable[[str], int]) -> list[Response]:
-    """The different responses among some that were drawn, with their weights, which sum to 1.
+    """Return the different responses among some that were drawn, with their weights, which sum to 1.
 
     Args:
         turns: the responses to one question, drawn independently.
@@ -199,9 +200,9 @@ def weighed(turns: Sequence[Turn], read: Callable[[str], int]) -> list[Response]
 
 
 def weight(probability: float | None, count: int, drawn: int) -> float:
-    """What a response that came ``count`` times among ``drawn`` weighs; see the head of this file.
+    """Return what a response that came ``count`` times among ``drawn`` weighs; see the head of this file.
 
-    ``probability`` is that of the response, ``None`` where the model doesn't tell it.
+    ``probability`` is that of the response, ``None`` if the model doesn't tell it.
     """
     if probability is None:
         return count / drawn
@@ -225,7 +226,7 @@ def _reads(game: TSMG[Any], graph: GameGraph, question: Question) -> Callable[[s
 
 
 def _questions(policy: Policy, graph: GameGraph, seed: int) -> tuple[list[Question], Indices]:
-    """The different questions, and which of them each decision is after so many steps."""
+    """Return the different questions, and which of them each decision is after so many steps."""
     game, prompt_map = graph.game, getattr(policy, "prompt_map", None)
     instructions = {player: game.instructions(player) for player in game.players}
     observations: dict[int, tuple[str, str]] = {}
@@ -267,7 +268,7 @@ def _known(request: TurnRequest, probabilities: dict[str, float]) -> list[Respon
 
 
 def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[int, ...]], list[list[Response]]]:
-    """The responses ``<action>NAME</action>`` with their exact probabilities; all else counts as invalid.
+    """Return the responses ``<action>NAME</action>`` with their exact probabilities; all else counts as invalid.
 
     They are scored together, in token trees: prompts of one game begin alike, which is computed once.
     """

@@ -52,7 +52,7 @@ class Chances:
         return np.array(means)
 
     def step(self, number: int) -> "_Step":
-        """What a round after so many steps is drawn from."""
+        """Return what a round after so many steps is drawn from."""
         executed = self._executed[number]
         shares = np.divide(self._stood_in[number], executed, out=np.zeros_like(executed), where=executed > 0)
         return _Step(np.cumsum(joint(self.graph, executed)), shares)
@@ -80,7 +80,7 @@ class DrawnReturns:
         self._chances, self._rng = chances, rng
 
     def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
-        """(S, count) undiscounted returns of each start's player from there on, in independent episodes."""
+        """Return (S, count) undiscounted returns of each start's player from there on, in independent episodes."""
         graph = self._chances.graph
         numbers = np.array([graph.space.numbers[each.state] for each in starts], dtype=np.intp).repeat(count)
         elapsed = np.array([each.elapsed_steps for each in starts], dtype=np.intp).repeat(count)
@@ -89,7 +89,7 @@ class DrawnReturns:
         return np.asarray(returns[np.arange(len(returns)), player].reshape(len(starts), count))
 
     def _draw(self, states: Indices, elapsed: Indices) -> Floats:
-        """(n, players) the returns of one episode from each state, that many steps after the start."""
+        """Return (n, players) the returns of one episode from each state, that many steps after the start."""
         chances, graph = self._chances, self._chances.graph
         space, states = graph.space, states.copy()
         returns = np.zeros((len(states), len(graph.players)))
@@ -117,7 +117,7 @@ class DrawnReturns:
         return returns
 
     def _asked(self, states: Indices, number: int) -> float:
-        """The expected tokens of everybody's responses in some states."""
+        """Return the expected tokens of everybody's responses in some states."""
         chances, graph = self._chances, self._chances.graph
         questions = chances.truth.answers.question_of[number]
         lengths = np.where(questions >= 0, chances.answer_tokens[questions], 0.0)
@@ -126,7 +126,7 @@ class DrawnReturns:
 
 
 def _drawn(sums: Floats, first: Indices, rows: Indices, rng: np.random.Generator) -> tuple[Indices, NDArray[np.bool_]]:
-    """One of the entries of each row, by their probabilities, and whether it was none of them.
+    """Return one of the entries of each row, by their probabilities, and whether it was none of them.
 
     Row r has the entries ``first[r] .. first[r + 1] - 1`` of a list whose running sums are given.
     """

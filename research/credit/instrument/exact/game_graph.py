@@ -51,7 +51,7 @@ class GameGraph:
         decision_of: ``{(state's number, player's number): decision's number}``.
         choice_decision: (choices,) the decision of every choice.
         round_state: (rounds,) the state of every round; the rounds of a state follow each other.
-        round_choices: (rounds, most players that move at once) the choices that make the round, -1 where there is none.
+        round_choices: (rounds, most players that move at once) the choices that make the round, -1 if there is none.
     """
 
     game: TSMG[Any]
@@ -134,7 +134,7 @@ def expand(game: TSMG[Any], starts: Sequence[Hashable], horizon: int, *, max_sta
 
 
 def _numbered(game: TSMG[Any], space: StateSpace) -> tuple[list[NumberedDecision], list[tuple[int, ...]]]:
-    """All decisions with the numbers of their choices, and of every round the choices that make it."""
+    """Return all decisions with the numbers of their choices, and of every round the choices that make it."""
     decisions: list[NumberedDecision] = []
     rounds: list[tuple[int, ...]] = []
     choices = 0
@@ -150,7 +150,7 @@ def _numbered(game: TSMG[Any], space: StateSpace) -> tuple[list[NumberedDecision
 
 
 def _layers(space: StateSpace, round_state: Indices, horizon: int) -> tuple[Indices, ...]:
-    """The states that may be reached after each number of steps."""
+    """Return the states that may be reached after each number of steps."""
     outcome_state = np.repeat(round_state, np.diff(space.first_outcome))
     layers = [np.unique(space.starts)]
     for _ in range(1, horizon):

@@ -34,7 +34,7 @@ class ExactGradient(NamedTuple):
 
     Attributes:
         vector: (size,) the gradient, or its best estimate.
-        halves: the same from each half of the sampled responses; empty where the gradient is exact.
+        halves: the same from each half of the sampled responses; empty if the gradient is exact.
     """
 
     vector: Tensor
@@ -48,7 +48,7 @@ class ExactGradient(NamedTuple):
 
     @property
     def reliability(self) -> float:
-        """The cosine between the estimates from the two halves; 1 where the gradient is exact."""
+        """The cosine between the estimates from the two halves; 1 if the gradient is exact."""
         if not self.halves:
             return 1.0
         one, other = self.halves
@@ -58,7 +58,7 @@ class ExactGradient(NamedTuple):
 def exact_gradient(
     model: ScoreModel, answers: Answers, solution: Solution, halves: Sequence[Solution]
 ) -> ExactGradient:
-    """The gradient of a policy's return.
+    """Return the gradient of a policy's return.
 
     Args:
         model: of the policy.

@@ -55,7 +55,7 @@ class Solution:
     returns: Floats
 
     def advantage(self, steps_played: int, decision: int, place: int) -> float:
-        """``A`` of the choice at a place of a decision's list of actions; place -1 is an invalid response."""
+        """Return ``A`` of the choice at a place of a decision's list of actions; place -1 is an invalid response."""
         if place < 0:
             value = self.invalid_values[steps_played, decision]
         else:
@@ -93,7 +93,8 @@ def solve(
 
 
 def stand_ins_for(graph: GameGraph, invalid_action: InvalidAction) -> Floats:
-    """(choices,) how probable each choice is where it stands in for an invalid response; none where that is the end."""
+    """Return (choices,) how probable each choice is where it stands in for an invalid response; none if that is the
+    end."""
     if invalid_action == "forfeit":
         raise ValueError(
             "what giving up pays isn't computed; accepted as invalid_action: default, random, noop, terminate"
@@ -120,12 +121,12 @@ def stand_ins_for(graph: GameGraph, invalid_action: InvalidAction) -> Floats:
 
 
 def stood_in_by(graph: GameGraph, behaviour: Behaviour, stand_ins: Floats) -> Floats:
-    """(horizon, choices) how probable it is that each choice stands in for an invalid response."""
+    """Return (horizon, choices) how probable it is that each choice stands in for an invalid response."""
     return np.asarray(behaviour.invalid[:, graph.choice_decision] * stand_ins)
 
 
 def joint(graph: GameGraph, executed: Floats, but: int | None = None) -> Floats:
-    """(rounds,) the probability of every round's choices at its state, leaving one column of players out."""
+    """Return (rounds,) the probability of every round's choices at its state, leaving one column of players out."""
     probability = np.ones(len(graph.round_state))
     for column in range(graph.round_choices.shape[1]):
         if column != but:
@@ -135,7 +136,7 @@ def joint(graph: GameGraph, executed: Floats, but: int | None = None) -> Floats:
 
 
 def _choice_values(graph: GameGraph, executed: Floats, rounds: Floats, player_of: Indices) -> Floats:
-    """(choices,) ``Q``: what a round pays the player who makes the choice, averaged over the others' choices."""
+    """Return (choices,) ``Q``: what a round pays the player who makes the choice, averaged over the others' choices."""
     found = np.zeros(len(graph.choice_decision))
     for column in range(graph.round_choices.shape[1]):
         choices = graph.round_choices[:, column]
@@ -147,7 +148,7 @@ def _choice_values(graph: GameGraph, executed: Floats, rounds: Floats, player_of
 
 
 def _visits(graph: GameGraph, executed: Floats) -> Floats:
-    """(horizon, states) how probable each state is after so many steps."""
+    """Return (horizon, states) how probable each state is after so many steps."""
     visits = np.zeros((graph.horizon, len(graph.states)))
     np.add.at(visits[0], list(graph.starts), 1 / len(graph.starts))
     sizes = np.diff(graph.space.first_outcome)

@@ -24,7 +24,7 @@ class Truth:
         graph: everything that may happen.
         answers: what the policy may say wherever it is asked.
         solution: its values; exact, or those of the estimated probabilities.
-        halves: the values under each half of the sampled answers; empty where nothing was sampled.
+        halves: the values under each half of the sampled answers; empty if nothing was sampled.
         format_penalty: what an invalid response costs.
         invalid_action: what it does.
     """
@@ -60,7 +60,7 @@ class Truth:
             horizon: rounds after which an episode is cut off.
             format_penalty: what an invalid response costs.
             invalid_action: what it does.
-            samples: responses to each question, where probabilities have to be estimated.
+            samples: responses to each question, if probabilities have to be estimated.
             seed: of the sampling.
             max_states: the most different states.
             progress: told how far it is.
@@ -87,7 +87,7 @@ class Truth:
         return not self.halves
 
     def cells(self, trajectory: Trajectory) -> list[tuple[int, int, int]]:
-        """``(steps played, decision, place of the action)`` of every step; place -1 is an invalid response."""
+        """Return ``(steps played, decision, place of the action)`` of every step; place -1 is an invalid response."""
         player = self.graph.players.index(trajectory.player)
         found = []
         for state, steps_left, action, valid in zip(
@@ -99,16 +99,16 @@ class Truth:
         return found
 
     def advantages(self, trajectory: Trajectory, solution: Solution | None = None) -> Floats:
-        """(T,) the true advantage of every step; under another solution of the same graph where one is given."""
+        """Return (T,) the true advantage of every step; under another solution of the same graph if one is given."""
         solution = solution or self.solution
         return np.array([solution.advantage(*cell) for cell in self.cells(trajectory)])
 
     def values(self, trajectory: Trajectory) -> Floats:
-        """(T,) the true value of every step's state, that many steps before the horizon."""
+        """Return (T,) the true value of every step's state, that many steps before the horizon."""
         return np.array([self.solution.own_values[step, number] for step, number, _ in self.cells(trajectory)])
 
     def prompt_values(self, trajectory: Trajectory) -> Floats:
-        """(T,) the best that a critic can say who reads the prompt alone.
+        """Return (T,) the best that a critic can say who reads the prompt alone.
 
         It is the mean of the true values over all decisions with that prompt, by how often they occur.
         """
@@ -116,7 +116,8 @@ class Truth:
         return np.array([means[self.answers.question_of[step, number]] for step, number, _ in self.cells(trajectory)])
 
     def reliability(self, batches: Sequence[Batch]) -> float:
-        """How well the sampled responses fix the true advantages of the steps that were played; 1 where they are exact.
+        """Return how well the sampled responses fix the true advantages of the steps that were played; 1 if they are
+        exact.
 
         It is the correlation ``r`` of those from the two halves of the responses, brought to the full sample's by
         Spearman's and Brown's ``2 r / (1 + r)``.
@@ -132,9 +133,10 @@ class Truth:
         return max(0.0, 2 * r / (1 + r))
 
     def other_forms(self, batches: Sequence[Batch]) -> float:
-        """The share of the valid responses that exact probabilities leave out, as they say an action in another form.
+        """Return the share of the valid responses that exact probabilities leave out, as they say an action in another
+        form.
 
-        0 where the probabilities don't come from scoring responses.
+        0 if the probabilities don't come from scoring responses.
         """
         if self.answers.source != "scored":
             return 0.0

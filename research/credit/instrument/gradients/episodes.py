@@ -43,7 +43,7 @@ class EpisodeGradients(NamedTuple):
     along: Floats
 
     def cosine(self, weights: Floats, reference: int, norm: float) -> float:
-        """The cosine of ``sum_i w_i f_i`` with a reference of that norm; 0 where there is no update.
+        """Return the cosine of ``sum_i w_i f_i`` with a reference of that norm; 0 if there is no update.
 
         ``weights`` is (N,).
         """
@@ -53,12 +53,12 @@ class EpisodeGradients(NamedTuple):
         return float(weights @ self.along[:, reference] / (square**0.5 * norm))
 
     def square(self, weights: Floats) -> float:
-        """``|sum_i w_i f_i|^2``; exactly 0 where nothing is left of the sum but rounding."""
+        """Return ``|sum_i w_i f_i|^2``; exactly 0 if nothing is left of the sum but rounding."""
         found = float(weights @ self.products @ weights)
         return found if found > (ROUNDING * self.length_of_parts(weights)) ** 2 else 0.0
 
     def length_of_parts(self, weights: Floats) -> float:
-        """``sum_i |w_i f_i|``, what the sum's length would be if all of them had one direction."""
+        """Return ``sum_i |w_i f_i|``, what the sum's length would be if all of them had one direction."""
         return float(np.abs(weights) @ np.sqrt(np.diag(self.products).clip(min=0.0)))
 
 
@@ -79,7 +79,7 @@ class BatchRows:
     tokens: Floats
 
     def coefficients(self, advantages: Sequence[StepCredit], row_weights: Floats | None = None) -> Floats:
-        """(N, R) how much of each row's score is in each episode's gradient; for advantages per step.
+        """Return (N, R) how much of each row's score is in each episode's gradient; for advantages per step.
 
         ``row_weights`` (R,) multiply all advantages of a row.
         """
@@ -89,7 +89,7 @@ class BatchRows:
         return found if row_weights is None else found * row_weights
 
     def gradient(self, model: ScoreModel, credit: Credit) -> Tensor:
-        """(size,) the mean gradient of all episodes, by one backward pass."""
+        """Return (size,) the mean gradient of all episodes, by one backward pass."""
         weights: dict[int, Tensor] = {}  # of every different row, which is scored once
         for numbers, own in zip(self.row_of, credit.advantages, strict=True):
             for number, each in zip(numbers.tolist(), own, strict=True):
@@ -99,7 +99,7 @@ class BatchRows:
 
 
 def numbered(batches: Sequence[Batch], size: int) -> list[list[BatchRows]]:
-    """The rows of batches, in parts that share a list of rows: batches from the same starts have most in common.
+    """Return the rows of batches, in parts that share a list of rows: batches from the same starts have most in common.
 
     ``size`` is that of a gradient; a part has as many batches as :data:`SCORE_BYTES` hold the gradients of.
     """
@@ -136,7 +136,7 @@ class RowProducts:
         self._products, self._along = _inner_products(self._scores, references)
 
     def episodes(self, rows: BatchRows, credit: Credit, row_weights: Floats | None = None) -> EpisodeGradients:
-        """The gradients of a batch's episodes as a method credits them."""
+        """Return the gradients of a batch's episodes as a method credits them."""
         if not _is_by_step(credit):
             return episode_by_episode(self._model, rows, credit, self._references)
         coefficients = rows.coefficients(credit.advantages, row_weights)
@@ -146,7 +146,7 @@ class RowProducts:
         return EpisodeGradients(products, coefficients @ self._along)
 
     def mean_gradients(self, rows: BatchRows, credits: Sequence[Credit]) -> list[Tensor]:
-        """The mean of the gradients of a batch's episodes under each of some methods, (size,) in float32."""
+        """Return the mean of the gradients of a batch's episodes under each of some methods, (size,) in float32."""
         by_step = [i for i, each in enumerate(credits) if _is_by_step(each)]
         found = [torch.empty(0)] * len(credits)
         if by_step:
@@ -163,12 +163,12 @@ class RowProducts:
 
 
 def _is_by_step(credit: Credit) -> bool:
-    """Whether advantages are those of steps, which all tokens of a response share."""
+    """Return whether advantages are those of steps, which all tokens of a response share."""
     return all(isinstance(each, np.ndarray) for each in credit.advantages)
 
 
 def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, references: Tensor) -> EpisodeGradients:
-    """The gradients of a batch's episodes, by a backward pass for each episode that has an advantage.
+    """Return the gradients of a batch's episodes, by a backward pass for each episode that has an advantage.
 
     It is the only way where tokens have advantages of their own, and the shorter one where hardly two responses are
     alike. ``references`` is (size, references).
@@ -182,7 +182,7 @@ def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, refer
 
 
 def _inner_products(vectors: Tensor, references: Tensor) -> tuple[Floats, Floats]:
-    """(N, N) of vectors with each other and (N, references) with references.
+    """Return (N, N) of vectors with each other and (N, references) with references.
 
     They are summed in float64: sums of them with weights of both signs cancel, and what is left must not be rounding.
     """

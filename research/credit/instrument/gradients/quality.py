@@ -90,7 +90,7 @@ class GradientQuality:
 
 
 def quality(batches: Sequence[BatchGradient], norm: float, reliability: float = 1.0) -> GradientQuality:
-    """What is said of the gradients of some batches; ``norm`` and ``reliability`` are the exact gradient's."""
+    """Return what is said of the gradients of some batches; ``norm`` and ``reliability`` are the exact gradient's."""
     vectors = torch.stack([each.vector for each in batches]).double()
     products = (vectors @ vectors.T).numpy()
     along = np.array([each.along for each in batches]) / (norm or np.nan)
@@ -111,7 +111,8 @@ def quality(batches: Sequence[BatchGradient], norm: float, reliability: float = 
 
 
 def _bias(products: Floats, along: Floats, unsure: float) -> Estimate:
-    """The bias at the head of this file; ``unsure`` is the relative error of the exact gradient's squared length."""
+    """Return the bias at the head of this file; ``unsure`` is the relative error of the exact gradient's squared
+    length."""
     n = len(along)
     if n < 2:
         return Estimate(nan)
@@ -147,7 +148,7 @@ def cosine_of_means(
 
 
 def _fieller(p: float, q: float, spread: Floats, quantile: float, unsure: float) -> tuple[float, float]:
-    """All x for which ``|p - x q|`` is at most so many standard errors of it; -1 and 1 where they have no end.
+    """Return all x for which ``|p - x q|`` is at most so many standard errors of it; -1 and 1 if they have no end.
 
     ``spread`` is the covariance of p and q, (2, 2); the ends are moved away by ``unsure`` of their size.
     """
@@ -171,7 +172,7 @@ def _ratio(along: Array, signal: Array, square: Array, total: Array) -> Array:
 def _figure(
     products: Floats, along: Floats, figure: Callable[[Array, Array, Array, Array], Array], within: Range = ANYWHERE
 ) -> Estimate:
-    """A figure of what :func:`_of_weights` gives, with its interval over the batches."""
+    """Return a figure of what :func:`_of_weights` gives, with its interval over the batches."""
     of = _of_weights(products, along)
     return over_parts(lambda weights: figure(*of(weights)), len(along), within)
 

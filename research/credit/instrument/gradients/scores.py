@@ -18,7 +18,7 @@ from agents.msgrpo import TokenRow
 from agents.msgrpo.learner import MicroBatch, TokenScorer, choose_ways, pack
 
 SKETCH = 2**16
-"""Numbers that a gradient is shortened to, where the model has more than :data:`SKETCH_ABOVE` parameters."""
+"""Numbers that a gradient is shortened to, if the model has more than :data:`SKETCH_ABOVE` parameters."""
 
 SKETCH_ABOVE = 1_000_000
 
@@ -37,7 +37,7 @@ class ScoreModel:
 
     Attributes:
         parameters: ``{name: tensor}`` of all that gradients are taken by, every tied weight once: an adapter's weights
-            where there is one, although they are frozen in a model that was loaded to play.
+            if there is one, although they are frozen in a model that was loaded to play.
         size: how many numbers a gradient has here; fewer than there are parameters where gradients are sketched.
         sketched: whether gradients are shortened by a count sketch (Charikar, Chen and Farach-Colton, 2002): every
             number is added, with a random sign, to one of :data:`SKETCH` places. Inner products keep their mean, and a
@@ -62,7 +62,7 @@ class ScoreModel:
             self._packing = choose_ways(self._scorer, "tree")
 
     def weighted(self, rows: Sequence[TokenRow], weights: Sequence[float | Tensor]) -> Tensor:
-        """(size,) the gradient of ``sum_r sum_k w_rk log pi(token k of row r)``.
+        """Return (size,) the gradient of ``sum_r sum_k w_rk log pi(token k of row r)``.
 
         ``weights`` has a number for all tokens of a row, or (K_r,) one for each.
         """
@@ -79,7 +79,8 @@ class ScoreModel:
         return total
 
     def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, Tensor]]:
-        """The log-probability and the entropy in nats of each response token, (K_r,) and (K_r,) for every row."""
+        """Return the log-probability and the entropy in nats of each response token, (K_r,) and (K_r,) for every
+        row."""
         found: dict[int, tuple[Tensor, Tensor]] = {}
         with torch.no_grad():
             for batch in self._packed(rows):
@@ -93,7 +94,7 @@ class ScoreModel:
         return pack(rows, packing=self._packing, micro_batch_tokens=_MICRO_BATCH_TOKENS, tree_tokens=_TREE_TOKENS)
 
     def chunks(self, rows: Sequence[TokenRow]) -> Iterator[tuple[list[int], Tensor]]:
-        """The gradient of every row's log-probability, some rows at a time: their numbers, and (c, size) of them.
+        """Yield the gradient of every row's log-probability, some rows at a time: their numbers, and (c, size) of them.
 
         Rows of like length come together.
         """
@@ -105,7 +106,7 @@ class ScoreModel:
                 yield numbers, self._each([rows[i] for i in numbers])
 
     def _each(self, rows: Sequence[TokenRow]) -> Tensor:
-        """(c, size) the gradients of some rows, all at once where the model's operations can be batched."""
+        """Return (c, size) the gradients of some rows, all at once where the model's operations can be batched."""
         if len(rows) > 1:
             try:
                 return self._vectorised(rows)
@@ -138,7 +139,7 @@ class ScoreModel:
         return torch.stack([self._flat([found[name][i] for name in values]) for i in range(len(rows))])
 
     def _flat(self, gradients: Sequence[Tensor]) -> Tensor:
-        """(size,) one vector of all parameters' gradients, sketched where there are too many."""
+        """Return (size,) one vector of all parameters' gradients, sketched if there are too many."""
         if not self.sketched:
             return torch.cat([gradient.flatten() for gradient in gradients])
         total = torch.zeros(SKETCH, device=self.device)
@@ -153,7 +154,7 @@ class ScoreModel:
 
 
 def why_no_gradient(policy: Policy) -> str | None:
-    """Why there is no gradient of a policy's return; ``None`` if there is one."""
+    """Return why there is no gradient of a policy's return; ``None`` if there is one."""
     decoding = getattr(policy, "decoding", None)
     if not has_local_model(policy) or decoding is None:
         return f"{policy.name} has no model in this process, so its return has no gradient that could be computed"

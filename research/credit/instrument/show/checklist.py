@@ -19,7 +19,7 @@ _FAMILIES = {"igpo": "information-theoretic", "hcapo": "model-based", "gagpo": "
 
 
 class Item(NamedTuple):
-    """One item of the checklist; ``said`` is ``None`` where the measurement doesn't know."""
+    """One item of the checklist; ``said`` is ``None`` if the measurement doesn't know."""
 
     item: str
     required: bool
@@ -27,7 +27,7 @@ class Item(NamedTuple):
 
 
 def checklist(report: CreditReport) -> list[Item]:
-    """All items, in the survey's order."""
+    """Return all items, in the survey's order."""
     setting, truth, methods = report.setting, report.truth, report.methods
     size = f", {report.parameters:,} parameters" if report.parameters is not None else ""
     played = f"{setting['batches']} batches of {setting['groups']} groups of {setting['group_size']} episodes"
@@ -74,7 +74,7 @@ def family(name: str) -> str | None:
 
 
 def as_text(items: Sequence[Item]) -> str:
-    """The checklist for people: a line for each item, open ones marked."""
+    """Return the checklist for people: a line for each item, open ones marked."""
     lines = ["Checklist of arXiv 2604.09459 ([x] told by this measurement, [ ] yours to tell; * required)"]
     for item, required, said in items:
         lines.append(f"[{' ' if said is None else 'x'}] {item}{'*' * required}{'' if said is None else f': {said}'}")
@@ -82,7 +82,7 @@ def as_text(items: Sequence[Item]) -> str:
 
 
 def _each(methods: Sequence[MethodResult], told: Callable[[MethodResult], str | None]) -> str | None:
-    """What is told of the methods, those that have it in common together."""
+    """Return what is told of the methods, those that have it in common together."""
     sorted_by: dict[str, list[str]] = {}
     for method in methods:
         if (said := told(method)) is not None:

@@ -10,7 +10,7 @@ from benchmark.runs import STRICT
 
 @with_config(STRICT)
 class FigureShape(TypedDict):
-    """A figure with its 95% interval; null where it isn't defined."""
+    """A figure with its 95% interval; null if it isn't defined."""
 
     value: float | None
     low: float | None
@@ -80,7 +80,7 @@ class TruthShape(TypedDict):
 
 @with_config(STRICT)
 class ItemShape(TypedDict):
-    """An item of the checklist of ``--checklist``; ``said`` is null where it is yours to tell."""
+    """An item of the checklist of ``--checklist``; ``said`` is null if it is yours to tell."""
 
     item: str
     required: bool

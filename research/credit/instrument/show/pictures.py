@@ -67,7 +67,7 @@ def board_picture(instrument: Instrument, methods: Sequence[str]) -> str:
 
 
 def check_drawable(game: TSMG[Any]) -> None:
-    """Raise a ValueError where a game isn't one of a player who moves on a board."""
+    """Raise a ValueError if a game isn't one of a player who moves on a board."""
     known = game.has_board and len(game.players) == 1
     if not (known and _marks(game) and any(action in DIRECTIONS for action in game.actions)):
         raise ValueError(
@@ -77,7 +77,7 @@ def check_drawable(game: TSMG[Any]) -> None:
 
 
 def _marks(game: TSMG[Any]) -> str:
-    """The characters that stand where the player is."""
+    """Return the characters that stand where the player is."""
     return "".join(mark for mark, what in game.legend.items() if what.split()[0] in ("player", "taxi"))
 
 
@@ -91,7 +91,7 @@ def _place(game: TSMG[Any], state: Any) -> tuple[int, int] | None:
 
 
 def _moves(instrument: Instrument, game: TSMG[Any], credits: Sequence[Credit]) -> list[Moves]:
-    """The mean advantage of every move of every start; valid responses alone, over all steps and batches."""
+    """Return the mean advantage of every move of every start; valid responses alone, over all steps and batches."""
     layouts = instrument.setting.layouts()
     sums: list[dict[tuple[int, int, str], np.ndarray]] = [{} for _ in layouts]
     places: dict[Any, tuple[int, int] | None] = {}
@@ -112,7 +112,7 @@ def _moves(instrument: Instrument, game: TSMG[Any], credits: Sequence[Credit]) -
 
 
 def _scaled(moves: Moves) -> tuple[Moves, float]:
-    """The moves with what was assigned multiplied by the one number that brings it nearest to the truth."""
+    """Return the moves with what was assigned multiplied by the one number that brings it nearest to the truth."""
     squares = sum(move.visits * move.assigned**2 for move in moves.values())
     products = sum(move.visits * move.assigned * move.true for move in moves.values())
     factor = products / squares if squares > 0 else 0.0

@@ -102,7 +102,7 @@ def improve(
 
 
 SOLUTIONS = 8
-FALSE = 0.05  # also the chance that anything is preferred where nothing is better
+FALSE = 0.05  # also the chance that anything is preferred if nothing is better
 
 
 class Speech(NamedTuple):
@@ -132,7 +132,7 @@ class Preference(NamedTuple):
 
 
 def play_in(folders: Sequence[Path], mode: str) -> Played:
-    """What was done in run folders, with responses in a mode; in an order of its own, as episodes end in any.
+    """Return what was done in run folders, with responses in a mode; in an order of its own, as episodes end in any.
 
     Raises:
         UsageError: nothing was said.
@@ -161,7 +161,8 @@ class Latent(NamedTuple):
     seed: int
 
     def preferences(self, speeches: Sequence[Speech]) -> list[Preference]:
-        """Each speech beside one of another cluster, made by somebody who knew the same, with the names that fit."""
+        """Return each speech beside one of another cluster, made by somebody who knew the same, with the names that
+        fit."""
         rng = np.random.default_rng([self.seed, len(speeches)])
         pool: dict[tuple[object, int], list[Speech]] = {}
         for one in self.said:
@@ -185,7 +186,8 @@ class Latent(NamedTuple):
         return found
 
     def gains(self, speeches: Sequence[Speech]) -> Mapping[object, Weights]:
-        """``{what is known: gain[i, j]}``: how much more one cluster is worth than another, 0 where that isn't sure.
+        """Return ``{what is known: gain[i, j]}``: how much more one cluster is worth than another, 0 if that isn't
+        sure.
 
         Of all information sets in which a speech was made, and every solution came.
         """
@@ -206,7 +208,7 @@ class Latent(NamedTuple):
         return {known: np.where(chances[known] <= limit, gain, 0.0) for known, gain in gains.items()}
 
     def told(self, preferences: Sequence[Preference]) -> Iterator[str]:
-        """What is preferred most often to what, for people."""
+        """Yield what is preferred most often to what, for people."""
         for (role, *both), times in Counter(one[:3] for one in preferences).most_common(5):
             better, worse = (self.speaker.clusters[role].members[int(cluster)][0][0] for cluster in both)
             yield f"{role}: {better!r} before {worse!r}, {times:,} times"
@@ -221,7 +223,8 @@ class Latent(NamedTuple):
 def solved(
     scenarios: Sequence[Scenario], said: Sequence[Speech], played: Played, clusters: int, traversals: int, seed: int
 ) -> Latent:
-    """The policy over what was ``said``, among players who name others as they were seen to in what was ``played``."""
+    """Return the policy over what was ``said``, among players who name others as they were seen to in what was
+    ``played``."""
     words: dict[str, list[str]] = {}
     for one in said:
         words.setdefault(one.role, []).append(one.words)

@@ -25,7 +25,7 @@ class Solution(NamedTuple):
 
     Attributes:
         policy: the weight of each action, the average over all traversals.
-        values: what each action got on average, where the others' play led.
+        values: what each action got on average, if the others' play led.
     """
 
     policy: PerAction
@@ -44,16 +44,16 @@ class PlayableGame(Protocol):
     """A game between decisions; ``deal`` draws all of its chances, so that the rest is determined by the actions."""
 
     def deal(self, rng: np.random.Generator) -> Any:
-        """The first node."""
+        """Return the first node."""
 
     def decision(self, node: Any) -> Decision | None:
-        """Who decides; ``None`` where the game is over."""
+        """Who decides; ``None`` if the game is over."""
 
     def after(self, node: Any, action: Any) -> Any:
-        """The next node."""
+        """Return the next node."""
 
     def returns(self, node: Any) -> Sequence[float]:
-        """What every seat has got at the end."""
+        """Return what every seat has got at the end."""
 
 
 def solve(game: PlayableGame, seats: int, traversals: int, rng: np.random.Generator) -> Solution:
@@ -94,14 +94,14 @@ class _Tables:
             played += 1
 
     def value(self, node: Any, seat: int, luck: Sequence[float], played: int) -> float:
-        """What a seat gets where everybody, itself too, goes on by the policies."""
+        """Return what a seat gets where everybody, itself too, goes on by the policies."""
         while (found := self.game.decision(node)) is not None:
             place = place_of(luck[played % LONGEST], self.policy(found))
             node, played = self.game.after(node, found.actions[place]), played + 1
         return self.game.returns(node)[seat]
 
     def policy(self, found: Decision) -> list[float]:
-        """Regret matching: in proportion to the regrets above 0, uniform where there are none."""
+        """Regret matching: in proportion to the regrets above 0, uniform if there are none."""
         if found.known not in self.regrets:
             self.regrets[found.known], self.sums[found.known] = (np.zeros(len(found.actions)) for _ in range(2))
         above = [max(regret, 0.0) for regret in self.regrets[found.known].tolist()]
@@ -110,7 +110,7 @@ class _Tables:
 
 
 def place_of(luck: float, weights: Sequence[float]) -> int:
-    """The place in a list that a uniform number falls on, where places are as large as their weights."""
+    """Return the place in a list that a uniform number falls on, if places are as large as their weights."""
     left = luck * sum(weights)
     for place, weight in enumerate(weights):
         left -= weight

@@ -30,12 +30,12 @@ Vectors = NDArray[np.float64]
 
 @lru_cache(1 << 16)
 def named_in(words: str) -> frozenset[int]:
-    """The players that somebody names."""
+    """Return the players that somebody names."""
     return frozenset(int(number) for number in NAME.findall(words))
 
 
 def knowledge(state: WerewolfState, me: int, other: int) -> str:
-    """What a player knows of one who may be out, or itself."""
+    """Return what a player knows of one who may be out, or itself."""
     if other == me:
         return "me"
     if not state.alive[other]:
@@ -48,7 +48,7 @@ def knowledge(state: WerewolfState, me: int, other: int) -> str:
 
 
 def standings(state: WerewolfState, me: int) -> list[str]:
-    """The same of all players, and who of them was named today."""
+    """Return the same of all players, and who of them was named today."""
     named = {other for _, words in state.days[-1].speeches for other in named_in(words)}
     known = [knowledge(state, me, other) for other in range(len(state.roles))]
     return [
@@ -57,7 +57,7 @@ def standings(state: WerewolfState, me: int) -> list[str]:
 
 
 def template_of(text: str, state: WerewolfState, me: int) -> str:
-    """A text with what the speaker knows of players in the place of their names."""
+    """Return a text with what the speaker knows of players in the place of their names."""
     kinds, slots, counts = standings(state, me), dict[int, str](), Counter[str]()
 
     def slot(found: re.Match[str]) -> str:
@@ -74,7 +74,7 @@ def template_of(text: str, state: WerewolfState, me: int) -> str:
 
 @lru_cache(1 << 16)
 def needs_of(template: str) -> Mapping[str, int]:
-    """How many players of which standing it takes to say a template."""
+    """Return how many players of which standing it takes to say a template."""
     needs: dict[str, int] = {}
     for kind, number in SLOT.findall(template):
         needs[kind] = max(needs.get(kind, 0), int(number))
@@ -82,7 +82,8 @@ def needs_of(template: str) -> Mapping[str, int]:
 
 
 def filled(template: str, kinds: Sequence[str], order: Sequence[int]) -> str | None:
-    """A template where players stand so, with the first of ``order`` that fit; ``None`` where there are too few."""
+    """Return a template where players stand so, with the first of ``order`` that fit; ``None`` if there are too
+    few."""
     needs = needs_of(template)
     if not needs:
         return template
@@ -93,7 +94,7 @@ def filled(template: str, kinds: Sequence[str], order: Sequence[int]) -> str | N
 
 
 def unnamed(template: str) -> str:
-    """What is heard of a speech or template but for whom it names."""
+    """Return what is heard of a speech or template but for whom it names."""
     return NAME.sub(SOMEBODY, SLOT.sub(SOMEBODY, template))
 
 
@@ -169,11 +170,11 @@ class Listener:
         self._code = lru_cache(1 << 16)(lambda words: self._codes.get(unnamed(words), -1))
 
     def code(self, words: str) -> int:
-        """The cluster of a speech as it is heard; -1 for one that nobody has said in what was clustered."""
+        """Return the cluster of a speech as it is heard; -1 for one that nobody has said in what was clustered."""
         return self._code(words)
 
     def options(self, state: WerewolfState, me: int, targets: Sequence[int]) -> tuple[Seen, ...]:
-        """What is seen of each target; weights are shared by those of a role in one phase."""
+        """Return what is seen of each target; weights are shared by those of a role in one phase."""
         who = state.phase, state.roles[me]
         seen: dict[int, list[Hashable]] = {target: [] for target in targets}
         for speaker, words in state.days[-1].speeches if state.days else ():
@@ -192,7 +193,7 @@ Weights = Mapping[Hashable, float]
 
 
 def fitted(choices: Sequence[Choice], times: Sequence[int]) -> Weights:
-    """The weights of largest posterior probability, where each choice was made so many times."""
+    """Return the weights of largest posterior probability, if each choice was made so many times."""
     options = [seen for choice in choices for seen in choice.options]
     names = {name: number for number, name in enumerate(dict.fromkeys(name for seen in options for name in seen))}
     ends = np.cumsum([len(seen) for seen in options])

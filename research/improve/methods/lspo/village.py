@@ -52,7 +52,7 @@ class Speaker:
         }
 
     def knows(self, scenario: str, state: WerewolfState, me: int) -> tuple[Hashable, tuple[int, ...]]:
-        """The information set of a player who is to speak, and the clusters that it can say."""
+        """Return the information set of a player who is to speak, and the clusters that it can say."""
         kinds, role, heard = standings(state, me), state.roles[me], state.days[-1].speeches
         there = Counter(kinds)
         sayable = tuple(
@@ -66,7 +66,7 @@ class Speaker:
         return (scenario, role, len(state.living), known, last, named, sayable), sayable
 
     def words(self, state: WerewolfState, cluster: int, luck: float, order: Sequence[int]) -> str:
-        """A speech of a cluster, drawn as often as it was said, with names that fit."""
+        """Return a speech of a cluster, drawn as often as it was said, with names that fit."""
         me = state.speakers[0]
         members, kinds = self.clusters[state.roles[me]].members[cluster], standings(state, me)
         first = place_of(luck, [times for _, times in members])
@@ -114,7 +114,7 @@ class Village:
         return (*node.returns, *[0.0] * (self.seats - len(node.returns)))
 
     def _to_speech(self, node: Node) -> Node:
-        """The node after the votes, the nights, and the silence of those who know nothing to say."""
+        """Return the node after the votes, the nights, and the silence of those who know nothing to say."""
         while not node.returns:
             state, chosen = node.state, dict[str, str]()
             if state.phase is Phase.SPEECHES:
@@ -147,5 +147,5 @@ class Village:
 
 
 def targets_of(players: Sequence[str], names: Sequence[str]) -> list[int]:
-    """The numbers of players that may be named."""
+    """Return the numbers of players that may be named."""
     return [players.index(name) if name in players else NOBODY for name in names]
