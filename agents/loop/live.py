@@ -219,8 +219,8 @@ class LiveEpisode:
         state, steps_left = self._table.state, self._steps_left
         responses = {player: turn.response for player, turn in turns.items()}
         try:
-            read = self._read if self.task.retries else None
-            rewards, terminated, truncated, infos = self._table.play(responses, read)
+            accepted = self._read if self.task.retries else None
+            rewards, terminated, truncated, infos = self._table.play(responses, accepted)
             reads = self._observed()
         except Exception as error:
             raise self._fault(error) from error

@@ -36,10 +36,10 @@ _CLOSING = b"}\n"
 _MOST_WASTE = 1 << 24  # bytes of answers that aren't needed any more, before the file is written anew
 
 
-TOLD = frozenset(
-    {"response", "finish_reason", "seconds", "served_by", "reasoning", "tool_calls", "cut", "left_out", "uncounted"}
-    | {"usage", "discarded"}
-)
+TOLD = {
+    *("response", "finish_reason", "seconds", "served_by", "reasoning", "tool_calls", "cut", "left_out", "uncounted"),
+    *("usage", "discarded"),
+}
 """The fields of a :class:`~agents.turn.Turn` that a record tells of."""
 
 
