@@ -135,22 +135,22 @@ def test_a_second_kill_does_not_stop_the_saving(tiny_config: Callable[..., str],
 def break_at(trainer: MSGRPOTrainer, iteration: int, error: Exception, *, step: int | None) -> None:
     """Raise in an iteration: in its rollout, or in the update, before that optimiser step."""
     taken = 0
-    apply, rollout = trainer.learner._apply, trainer.rollout
+    clip, rollout = trainer.processes.clip_grad_norm, trainer.rollout
 
-    def failing_step(*arguments: Any) -> None:
+    def failing_step(*arguments: Any) -> float:
         nonlocal taken
         if trainer.iteration == iteration:
             taken += 1
             if step is not None and taken > step:
                 raise error
-        apply(*arguments)
+        return clip(*arguments)
 
     def failing_rollout() -> Any:
         if trainer.iteration == iteration and step is None:
             raise error
         return rollout()
 
-    trainer.learner._apply = failing_step  # type: ignore[method-assign]
+    trainer.processes.clip_grad_norm = failing_step  # type: ignore[method-assign]
     trainer.rollout = failing_rollout  # type: ignore[method-assign]
 
 
@@ -193,13 +193,13 @@ def test_a_divergence_in_the_second_step_saves_the_weights_from_before_the_first
     config = replace(SHORT, out=str(tmp_path / "run"), lora_rank=lora, iterations=2)
     trainer = make_trainer(config)
     started_with = [parameter.detach().clone() for parameter in trainer.model.parameters()]
-    apply, losses = trainer.learner._apply, []
+    clip, norms = trainer.processes.clip_grad_norm, []
 
-    def second_is_nan(loss: float, stats: Any) -> None:
-        losses.append(loss)
-        apply(float("nan") if len(losses) == 2 else loss, stats)
+    def second_is_nan(*arguments: Any) -> float:
+        norms.append(clip(*arguments))
+        return float("nan") if len(norms) == 2 else norms[-1]
 
-    trainer.learner._apply = second_is_nan
+    trainer.processes.clip_grad_norm = second_is_nan
     with pytest.raises(TrainingDivergedError) as error:
         trainer.train()
     assert "The state after iteration 0 is saved" in error.value.__notes__[0]
