@@ -113,5 +113,5 @@ def is_own_file(name: str, folder: Path | None) -> bool:
 
 
 def _places(name: str, folder: Path | None) -> list[Path]:
-    """The paths that a name in a folder may mean."""
+    """Return the paths that a name in a folder may mean."""
     return [Path(name).expanduser(), *([folder / name] if folder is not None else [])]

@@ -68,7 +68,8 @@ class EpisodeTask:
         moves: str | None = None,
         **settings: Any,
     ) -> "EpisodeTask":
-        """The episode of a scenario (by name or itself) or of a bare environment id; ``settings`` override its own.
+        """Return the episode of a scenario (by name or itself) or of a bare environment id; ``settings`` override its
+        own.
 
         ``protocol`` and ``moves`` are as :mod:`agents.protocol` has them; those of the scenario when not given, which
         are ``"random"`` and ``"listed"`` for those of the table.
@@ -121,8 +122,8 @@ class Step:
             is being played, a step knows only of its own round.)
         state: the game's state before the round. It is there in episodes that were just played, for those who compute
             with it (credit, inspection); records of episodes don't keep it, as it can be played again.
-        steps_left: rounds until truncation, this one included; ``None`` where there is no limit, and in records.
-        refused: the answers before ``turn`` that couldn't be read, where the protocol lets players answer again.
+        steps_left: rounds until truncation, this one included; ``None`` if there is no limit, and in records.
+        refused: the answers before ``turn`` that couldn't be read, if the protocol lets players answer again.
         out: whether the round ended the player's own episode by the rules of the game; unknown, false, in records.
     """
 
@@ -230,6 +231,6 @@ class Episode:
 
 
 def invalid_rate(steps: Sequence[Step]) -> float:
-    """The share of responses that named no legal action, 0 to 1; 0 where there are none."""
+    """Return the share of responses that named no legal action, 0 to 1; 0 if there are none."""
     responses = sum(1 + len(step.refused) for step in steps)
     return sum(len(step.refused) + (not step.valid) for step in steps) / max(1, responses)

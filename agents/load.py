@@ -162,7 +162,7 @@ def check_agent(spec: str, **options: Any) -> Policy:
 
 
 def _wrapped(spec: str, wrapped: Wrapped, options: Mapping[str, Any], make: Callable[..., Policy]) -> Policy:
-    """The wrapper that a spec begins with, around what is made of those inside."""
+    """Return the wrapper that a spec begins with, around what is made of those inside."""
     check_form(spec)
     given = {name: value for name, value in options.items() if value is not None}
     policy: Policy = call_with(wrapper(wrapped.name), given, *(make(one, **options) for one in wrapped.inside))
@@ -198,7 +198,7 @@ def language_agent(
     cache: str | Path | ResponseCache | None = None,
     legal_only: bool = False,
 ) -> LanguageAgentPolicy:
-    """A language model as a player: its parameters are the options that all language agents have.
+    """Return a language model as a player: its parameters are the options that all language agents have.
 
     ``temperature``, ``top_p``, ``max_tokens`` and ``stop`` are those of :class:`~agents.models.base.Decoding`, and
     ``decoding`` stands for all of them. ``mode``, ``history`` (how many of the last turns the prompt repeats),
@@ -221,7 +221,8 @@ def language_agent(
 
 
 def options_taken(spec: str) -> tuple[dict[str, Any], bool]:
-    """The options of one agent with their types, and whether it takes others besides; none of an object that is ready.
+    """Return the options of one agent with their types, and whether it takes others besides; none of an object that is
+    ready.
 
     Raises:
         ValueError: no such agent; the message names what exists.
@@ -266,7 +267,7 @@ def _parts(spec: str) -> Iterator[Baseline | Wrapper]:
 
 
 def type_of(taker: Callable[..., Any], name: str) -> Any:
-    """The type of one parameter; ``Any`` where it has none, or one that is imported for type checkers alone."""
+    """Return the type of one parameter; ``Any`` if it has none, or one that is imported for type checkers alone."""
     function: Any = taker.__init__ if inspect.isclass(taker) else taker
     written = getattr(function, "__annotations__", {}).get(name, Any)
     parameter = SimpleNamespace(__annotations__={name: written})
@@ -277,7 +278,7 @@ def type_of(taker: Callable[..., Any], name: str) -> Any:
 
 
 def known_options() -> tuple[str, ...]:
-    """Every option that some agent takes."""
+    """Return every option that some agent takes."""
     names = list(taken_by(language_agent, arguments=1).named)
     names += [name for provider in providers().values() for name in provider.options]
     names += [name for baseline in baselines().values() for name in baseline.options]
@@ -298,7 +299,7 @@ def registered_agents() -> dict[str, EntryPoint]:
 
 
 def _player(spec: str) -> tuple[Any, tuple[str, ...]]:
-    """What a spec names, and the arguments that it is made with."""
+    """Return what a spec names, and the arguments that it is made with."""
     module, separator, attribute = spec.partition(":")
     baseline = baselines().get(module)
     if baseline is not None and bool(baseline.takes) == bool(separator):
@@ -352,7 +353,7 @@ _LIKE_A_MODEL = re.compile(r"[\w./~-]*(\d|/|gpt|claude|gemini|llama|mistral|qwen
 
 
 def _as_a_folder(spec: str) -> str:
-    """What is wrong with a path: an agent's folder that is no agent's, or isn't there."""
+    """Return what is wrong with a path: an agent's folder that is no agent's, or isn't there."""
     if os.path.isdir(spec):  # a Path raises for a name that is too long for a file
         return f" (a folder without agent.toml, which may be unfinished; did you mean hf:{spec}, the model in it?)"
     if spec.startswith(("/", "./", "../")):
@@ -361,7 +362,8 @@ def _as_a_folder(spec: str) -> str:
 
 
 def _as_a_model(spec: str) -> str:
-    """What was meant by a name that stands alone and looks like a model's: ``gpt-4o-mini``, ``Qwen/Qwen3-0.6B``."""
+    """Return what was meant by a name that stands alone and looks like a model's: ``gpt-4o-mini``,
+    ``Qwen/Qwen3-0.6B``."""
     if not _LIKE_A_MODEL.fullmatch(spec):
         return ""
     if "/" in spec:
@@ -370,7 +372,7 @@ def _as_a_model(spec: str) -> str:
 
 
 def _import_attribute(module: str, attribute: str, spec: str) -> Any:
-    """What ``module:attr`` or ``file.py:attr`` names. The working directory counts, as for ``python -m``."""
+    """Return what ``module:attr`` or ``file.py:attr`` names. The working directory counts, as for ``python -m``."""
     if not attribute:
         raise ValueError(f"{spec!r} names no agent in {module}; write {module}:NAME")
     found = _import_file(Path(module)) if module.endswith(".py") else _import_module(module, spec)

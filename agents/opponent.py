@@ -11,7 +11,7 @@ from textgames.tsmg import TSMG
 
 
 def opponent(player: str | Policy, **options: Any) -> Together:
-    """A player for the ``opponents`` of an environment; a batch of games asks it once for all of them.
+    """Return a player for the ``opponents`` of an environment; a batch of games asks it once for all of them.
 
     It has no history of the episode, and draws what it draws from the environment's generator.
 

@@ -35,7 +35,7 @@ DEFAULT_REQUESTS_IN_FLIGHT = 64
 
 
 def as_request(request: TurnRequest | str) -> TurnRequest:
-    """A bare observation as a request about which nothing else is known; a TypeError for what is neither."""
+    """Return a bare observation as a request about which nothing else is known; a TypeError for what is neither."""
     if isinstance(request, TurnRequest):
         return request
     if isinstance(request, str):
@@ -44,7 +44,7 @@ def as_request(request: TurnRequest | str) -> TurnRequest:
 
 
 def as_requests(requests: Sequence[TurnRequest | str]) -> list[TurnRequest]:
-    """The requests of a batch; a lone string is a mistake, as its letters would be taken for observations."""
+    """Return the requests of a batch; a lone string is a mistake, as its letters would be taken for observations."""
     if isinstance(requests, str | TurnRequest):
         raise TypeError("act() takes a list of requests or observations; write act([observation])")
     return [as_request(request) for request in requests]
@@ -126,7 +126,7 @@ class LanguageAgentPolicy:
         }
 
     def check_game(self, game: "TSMG[Any]") -> None:
-        """Raise a ValueError for a game that can't be played legal-only, where that is asked for."""
+        """Raise a ValueError for a game that can't be played legal-only, if that is asked for."""
         if self.legal_only and (reason := why_not_legal_only(game)) is not None:
             raise ValueError(reason)
 
@@ -149,7 +149,7 @@ class LanguageAgentPolicy:
         return [turn_of(*pair, seconds) for pair in zip(prompts, completions, strict=True)]
 
     async def act_async(self, request: TurnRequest | str) -> Turn:
-        """The turn of one request. A provider's error is in :attr:`Turn.error`, never raised."""
+        """Return the turn of one request. A provider's error is in :attr:`Turn.error`, never raised."""
         asked = as_request(request)
         if self._server is None:
             return (await asyncio.to_thread(self.act, [asked]))[0]
@@ -159,7 +159,8 @@ class LanguageAgentPolicy:
         return turn_of(prompt, await generate(prompt, self.decoding, asked.seed, *constrained))
 
     def _answers(self, request: TurnRequest, prompt: Prompt) -> LegalAnswers | None:
-        """What a response may say; ``None`` where the legal actions of the decision can't be listed, such as talk."""
+        """Return what a response may say; ``None`` if the legal actions of the decision can't be listed, such as
+        talk."""
         names = request.legal_actions
         return LegalAnswers(names, self._reasons, prefix_of(prompt)) if self.legal_only and names else None
 
@@ -168,7 +169,8 @@ class LanguageAgentPolicy:
         return self.prompt_map.mode != "direct"
 
     def unknown_model(self) -> str | None:
-        """Why the model's server has no model of its name, as half a sentence; ``None`` where it has, or can't say.
+        """Return why the model's server has no model of its name, as half a sentence; ``None`` if it has, or can't
+        say.
 
         One question to the server, which a run asks before its first episode.
         """
@@ -208,7 +210,7 @@ class LanguageAgentPolicy:
 
 
 def turn_of(prompt: Prompt, answer: Turn, seconds: float = 0.0) -> Turn:
-    """A model's answer with what it was asked; ``seconds`` counts where the model didn't take the time itself.
+    """Return a model's answer with what it was asked; ``seconds`` counts where the model didn't take the time itself.
 
     The response is whole: with the prefix that the prompt ends with, which the model went on from.
     """
@@ -217,7 +219,8 @@ def turn_of(prompt: Prompt, answer: Turn, seconds: float = 0.0) -> Turn:
 
 
 def why_not_legal_only(game: "TSMG[Any]") -> str | None:
-    """Why answers in a game can't be held to legal ones: its first decision doesn't list any; ``None`` if they can."""
+    """Return why answers in a game can't be held to legal ones: its first decision doesn't list any; ``None`` if they
+    can."""
     if lists_actions(game):
         return None
     return (
@@ -227,7 +230,7 @@ def why_not_legal_only(game: "TSMG[Any]") -> str | None:
 
 
 def lists_actions(game: "TSMG[Any]") -> bool:
-    """Whether a game lists the legal actions of its first decision."""
+    """Return whether a game lists the legal actions of its first decision."""
     state = game.initial_state(np.random.default_rng(0))
     return all(game.legal_actions(state, player) for player in game.to_move(state))
 

@@ -53,7 +53,7 @@ class PromptMap:
 
     @property
     def prefix(self) -> str:
-        """What every response begins with; empty where the model begins itself."""
+        """What every response begins with; empty if the model begins itself."""
         return fill(self.texts.prefix.get(self.mode, ""), {})
 
     @property
@@ -66,9 +66,9 @@ class PromptMap:
         return {"mode": self.mode, "history_turns": self.history_turns, "texts": self.texts.as_data()}
 
     def __call__(self, request: TurnRequest) -> Prompt:
-        """The prompt of one decision. Nothing in it is random.
+        """Return the prompt of one decision. Nothing in it is random.
 
-        The last message is the user's; or the assistant's, where the texts have a prefix for the mode: what the model
+        The last message is the user's; or the assistant's, if the texts have a prefix for the mode: what the model
         says goes on from it, and the response is both together (:func:`agents.turn.prefix_of`). Texts of several
         wordings take the one of the episode's seed, which is the first number of the request's.
         """
@@ -100,13 +100,13 @@ class PromptMap:
         return tuple(messages)
 
     def _complaint(self, unreadable: str, values: Mapping[str, str]) -> str:
-        """What a player is told whose answer couldn't be read."""
+        """Return what a player is told whose answer couldn't be read."""
         own, ours = self.texts, PromptTexts.default()
         reason = own.reasons.get(unreadable) or ours.reasons[unreadable]
         return fill(own.complaint or ours.complaint, {**values, "reason": reason}).strip("\n")
 
     def _last_turns(self, request: TurnRequest) -> list[tuple[int, tuple[str, str]]]:
-        """``(how many turns ago, (observation, response))`` of the turns that are shown, oldest first."""
+        """Return ``(how many turns ago, (observation, response))`` of the turns that are shown, oldest first."""
         turns = len(request.history) if self.history_turns is None else self.history_turns
         shown = request.history[-turns:] if turns else ()
         return [(len(shown) - index, turn) for index, turn in enumerate(shown)]
@@ -140,7 +140,7 @@ class PromptMap:
         return request.action_help or ", ".join(request.legal_actions) or self.texts.no_actions
 
     def _memory(self, history: Sequence[tuple[str, str]]) -> str:
-        """What the player wrote last in the tag that it remembers."""
+        """Return what the player wrote last in the tag that it remembers."""
         if tag := re.escape(self.texts.memory):
             for _, response in reversed(history):
                 if written := re.findall(f"<{tag}>(.*?)</{tag}>", response, re.DOTALL):
@@ -151,13 +151,13 @@ class PromptMap:
         return self.texts.no_limit if steps_left is None else str(steps_left)
 
     def _clock(self, steps_left: int | None, values: Mapping[str, str]) -> str:
-        """What says how many moves are left; nothing where there is no limit."""
+        """Return what says how many moves are left; nothing if there is no limit."""
         return "" if steps_left is None else fill(self.texts.clock, values)
 
     def _left_then(self, request: TurnRequest, ago: int) -> int | None:
-        """The rounds that were left so many of the player's turns ago.
+        """Return the rounds that were left so many of the player's turns ago.
 
-        Where nobody told, as in a request that somebody made by hand, the player has moved in every round.
+        If nobody told, as in a request that somebody made by hand, the player has moved in every round.
         """
         if request.history_steps_left:
             return request.history_steps_left[-ago]
@@ -169,7 +169,7 @@ def _join(parts: list[str]) -> str:
 
 
 def as_text(prompt: Prompt) -> str:
-    """The prompt for a model without a chat template: the contents, joined by blank lines.
+    """Return the prompt for a model without a chat template: the contents, joined by blank lines.
 
     A response follows its prompt without a blank line, and so does the prefix of one.
     """

@@ -39,13 +39,13 @@ class PromptTexts:
         opening: stands before the first observation.
         observation: wraps one observation.
         response: ``{mode: response template}``.
-        open_response: ``{mode: response template}`` for decisions whose actions can't be listed; where a mode has none,
+        open_response: ``{mode: response template}`` for decisions whose actions can't be listed; if a mode has none,
             its template in ``response`` is used.
         prefix: ``{mode: what every response begins with}``: the model is made to go on from there. None for a mode
             that isn't here.
         no_actions: what ``$actions`` says where the legal actions aren't known.
         no_limit: what ``$steps_left`` says where there is no limit.
-        clock: stands behind every observation, to say how many moves are left; left out where there is no limit. Empty
+        clock: stands behind every observation, to say how many moves are left; left out if there is no limit. Empty
             for never.
         cut_at: an observation is shown up to this text alone, for models that read coordinates and no drawn board.
             Empty for the whole of it.
@@ -54,7 +54,7 @@ class PromptTexts:
         memory: the name of a tag: ``$memory`` is what the player wrote in it last. Empty for none.
         no_memory: what ``$memory`` says before that.
         unlisted: what ``$actions`` says where the legal moves aren't to be listed; empty for the package's own words.
-        complaint: what follows a response that can't be read, where the player may answer again; empty likewise.
+        complaint: what follows a response that can't be read, if the player may answer again; empty likewise.
         reasons: ``{reason: what $reason says of it}`` in a complaint; likewise.
         reworded: ``{what a game's rules say today: what they said}``, for models that were trained on the old words.
         wordings: ``{name: texts}`` of equal content, as in ``prompts/all.toml``: every episode is prompted in one of
@@ -134,11 +134,11 @@ class PromptTexts:
     @classmethod
     @cache
     def default(cls) -> "PromptTexts":
-        """The texts that ship with the package, which are read once."""
+        """Return the texts that ship with the package, which are read once."""
         return cls(**_read(_packaged("default")))  # whatever lies in the working directory by that name
 
     def as_data(self) -> dict[str, Any]:
-        """The texts as plain data, as they would stand in a file."""
+        """Return the texts as plain data, as they would stand in a file."""
         keys = (*_TEXTS, *(_CLOCK if self.clock else ()), *(_MEMORY if self.memory else ()))
         plain: dict[str, Any] = {key: getattr(self, key) for key in keys}
         plain |= {key: text for key in _OPTIONAL if (text := getattr(self, key))}
@@ -149,7 +149,7 @@ class PromptTexts:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> "PromptTexts":
-        """The texts that :meth:`as_data` gave.
+        """Return the texts that :meth:`as_data` gave.
 
         Raises:
             ValueError: they aren't whole, or hold something else.
@@ -183,7 +183,8 @@ class PromptTexts:
             raise ValueError(f"prompt file {str(path)!r}: {error}") from None
 
     def read_in(self, mode: str) -> dict[str, Any]:
-        """The texts that a prompt in one response mode is made of; others may differ without anybody noticing."""
+        """Return the texts that a prompt in one response mode is made of; others may differ without anybody
+        noticing."""
         plain: dict[str, Any] = {key: getattr(self, key) for key in (*_TEXTS, *_CLOCK, *_MEMORY)}
         plain |= {key: text for key in ("cut_at", "leave_out") if (text := getattr(self, key))}
         plain |= {table: getattr(self, table).get(mode) for table in ("response", "open_response", "prefix")}
@@ -191,12 +192,13 @@ class PromptTexts:
         return plain | ({_WORDINGS: wordings} if wordings else {})
 
     def of_seed(self, seed: int) -> "PromptTexts":
-        """The texts that prompt an episode with this seed: one of the wordings, or these where there are none."""
+        """Return the texts that prompt an episode with this seed: one of the wordings, or these if there are
+        none."""
         return self.wordings[wording_of(seed, tuple(self.wordings))] if self.wordings else self
 
 
 def wording_of(seed: int, names: Sequence[str]) -> str:
-    """Which of several wordings an episode with this seed has.
+    """Return which of several wordings an episode with this seed has.
 
     Seeds are taken in blocks of as many as there are names, and a generator of the block's own puts the names in order:
     any run of consecutive seeds has each of them as often as the others, up to two. Neither the agent nor the scenario
@@ -212,12 +214,13 @@ def _in_order(block: int, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def packaged_prompts() -> tuple[str, ...]:
-    """The names of the files of prompts that ship."""
+    """Return the names of the files of prompts that ship."""
     return tuple(sorted(file.name.removesuffix(".toml") for file in files("agents").joinpath("prompts").iterdir()))
 
 
 def prompt_path(name: str | Path) -> Path:
-    """The path of a file of prompts: as it is given, in that folder of a model, or of one that ships by that name."""
+    """Return the path of a file of prompts: as it is given, in that folder of a model, or of one that ships by that
+    name."""
     if Path(name).is_dir():
         return Path(name) / CARD_NAME
     if not Path(name).exists() and str(name) in packaged_prompts():
@@ -268,13 +271,14 @@ def _check_data(data: Mapping[str, Any]) -> None:
 
 
 def _completed(own: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Some texts, and others for what they leave out; but no clock where they show the moves left in their own way."""
+    """Return some texts, and others for what they leave out; but no clock where they show the moves left in their own
+    way."""
     others = {**others, "clock": ""} if shows_steps_left(own) else others
     return {**others, **own, **{table: {**others.get(table, {}), **own.get(table, {})} for table in _TABLES}}
 
 
 def shows_steps_left(data: Mapping[str, Any]) -> bool:
-    """Whether texts say somewhere how many moves are left."""
+    """Return whether texts say somewhere how many moves are left."""
     return any(written in repr(data) for written in ("$steps_left", "${steps_left}"))
 
 
@@ -284,7 +288,7 @@ def _template(text: str) -> Template:
 
 
 def _placeholders(part: str, text: str) -> set[str]:
-    """The placeholders of a text; a ValueError for one that doesn't exist, or for a lone dollar sign."""
+    """Return the placeholders of a text; a ValueError for one that doesn't exist, or for a lone dollar sign."""
     template = _template(text)
     if not template.is_valid():
         raise ValueError(f"{part} has a lone dollar sign; write $$ for one that should stay")
@@ -299,5 +303,5 @@ def _placeholders(part: str, text: str) -> set[str]:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """A part of the texts with its placeholders filled in."""
+    """Return a part of the texts with its placeholders filled in."""
     return _template(text).substitute(values) if text else ""

@@ -18,7 +18,7 @@ PROTOCOLS = ("random", "default", "forfeit", "retry", LEGAL_ONLY)
 ``random``: a uniformly random legal action of the episode's own stream is executed (evaluation). ``default``: the
 first legal action (the paper's, and training). ``forfeit``: the player's episode ends as a loss. ``retry``: the player
 is told what was wrong and answers again, and forfeits when its last answer can't be read either. ``legal-only``:
-language models can write nothing but legal answers (:mod:`agents.models.answers`); where a decision doesn't list its
+language models can write nothing but legal answers (:mod:`agents.models.answers`); if a decision doesn't list its
 actions, what can't be read is as in ``random``.
 """
 
@@ -49,7 +49,7 @@ class Protocol(NamedTuple):
 
 
 def read_protocol(name: str) -> Protocol:
-    """The protocol of a name.
+    """Return the protocol of a name.
 
     Raises:
         ValueError: there is none of that name, or not as many retries.
@@ -71,7 +71,7 @@ def read_protocol(name: str) -> Protocol:
 
 
 def read_protocols(names: str) -> str:
-    """The one spelling of several protocols with commas between them; ``all`` stands for :data:`SIDE_BY_SIDE`.
+    """Return the one spelling of several protocols with commas between them; ``all`` stands for :data:`SIDE_BY_SIDE`.
 
     Raises:
         ValueError: there are fewer than two different ones, or one that isn't known.
@@ -91,20 +91,20 @@ def read_protocols(names: str) -> str:
 
 
 def same_protocol(name: str) -> str:
-    """The one spelling of a protocol, by which runs are compared: ``retry`` for ``retry:2``; raises as above."""
+    """Return the one spelling of a protocol, by which runs are compared: ``retry`` for ``retry:2``; raises as above."""
     retries = read_protocol(name).retries
     return name if not retries else "retry" if retries == RETRIES else f"retry:{retries}"
 
 
 def check_moves(name: str) -> str:
-    """The word for the moves of prompts, or the ``ValueError`` of one that isn't known."""
+    """Return the word for the moves of prompts, or the ``ValueError`` of one that isn't known."""
     if name not in MOVES:
         raise ValueError(f"moves must be {' or '.join(MOVES)}, got {name!r}{_near(name, MOVES)}")
     return name
 
 
 def answers_at_most(name: str) -> int:
-    """How many answers a decision may take by a protocol."""
+    """Return how many answers a decision may take by a protocol."""
     return 1 + read_protocol(name).retries
 
 

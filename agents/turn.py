@@ -32,18 +32,18 @@ Where the last message is the assistant's, it is the prefix of the response: mod
 
 
 def prefix_of(prompt: Prompt) -> str:
-    """What the response to a prompt begins with already; empty for most prompts."""
+    """Return what the response to a prompt begins with already; empty for most prompts."""
     return prompt[-1].content if prompt and prompt[-1].role == "assistant" else ""
 
 
 def without_prefix(prompt: Prompt) -> Prompt:
-    """The prompt up to where the response begins."""
+    """Return the prompt up to where the response begins."""
     return prompt[:-1] if prompt and prompt[-1].role == "assistant" else prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An answer that couldn't be read, where the player may answer again.
+    """An answer that couldn't be read, if the player may answer again.
 
     Attributes:
         turn: the answer.
@@ -61,18 +61,18 @@ class TurnRequest:
     Attributes:
         observation: the text observation ``phi(s)``.
         instructions: the game's rules and actions, constant over an episode.
-        legal_actions: the names that count as an action now; empty where they can't be listed.
+        legal_actions: the names that count as an action now; empty if they can't be listed.
         history: the ``(observation, response)`` pairs of this episode so far, oldest first; empty when history is off.
         player: who is asked, as in ``game.players``.
-        steps_left: rounds until truncation, this one included; ``None`` where there is no limit.
+        steps_left: rounds until truncation, this one included; ``None`` if there is no limit.
         history_steps_left: what ``steps_left`` was at each of the turns in ``history``, which in games of turns isn't
-            one more each time; empty where nobody told.
+            one more each time; empty if nobody told.
         game: the rules, for players that search; they read the state from the observation and play ahead on their
             own copy. Language models never see it.
         seed: entropy for this one decision. Equal seeds and equal requests give equal responses, whatever else is in
             the batch, in whatever order, after a resume too.
-        action_help: the game's words on what may be written as an action; empty where ``legal_actions`` says it all.
-        sample_action: draws a random legal action from a generator, where they can't be listed; for random play.
+        action_help: the game's words on what may be written as an action; empty if ``legal_actions`` says it all.
+        sample_action: draws a random legal action from a generator, if they can't be listed; for random play.
         refused: what was answered to this decision already and couldn't be read, oldest first.
         moves_listed: whether the prompt may list the legal actions; ``legal_actions`` has them in any case.
     """
@@ -93,7 +93,7 @@ class TurnRequest:
 
 
 def own_action_help(game: "TSMG[Any]", state: Any, player: str, legal_actions: tuple[str, ...]) -> str:
-    """A game's words on what may be written, where they say more than the list of legal actions; else empty."""
+    """Return a game's words on what may be written, if they say more than the list of legal actions; else empty."""
     told = game.action_help(state, player)
     return "" if told == ", ".join(legal_actions) else told
 
@@ -101,7 +101,7 @@ def own_action_help(game: "TSMG[Any]", state: Any, player: str, legal_actions: t
 def request_in(
     game: "TSMG[Any]", state: Any, player: str, steps_left: int | None = None, seed: tuple[int, ...] = ()
 ) -> TurnRequest:
-    """What ``player`` would be asked in a state of the game, with nothing before it."""
+    """Return what ``player`` would be asked in a state of the game, with nothing before it."""
     legal = game.legal_actions(state, player)
     return TurnRequest(
         observation=game.observe(state, player),
@@ -137,7 +137,8 @@ NO_USAGE = Usage()
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
-    """The tokens of several answers together; cached where all are that have any: a scripted player's have none."""
+    """Return the tokens of several answers together; cached if all are that have any: a scripted player's have
+    none."""
     counted = [usage for usage in usages if usage[:2] != (0, 0)]
     return Usage(
         prompt_tokens=sum(one.prompt_tokens for one in counted),
@@ -160,7 +161,7 @@ class WeightsSpan(NamedTuple):
 
 
 class TokenSet(NamedTuple):
-    """The tokens that might stand at one place of a response, where not all might.
+    """The tokens that might stand at one place of a response, if not all might.
 
     Attributes:
         ids: in ascending order.
@@ -172,14 +173,15 @@ class TokenSet(NamedTuple):
 
 
 Allowed = tuple[TokenSet | None, ...]
-"""What might stand at every token of a response; ``None`` where any token might. Probabilities are renormalised."""
+"""What might stand at every token of a response; ``None`` if any token might. Probabilities are renormalised."""
 
 
 FinishReason = Literal["stop", "length", "refusal", "content_filter", "error"]
 
 
 def eaten_up(finish_reason: str | None, response: str, reasoning: object) -> bool:
-    """Whether a response is empty because reasoning (its text, or its number of tokens) took all of its tokens."""
+    """Return whether a response is empty because reasoning (its text, or its number of tokens) took all of its
+    tokens."""
     return finish_reason == "length" and not response.strip() and bool(reasoning)
 
 
@@ -191,7 +193,7 @@ class Turn:
         response: the free text that goes to the game, as it is: without special tokens, the stop string that ended it
             included (``...</action>``). A model leaves out the prefix that the prompt ends with; the policy's has it.
         prompt: what the model was sent; empty for players without a model, and from the model itself.
-        prompt_ids: token ids of the prompt, without padding; ``None`` where the model doesn't give them.
+        prompt_ids: token ids of the prompt, without padding; ``None`` if the model doesn't give them.
         response_ids: token ids that were sampled, the end-of-sequence token included; ``None`` likewise.
         logprobs: natural log-probability of every sampled token under the distribution that it was sampled from
             (temperature and top-p applied), as long as ``response_ids``; ``None`` likewise.
@@ -202,11 +204,11 @@ class Turn:
         error: why there is no response (provider error), which is then empty. The episode is unscored, neither lost nor
             won.
         served_by: what a server calls the model that answered, with its fingerprint; ``None`` for other players.
-        weights: which weights made which of the sampled tokens, in order and without gaps, where the model is being
+        weights: which weights made which of the sampled tokens, in order and without gaps, if the model is being
             trained; empty for other players.
-        reasoning: the text of the model's reasoning, where a server gives it apart from the response.
+        reasoning: the text of the model's reasoning, if a server gives it apart from the response.
         left_out: parameters of the decoding that weren't sent, since the server refuses them.
-        allowed: the tokens that might stand at each of ``response_ids``, where answers were constrained; else ``None``.
+        allowed: the tokens that might stand at each of ``response_ids``, if answers were constrained; else ``None``.
         discarded: tokens of answers that a server gave before, or in place of, the response and that weren't taken.
         uncounted: whether a server answered without saying how many tokens that took.
         tool_calls: the calls of tools that a server's model made, as JSON; no tool is offered, and none is called.
@@ -267,9 +269,9 @@ class AsyncPolicy(Policy, Protocol):
     """
 
     async def act_async(self, request: "TurnRequest | str") -> Turn:
-        """The :class:`Turn` of one request. Provider errors are returned in :attr:`Turn.error`, never raised."""
+        """Return the :class:`Turn` of one request. Provider errors are returned in :attr:`Turn.error`, never raised."""
 
 
 def is_served(policy: Policy) -> TypeGuard[AsyncPolicy]:
-    """Whether the loop asks this policy request by request, each episode at its own pace."""
+    """Return whether the loop asks this policy request by request, each episode at its own pace."""
     return isinstance(policy, AsyncPolicy) and bool(getattr(policy, "served", True))

@@ -47,7 +47,7 @@ def without_folder(path: Path) -> str | None:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a name that doesn't exist: quotes it and says what it may have meant, or what there is."""
+    """Return the error for a name that doesn't exist: quotes it and says what it may have meant, or what there is."""
     from textgames.names import nearest_or_all  # here, since the package brings gymnasium, which --help can do without
 
     return UsageError(f"no {kind} named {name!r}; {nearest_or_all(name, sorted(known))}")

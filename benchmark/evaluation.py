@@ -43,10 +43,10 @@ def evaluate(
             A policy of your own should have ``settings``, plain data that decide what it does: they stand in the
             results, and a run goes on only with equal ones.
         suite: a suite, or several, to play.
-        scenarios: a scenario, or several, to play besides; the paper's four where neither is given.
-        episodes: per scenario and agent; 50 where nothing is said.
+        scenarios: a scenario, or several, to play besides; the paper's four if neither is given.
+        episodes: per scenario and agent; 50 if nothing is said.
         out: the run folder. It is that of ``textbench run``, and every command reads it; the same call with the same
-            folder goes on where it was stopped, and plays nothing where nothing is missing. ``None``: a temporary
+            folder goes on where it was stopped, and plays nothing if nothing is missing. ``None``: a temporary
             folder, which is removed with the results.
         quiet: nothing on standard error.
         **options: every other option of ``textbench run`` by its name with underscores, such as ``temperature``,
@@ -110,7 +110,7 @@ def _played(runs: Sequence[PlannedRun], quiet: bool) -> Results:
 
 
 def _checked(given: Mapping[str, Any]) -> RunOptions:
-    """The options as a run takes them; what is ``None`` or empty wasn't given."""
+    """Return the options as a run takes them; what is ``None`` or empty wasn't given."""
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name not in OPTIONS:
@@ -123,7 +123,8 @@ def _checked(given: Mapping[str, Any]) -> RunOptions:
 
 
 def _texts(value: Any) -> tuple[Any, ...]:
-    """A name alone or several, always as a tuple; a scenario goes by its name. What is neither is refused as it is.
+    """Return a name alone or several, always as a tuple; a scenario goes by its name. What is neither is refused as it
+    is.
 
     Raises:
         UsageError: a scenario that isn't the one of its name.

@@ -13,7 +13,8 @@ WAY_OUT = (
 
 
 def foreign_agents() -> str | None:
-    """What is wrong and what to do where ``import agents`` gets something else than ours, in one sentence, or ``None``.
+    """Return what is wrong and what to do where ``import agents`` gets something else than ours, in one sentence, or
+    ``None``.
 
     Beside an editable install the SDK is found first, and what is installed last overwrites files of the other. The
     package is looked up, and nothing of it is imported.
@@ -28,7 +29,8 @@ def foreign_agents() -> str | None:
 
 
 def overwritten_sdk() -> str | None:
-    """A warning where OpenAI's agents SDK is installed too, and its files lie among ours; ``None`` where it isn't."""
+    """Return a warning where OpenAI's agents SDK is installed too, and its files lie among ours; ``None`` if it
+    isn't."""
     try:
         installed = version(SDK)
     except PackageNotFoundError:

@@ -42,7 +42,7 @@ Frame = Literal["episodes", "steps", "scores"]
 
 
 def read_results(*folders: str | Path, agents: Sequence[str] = (), quiet: bool = False) -> "Results":
-    """The results in run folders and leaderboard entries, together.
+    """Return the results in run folders and leaderboard entries, together.
 
     Args:
         folders: runs, entries, or folders of them. An agent's name that an earlier one has taken gets the folder's name
@@ -110,7 +110,8 @@ class Results:
         return sum(cell.unscored for cell in self.columns.cells.values())
 
     def leaderboard(self, *, title: str = TITLE) -> "Leaderboard":
-        """The scores: counts, 95% intervals, normalised scores, ranks. Computed once; large results take seconds."""
+        """Return the scores: counts, 95% intervals, normalised scores, ranks. Computed once; large results take
+        seconds."""
         return Leaderboard({**self._scores, "title": title})
 
     @cached_property
@@ -118,12 +119,13 @@ class Results:
         return self.document(max_episodes=0)
 
     def document(self, *, title: str = TITLE, max_episodes: int = 5000) -> ViewDocument:
-        """Everything that the leaderboard page shows: scores, comparisons, and at most so many episodes to replay."""
+        """Return everything that the leaderboard page shows: scores, comparisons, and at most so many episodes to
+        replay."""
         references = References(self.columns, self._say)
         return results_document(self.columns, title=title, max_episodes=max_episodes, references=references)
 
     def compare(self, *agents: str, scenarios: Sequence[str] = ()) -> "Comparison":
-        """Every two of these agents on the seeds that both scored: paired differences with 95% intervals.
+        """Return every two of these agents on the seeds that both scored: paired differences with 95% intervals.
 
         Args:
             agents: two or more names; all agents when none is given. Positive differences mean that the first of two
@@ -156,10 +158,10 @@ class Results:
         return Comparison(rows, ratings, overall)
 
     def to_pandas(self, table: Frame = "episodes") -> "pandas.DataFrame":
-        """The results as a data frame (extra ``pandas``).
+        """Return the results as a data frame (extra ``pandas``).
 
         Args:
-            table: ``"episodes"``, one row an episode (and player, where several play), with the columns of
+            table: ``"episodes"``, one row an episode (and player, if several play), with the columns of
                 ``textbench export --csv``; ``"steps"``, one row a step of an episode, responses included; or
                 ``"scores"``, one row an agent and scenario, as in the leaderboard, intervals in columns ``*_low`` and
                 ``*_high``.
@@ -247,11 +249,11 @@ class Leaderboard(_Tables):
             print(printable("\n".join(summary_lines(self._whole, draw.stdout_console().width))))
 
     def to_markdown(self) -> str:
-        """The tables as GitHub Markdown."""
+        """Return the tables as GitHub Markdown."""
         return leaderboard_markdown(self._whole)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A row for every agent and scenario; see :meth:`Results.to_pandas`."""
+        """Return a row for every agent and scenario; see :meth:`Results.to_pandas`."""
         from benchmark.show import export
 
         return export.frame_of_views(self.scores)
@@ -287,11 +289,11 @@ class Comparison(_Tables):
         }
 
     def to_markdown(self) -> str:
-        """The tables as GitHub Markdown, each below its verdict."""
+        """Return the tables as GitHub Markdown, each below its verdict."""
         return draw.to_markdown(self._tables())
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A row for every two agents and scenario; the difference's interval in columns of their own."""
+        """Return a row for every two agents and scenario; the difference's interval in columns of their own."""
         from benchmark.show import export
 
         return export.frame_of_views(self.rows)

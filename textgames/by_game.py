@@ -70,7 +70,8 @@ class ByGame(Generic[Entry]):
 
 
 def table_of(folder: str, file: str | Path) -> Path:
-    """Where a game's table lies: one that ships in this folder, by its name, or a file, from the working directory now.
+    """Return where a game's table lies: one that ships in this folder, by its name, or a file, from the working
+    directory now.
 
     Raises:
         ValueError: there is none.

@@ -60,7 +60,8 @@ class Estimate(NamedTuple):
     high: float | None = None
 
     def __format__(self, form: str) -> str:
-        """``f"{estimate:.3f}"``: ``0.512 [0.470, 0.555]``, or ``0.512`` without interval, or ``-`` without value."""
+        """Return ``f"{estimate:.3f}"``: ``0.512 [0.470, 0.555]``, or ``0.512`` without interval, or ``-`` without
+        value."""
         if not form:
             return str(self)
         if not isfinite(self.value):
@@ -69,7 +70,7 @@ class Estimate(NamedTuple):
         return f"{self.value:{form}}{interval}"
 
     def to_json(self) -> dict[str, float | None]:
-        """``{"value", "low", "high"}``, without NaN and infinity, which JSON doesn't have."""
+        """Return ``{"value", "low", "high"}``, without NaN and infinity, which JSON doesn't have."""
         return {name: end if end is not None and isfinite(end) else None for name, end in self._asdict().items()}
 
 
@@ -208,7 +209,7 @@ class Statistic(NamedTuple):
     # from a table, shape (episodes, k), to the two further episodes, shape (k,), that bring the figure as low and as
     # high as one episode can
     further: Callable[[Array], tuple[Array, Array]]
-    # standard errors of the columns' means, where these were estimated on other episodes than the table's; else empty
+    # standard errors of the columns' means, if these were estimated on other episodes than the table's; else empty
     errors: tuple[float, ...] = ()
 
 
@@ -426,7 +427,7 @@ def difference_of(value: float, lowered: Array, raised: Array, confidence: float
     """Make the interval and the p-value of a difference of its replicates, with the further episode either way.
 
     If fewer than 1% of the replicates reach 0, the tail is taken to be exponential: the chance falls from 1% as
-    ``exp(-end / m)``, where ``end`` is the replicate at 1%, and ``m`` the mean of what the ones beyond it are beyond.
+    ``exp(-end / m)``, if ``end`` is the replicate at 1%, and ``m`` the mean of what the ones beyond it are beyond.
     The tails of Dirichlet weights fall faster in the end. So the smallest p of n pairs that all differ by as much as
     they can is about ``2 / 2^n``, like that of the sign-flip test.
     """

@@ -39,7 +39,7 @@ def embedded_agents() -> tuple[str, ...]:
 
 
 def folder_of(name: str) -> str:
-    """Where the weights of a model are.
+    """Return where the weights of a model are.
 
     Raises:
         ValueError: this version doesn't ship it.

@@ -65,7 +65,7 @@ def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> in
 
 
 def end_of_response(text: str, stops: Sequence[str], begun: str = "") -> int | None:
-    """Where the first stop string ends that no open ``<think>`` is around; ``None`` if there is none.
+    """Return where the first stop string ends that no open ``<think>`` is around; ``None`` if there is none.
 
     What comes after it wouldn't have been written by an engine that stops there, and doesn't count. ``begun`` is what
     of the response stands in its prompt.

@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _not_taken(word: str) -> str:
-    """What to say of a word that no option takes: often a recipe's name, or a setting written as an option."""
+    """Return what to say of a word that no option takes: often a recipe's name, or a setting written as an option."""
     if not word.startswith("-"):
         return f"{word!r} stands where an option is wanted: a file or a recipe is named by --config {word}"
     settings = {one.name for one in fields(MSGRPOConfig)}
@@ -205,7 +205,7 @@ def _train(config: MSGRPOConfig, options: argparse.Namespace) -> int:
 
 
 def load(config: MSGRPOConfig) -> tuple[Any, Any]:
-    """The model and tokenizer that a config names.
+    """Return the model and tokenizer that a config names.
 
     Raises:
         ConfigError: none named, or it can't be loaded.
@@ -229,7 +229,7 @@ def load(config: MSGRPOConfig) -> tuple[Any, Any]:
             tokenizer = AutoTokenizer.from_pretrained(config.tokenizer, trust_remote_code=False)
         except (OSError, ValueError) as error:
             raise ConfigError(f"tokenizer = {config.tokenizer!r} can't be used: {error}") from error
-    # FlexAttention is put on it by the trainer, where it works, for trees alone
+    # FlexAttention is put on it by the trainer, if it works, for trees alone
     attention = "sdpa" if config.attention in ("auto", "flex_attention") else config.attention
     if model.config._attn_implementation != attention:
         model.set_attn_implementation(attention)
@@ -247,7 +247,7 @@ def _check_device(config: MSGRPOConfig) -> None:
 
 
 def _device(config: MSGRPOConfig) -> str:
-    """The device of this process; of several processes on GPUs each has its own."""
+    """Return the device of this process; of several processes on GPUs each has its own."""
     import torch
 
     if config.device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
@@ -256,7 +256,7 @@ def _device(config: MSGRPOConfig) -> str:
 
 
 def _source(config: MSGRPOConfig) -> str:
-    """``config.model``, or the folder of a model that is made from scratch, which is made there first."""
+    """Return ``config.model``, or the folder of a model that is made from scratch, which is made there first."""
     if config.model not in ("tiny-quick", "tiny-legal"):
         return config.model
     from agents.tiny import pretrain, save
@@ -284,7 +284,7 @@ def _source(config: MSGRPOConfig) -> str:
 
 
 def _demonstrator(config: MSGRPOConfig) -> "Recipe":
-    """The base for the run's response mode and prompts: one that is made for others hardly answers."""
+    """Return the base for the run's response mode and prompts: one that is made for others hardly answers."""
     from agents.tiny import Recipe
 
     return Recipe.quick(modes=(config.response_mode,), prompts=config.prompt_file or "default")

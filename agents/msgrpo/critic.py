@@ -94,15 +94,16 @@ class Beside:
             )
 
     def alone(self, iteration: int) -> bool:
-        """Whether only this model learns in this iteration, counted from 0."""
+        """Return whether only this model learns in this iteration, counted from 0."""
         return iteration < self.config.critic_warmup
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-        """The trajectories with what the model tells of them."""
+        """Return the trajectories with what the model tells of them."""
         raise NotImplementedError
 
     def learn(self, lessons: Iterable[Lesson], rng: np.random.Generator) -> dict[str, float]:
-        """All optimiser steps of one iteration, and what to log of them; ``rng`` shuffles alike in every process.
+        """Return all optimiser steps of one iteration, and what to log of them; ``rng`` shuffles alike in every
+        process.
 
         Raises:
             TrainingDivergedError: a loss or gradient that is not finite. The step was not applied.
@@ -155,7 +156,7 @@ class Beside:
 
 
 def own_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The weights that are trained, by name; the frozen ones are shared with the policy."""
+    """Return the weights that are trained, by name; the frozen ones are shared with the policy."""
     return {name: each.detach() for name, each in model.named_parameters() if each.requires_grad}
 
 
@@ -185,7 +186,7 @@ class ValueModel(nn.Module):
     Args:
         policy: a causal language model of transformers, or one with a peft adapter.
         heads: names of the values.
-        autocast: the type of matrix products, where it isn't that of the weights.
+        autocast: the type of matrix products, if it isn't that of the weights.
 
     Raises:
         UnusableModelError: a model that doesn't keep its backbone apart from its output head.
@@ -212,7 +213,7 @@ class ValueModel(nn.Module):
         nn.init.zeros_(self.heads.bias)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor | None, index: Tensor) -> Tensor:
-        """(n, H) values at the places ``index`` (n,) of the flattened (B, L) input."""
+        """Return (n, H) values at the places ``index`` (n,) of the flattened (B, L) input."""
         inputs: dict[str, Any] = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
         if position_ids is not None:
             inputs["position_ids"] = position_ids
@@ -223,7 +224,7 @@ class ValueModel(nn.Module):
             return values
 
     def inputs(self, batch: MicroBatch) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-        """What :meth:`forward` takes, of a micro-batch."""
+        """Return what :meth:`forward` takes, of a micro-batch."""
         return inputs_of(batch, self.backbone, self.autocast)
 
     def _autocast(self) -> AbstractContextManager[Any]:
@@ -276,7 +277,7 @@ class Critic(Beside):
         self._reads_responses = "token" in heads.values()
 
     def complete(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-        """The trajectories with ``values`` and ``head_values``."""
+        """Return the trajectories with ``values`` and ``head_values``."""
         steps = [(i, t) for i, trajectory in enumerate(trajectories) for t in range(len(trajectory))]
         said = self._values([self._row(trajectories[i], t) for i, t in steps])
         result, first = [], 0
@@ -292,14 +293,14 @@ class Critic(Beside):
         return result
 
     def prompt_values(self, prompts: Sequence[tuple[int, ...]], head: str) -> Floats:
-        """(n,) what a head says at the last token of each prompt."""
+        """Return (n,) what a head says at the last token of each prompt."""
         said = self._values([TokenRow(prompt, _ANY) for prompt in prompts])
         return np.array([each[0, tuple(self.heads).index(head)] for each in said])
 
     def learn(self, lessons: Iterable[Lesson], rng: np.random.Generator) -> dict[str, float]:
         """See :meth:`Beside.learn`; a lesson is ``{head: N entries}`` as in ``Credit.value_targets``.
 
-        The loss of each head is the mean over its targets y of ``1/2 max((V - y)^2, (V_c - y)^2)``, where V_c is V kept
+        The loss of each head is the mean over its targets y of ``1/2 max((V - y)^2, (V_c - y)^2)``, if V_c is V kept
         within ``critic_clip`` of what it was when the values were told; losses of heads are added.
         """
         items = [item for trajectories, targets in lessons for item in self._items(trajectories, targets or {})]
@@ -318,7 +319,7 @@ class Critic(Beside):
         return TokenRow(trajectory.prompt_ids[t], trajectory.response_ids[t] if self._reads_responses else _ANY)
 
     def _values(self, rows: Sequence[TokenRow]) -> list[Floats]:
-        """(K, H) for each row of K response tokens."""
+        """Return (K, H) for each row of K response tokens."""
 
         def score(batch: MicroBatch) -> Sequence[Tensor]:
             return self._forward(batch).unbind(-1)
@@ -326,12 +327,12 @@ class Critic(Beside):
         return [torch.stack(each, -1).numpy() for each in self.work.scores(rows, score)] if rows else []
 
     def _forward(self, batch: MicroBatch) -> Tensor:
-        """(tokens, H) of the rows' response tokens."""
+        """Return (tokens, H) of the rows' response tokens."""
         values: Tensor = self.processes.forward(*self.model.inputs(batch))
         return values[batch.places.to(values.device)]
 
     def _items(self, trajectories: Sequence[Trajectory], targets: Mapping[str, Sequence[StepCredit]]) -> list["_Item"]:
-        """All steps with anything to learn."""
+        """Return all steps with anything to learn."""
         if unknown := targets.keys() - self.heads.keys():
             raise ConfigError(
                 f"value_targets for {', '.join(map(repr, sorted(unknown)))}, which is no head; the heads are "
@@ -368,7 +369,7 @@ class Critic(Beside):
         return self.step([item.row for item in items], loss_of)
 
     def _explained(self, items: Sequence["_Item"]) -> dict[str, float]:
-        """How much of the targets' variance the values explained before this iteration's steps, head by head."""
+        """Return how much of the targets' variance the values explained before this iteration's steps, head by head."""
         metrics = {}
         for h, name in enumerate(self.heads):
             wanted = np.concatenate([item.wanted[:, h] for item in items]) if items else np.empty(0)
@@ -382,7 +383,7 @@ class Critic(Beside):
 
 
 class _Item(NamedTuple):
-    """One step to learn from: (K, H) targets, NaN where there are none, and what the heads said before."""
+    """One step to learn from: (K, H) targets, NaN if there are none, and what the heads said before."""
 
     row: TokenRow
     wanted: Floats
@@ -390,7 +391,7 @@ class _Item(NamedTuple):
 
 
 def value_losses(values: Tensor, targets: Tensor, before: Tensor, clip: float) -> Tensor:
-    """``1/2 max((V - y)^2, (V_c - y)^2)`` with ``V_c = clamp(V, V_old - clip, V_old + clip)``; 0 where y is NaN.
+    """Return ``1/2 max((V - y)^2, (V_c - y)^2)`` with ``V_c = clamp(V, V_old - clip, V_old + clip)``; 0 if y is NaN.
 
     All have one shape. ``clip`` 0: plain squares.
     """
@@ -410,7 +411,7 @@ PromptValues = Callable[[Sequence[EpisodeTask]], Floats]
 
 
 def heads_of(method: Any) -> Heads:
-    """The heads that a method of credit or a task sampler wants; none where it needs no values.
+    """Return the heads that a method of credit or a task sampler wants; none if it needs no values.
 
     Raises:
         ConfigError: it wants none although it needs values, or one that is neither "step" nor "token".
@@ -434,7 +435,7 @@ def make_beside(
     packing: str,
     autocast: torch.dtype | None,
 ) -> Beside | None:
-    """The critic for the heads of the method of credit and of the task sampler, or the method's reward model.
+    """Return the critic for the heads of the method of credit and of the task sampler, or the method's reward model.
 
     Raises:
         ConfigError: both have a head of the same name, which would be taught two things; a reward model and values are
@@ -462,7 +463,7 @@ def make_beside(
 
 
 def lessons(methods: Methods, played: Batch, batch: Batch, credit: Credit) -> list[Lesson]:
-    """What the critic or the reward model is to learn from an iteration.
+    """Return what the critic or the reward model is to learn from an iteration.
 
     The method of credit teaches on the trajectories that it was given, whether they are drawn for the policy's update
     or not; a sampler that needs values teaches on all that were played, with ``value_targets(batch)``.

@@ -26,7 +26,7 @@ class Drawn(NamedTuple):
     """The episodes of an update.
 
     Attributes:
-        indices: (M,) in ascending order, repeated where an episode was drawn more than once. Empty when there is
+        indices: (M,) in ascending order, repeated if an episode was drawn more than once. Empty when there is
             nothing to learn from; the update is then skipped.
         scale: (M,) what the advantages of each draw are multiplied by.
     """
@@ -40,7 +40,7 @@ class Drawn(NamedTuple):
         return cls(indices, np.ones(len(indices)))
 
     def scaled(self, factors: Floats) -> "Drawn":
-        """The same draws with each episode's advantages also multiplied by its factor, from (N,) factors."""
+        """Return the same draws with each episode's advantages also multiplied by its factor, from (N,) factors."""
         return Drawn(self.indices, self.scale * factors[self.indices])
 
 
@@ -90,7 +90,7 @@ def sample_episodes(advantages: npt.ArrayLike, m: int, rng: np.random.Generator,
             which is the same as drawing one after the other from those that are left;
             ``"aaw_replacement"`` and ``"unbiased"``: ``m`` independent weighted draws;
             ``"largest"``: the ``m`` largest ``|A|``, equal ones by chance; ``"balanced"``: half of them above 0 and
-            half below, evenly, more of one kind where there are too few of the other;
+            half below, evenly, more of one kind if there are too few of the other;
             ``"uniform"``: ``m`` of all, equally likely, without replacement; ``"uniform_nonzero"``: of those whose
             advantage isn't 0; ``"off"``: all.
 
@@ -149,6 +149,7 @@ register_draw = DRAWS.register
 
 
 def effective_sample_size(weights: Floats) -> float:
-    """``(sum w)^2 / sum w^2`` of draw weights (N,): how many equally weighted episodes they are worth; 0 for none."""
+    """Return ``(sum w)^2 / sum w^2`` of draw weights (N,): how many equally weighted episodes they are worth; 0 for
+    none."""
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares else 0.0

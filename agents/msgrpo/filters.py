@@ -36,7 +36,7 @@ class GroupFilter(Method, Protocol):
     """A rule of which groups are learnt from."""
 
     def keep(self, batch: Batch) -> Kept:
-        """The trajectories that stay. None at all: the update is skipped."""
+        """Return the trajectories that stay. None at all: the update is skipped."""
 
 
 class KeepAll:

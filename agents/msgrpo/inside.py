@@ -26,7 +26,7 @@ from agents.wrappers import Around, Decision, innermost, with_innermost, wrapped
 from textgames import game_of
 
 LEARNER = "learner"
-"""Stands for the model that is trained, where a player around it is named."""
+"""Stands for the model that is trained, if a player around it is named."""
 
 SECOND = 1
 """The place of the player whose answers ``cost`` is paid for."""

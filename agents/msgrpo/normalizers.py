@@ -19,7 +19,7 @@ class Weighing(NamedTuple):
 
     Attributes:
         denominator: Z, which divides the sum.
-        row_weights: one factor for all tokens of each row of the minibatch; ``None`` where it is 1 for all.
+        row_weights: one factor for all tokens of each row of the minibatch; ``None`` if it is 1 for all.
     """
 
     denominator: float

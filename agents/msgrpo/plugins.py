@@ -145,7 +145,7 @@ class Registry(Generic[T]):
         point: what the tables of its methods' settings are called: ``"credit"`` for ``[credit.NAME]``.
         built_in: ``{name: "module:Class"}`` of the methods that ship with the package, or a :class:`Variant` of one of
             them; a module is imported when its method is first used.
-        setting: the setting that names the method in use, where it isn't called like the point.
+        setting: the setting that names the method in use, if it isn't called like the point.
         optional: the parts that a class may leave out.
 
     Installed packages add methods under the group ``textbench.POINT`` of entry points, each a class or a
@@ -194,7 +194,7 @@ class Registry(Generic[T]):
         return decorate
 
     def check(self, name: str) -> None:
-        """Raise a ConfigError where a name is neither registered nor of the form ``"module:Class"``."""
+        """Raise a ConfigError if a name is neither registered nor of the form ``"module:Class"``."""
         if name not in self.names and ":" not in name:
             known = ", ".join(self.names)
             raise ConfigError(
@@ -203,7 +203,7 @@ class Registry(Generic[T]):
             )
 
     def find(self, name: str) -> type[T]:
-        """The class of a method, by its name or as ``"module:Class"``.
+        """Return the class of a method, by its name or as ``"module:Class"``.
 
         Raises:
             ConfigError: there is none of that name, or its module can't be imported.
@@ -223,24 +223,25 @@ class Registry(Generic[T]):
         return completed_class(found, self._optional)
 
     def variant(self, name: str) -> Variant:
-        """What a name stands for: another method with some of its settings, or itself with none chosen."""
+        """Return what a name stands for: another method with some of its settings, or itself with none chosen."""
         found = self._registration(name)
         return found if isinstance(found, Variant) else Variant(name, {})
 
     def shared(self, name: str) -> dict[str, str]:
-        """``{own setting: the run's setting}`` of what a method takes of the run where its table says nothing."""
+        """Return ``{own setting: the run's setting}`` of what a method takes of the run where its table says
+        nothing."""
         cls: Any = self.find(name)
         chosen = self.variant(name).settings
         return {own: run for own, run in cls.shared.items() if own not in chosen}
 
     def make(self, name: str, settings: Mapping[str, Any] | None = None, shared: Mapping[str, Any] | None = None) -> T:
-        """A method with its settings.
+        """Return a method with its settings.
 
         Args:
             name: of the method.
             settings: its own, as they stand in ``[point.name]``.
             shared: values of the run's settings; the method takes those that it names in its class variable
-                ``shared``, ``{own field: the run's setting}``, where a variant or its own settings don't say otherwise;
+                ``shared``, ``{own field: the run's setting}``, if a variant or its own settings don't say otherwise;
                 :data:`OWN` leaves the method's default. Its class variable ``renamed`` has names that settings had.
 
         Raises:
@@ -269,7 +270,7 @@ class Registry(Generic[T]):
             raise ConfigError(f"[{self.point}.{name}] can't be used: {error}; its settings: {known}") from None
 
     def settings_of(self, name: str) -> dict[str, dict[str, Any]]:
-        """``{setting: its JSON Schema}`` of a method, with a default and a description where there are any."""
+        """Return ``{setting: its JSON Schema}`` of a method, with a default and a description where there are any."""
         cls = self.find(name)
         if is_dataclass(cls):
             properties: dict[str, dict[str, Any]] = TypeAdapter(cls).json_schema().get("properties", {})

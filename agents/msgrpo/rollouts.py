@@ -55,7 +55,7 @@ def make_engine(
     autocast: torch.dtype | None,
     given: Engine | None = None,
 ) -> Engine:
-    """The engine ``given``, or else the one that the config names.
+    """Return the engine ``given``, or else the one that the config names.
 
     Raises:
         ConfigError: an engine that can't be used with these settings and methods, or options that it doesn't have.
@@ -82,7 +82,7 @@ def check_engine(config: MSGRPOConfig) -> None:
 def policy_of(
     config: MSGRPOConfig, games: Sequence[Game], engine: Engine, prompt_map: PromptMap, decoding: Decoding
 ) -> LanguageAgentPolicy:
-    """The model as it plays these games.
+    """Return the model as it plays these games.
 
     Raises:
         ConfigError: ``legal_only`` with an engine that can't be constrained, or a game that doesn't list its actions.
@@ -98,7 +98,8 @@ def policy_of(
 
 
 def samples_elsewhere(engine: Engine) -> bool:
-    """Whether the engine computes with code of its own, so that its log-probabilities aren't exactly the learner's."""
+    """Return whether the engine computes with code of its own, so that its log-probabilities aren't exactly the
+    learner's."""
     return not isinstance(engine, LiveEngine)
 
 
@@ -166,7 +167,7 @@ class EpisodeSource:
     def renew(self, version: int) -> None:
         """The learner's weights have changed. The engine gets them now, or as soon as it has played what it plays.
 
-        Where it can't take them now, it is tried again before anything is played, and then it is an error: by that time
+        If it can't take them now, it is tried again before anything is played, and then it is an error: by that time
         the iteration is whole, and can be kept.
         """
         self.version, self._sent = version, -1
@@ -175,7 +176,8 @@ class EpisodeSource:
                 self._send()
 
     def play(self, policies: Policies, tasks: Sequence[EpisodeTask]) -> list[Episode]:
-        """Episodes by the newest weights, in the tasks' order; every process plays its part. Waits for those ahead.
+        """Return episodes by the newest weights, in the tasks' order; every process plays its part. Waits for those
+        ahead.
 
         Raises:
             RolloutError: an episode that a provider's error cut short; a mean without it would be of other tasks.
@@ -188,7 +190,7 @@ class EpisodeSource:
         return episodes
 
     def play_to_learn(self, policy: LanguageAgentPolicy, tasks: Sequence[EpisodeTask], iteration: int) -> list[Episode]:
-        """The episodes that an iteration learns from; with staleness, those of the next ones are begun as well.
+        """Return the episodes that an iteration learns from; with staleness, those of the next ones are begun as well.
 
         Raises:
             RolloutError: tokens of weights that are older than ``staleness`` allows, or that say nothing of it.
@@ -255,7 +257,7 @@ class EpisodeSource:
             RolloutError: the engine doesn't take them, or has others afterwards.
         """
         for ordered in self._ahead.values():
-            ordered.exception()  # where there is one, it is raised when the batch is wanted
+            ordered.exception()  # if there is one, it is raised when the batch is wanted
         if self._sent != self.version:
             self._send()
 
@@ -282,7 +284,7 @@ class EpisodeSource:
 
 
 def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engine: str) -> float:
-    """How many updates behind ``version`` the weights were that made the episodes' tokens, on average.
+    """Return how many updates behind ``version`` the weights were that made the episodes' tokens, on average.
 
     Raises:
         RolloutError: a token of other weights than allowed, or of which the engine doesn't tell the weights.
@@ -314,19 +316,19 @@ def updates_behind(episodes: Sequence[Episode], version: int, allowed: int, engi
 
 
 def spans(turn_weights: Sequence[WeightsSpan], tokens: int) -> bool:
-    """Whether spans cover so many tokens in order and without gaps."""
+    """Return whether spans cover so many tokens in order and without gaps."""
     ends = [0, *(span.stop for span in turn_weights)]
     return [span.start for span in turn_weights] == ends[:-1] and ends[-1] == tokens
 
 
 def layout_of(episode: Episode) -> str:
-    """A short digest of what the players of an episode saw first: equal layouts have equal ones."""
+    """Return a short digest of what the players of an episode saw first: equal layouts have equal ones."""
     first = "\n".join(step.observation for step in episode.steps if step.index == episode.steps[0].index)
     return layout_digest(first)
 
 
 def layout_digest(observation: str) -> str:
-    """A short digest of a layout, by what is seen of it."""
+    """Return a short digest of a layout, by what is seen of it."""
     return blake2b(observation.encode(), digest_size=8).hexdigest()
 
 
@@ -343,7 +345,7 @@ class HintedPromptMap(PromptMap):
     """A prompt map that tells a player what it wouldn't see otherwise, before the observation of each decision.
 
     Attributes:
-        hint: ``request -> text``; empty where there is nothing to tell.
+        hint: ``request -> text``; empty if there is nothing to tell.
     """
 
     hint: Callable[[TurnRequest], str] = lambda request: ""
@@ -405,7 +407,7 @@ class Rollouts:
         return self._prompt_values(tasks)
 
     def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
-        """(S, count) undiscounted returns of each start's player from there on, in independent episodes.
+        """Return (S, count) undiscounted returns of each start's player from there on, in independent episodes.
 
         Raises:
             ConfigError: prompts that show earlier turns, which an episode that begins in a state doesn't have.
@@ -435,11 +437,11 @@ def completed(
     critic: Beside | None = None,
     segmenter: Segmenter | None = None,
 ) -> list[Trajectory]:
-    """The trajectories with the old log-probabilities and entropies that ``needs`` names, values or what else a model
-    beside the policy tells, and segments.
+    """Return the trajectories with the old log-probabilities and entropies that ``needs`` names, values or what else a
+    model beside the policy tells, and segments.
 
     ``scores_of`` tells the first two of every response token, in one pass without a gradient. Log-probabilities that
-    the sampler told are kept. Values are those of ``critic``, and segments those of ``segmenter``, where there is one.
+    the sampler told are kept. Values are those of ``critic``, and segments those of ``segmenter``, if there is one.
     """
     if segmenter is not None:
         trajectories = [replace(each, segments=tuple(map(segmenter, each.response_ids))) for each in trajectories]

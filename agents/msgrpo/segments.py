@@ -1,7 +1,7 @@
 """The named parts of responses by their tokens: ``<think>...</think>``, ``<action>...</action>`` and the like.
 
 A part reaches from the first character of its opening tag to the last one of its closing tag, or to the end of the
-response where it isn't closed. Parts don't overlap: what stands inside one is read as its text, tags included.
+response if it isn't closed. Parts don't overlap: what stands inside one is read as its text, tags included.
 
 Tokens needn't end where parts do. A token belongs to the part that its first character is in; one that begins outside
 of all parts belongs to the first part that it reaches into. So every token belongs to one part or to none.
@@ -23,14 +23,14 @@ Segmenter = Callable[[Sequence[int]], tuple[Segment, ...]]
 
 
 def tags_of(prompt_map: PromptMap) -> tuple[str, ...]:
-    """The names of all tags that the response templates of a prompt map ask for, in their order."""
+    """Return the names of all tags that the response templates of a prompt map ask for, in their order."""
     texts, mode = prompt_map.texts, prompt_map.mode
     templates = (texts.response[mode], texts.open_response.get(mode, ""))
     return tuple(dict.fromkeys(_TAG.findall("\n".join(templates))))
 
 
 def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segmenter | None:
-    """What finds the parts that the prompts ask for, if a method of credit needs ``segments``; else ``None``.
+    """Return what finds the parts that the prompts ask for, if a method of credit needs ``segments``; else ``None``.
 
     Raises:
         ConfigError: a part in the method's class variable ``parts`` for which the prompts don't ask.
@@ -49,10 +49,10 @@ def needed_segmenter(method: Any, prompt_map: PromptMap, tokenizer: Any) -> Segm
 
 
 def segmenter(tokenizer: Any, names: Sequence[str], prefix: str = "") -> Segmenter:
-    """What finds the parts of these names in responses of a tokenizer, whatever kind it is.
+    """Return what finds the parts of these names in responses of a tokenizer, whatever kind it is.
 
     The text is what the tokenizer decodes, special tokens included, as the player's response was: behind the prefix
-    that it was made to go on from, where a part may begin. Equal responses are looked at once.
+    that it was made to go on from, if a part may begin. Equal responses are looked at once.
     """
     known: dict[tuple[int, ...], tuple[Segment, ...]] = {}
 
@@ -73,14 +73,14 @@ def segmenter(tokenizer: Any, names: Sequence[str], prefix: str = "") -> Segment
 def segments_of(
     ids: Sequence[int], names: Sequence[str], decode: Callable[[Sequence[int]], str], prefix: str = ""
 ) -> tuple[Segment, ...]:
-    """The parts of one response, in order. A part without a token of its own has ``start == stop``."""
+    """Return the parts of one response, in order. A part without a token of its own has ``start == stop``."""
     text = decode(ids)
     before = len(prefix)
     ends = _PrefixLengths(ids, text, decode)
     found: list[Segment] = []
     for name, begun, ended, inside in _parts(prefix + text, names):
         begin, end = max(0, begun - before), max(0, ended - before)
-        # the token that holds the first character; where it belongs to the part before, the next one
+        # the token that holds the first character; if it belongs to the part before, the next one
         first = ends.tokens_to(begin + 1) - 1
         first = max(first, found[-1].stop if found else 0)
         stop = len(ids) if end == len(text) else ends.tokens_to(end)
@@ -89,7 +89,7 @@ def segments_of(
 
 
 def _parts(text: str, names: Sequence[str]) -> list[tuple[str, int, int, str]]:
-    """``(name, begin, end, text between the tags)`` of all outermost parts, in characters."""
+    """Return ``(name, begin, end, text between the tags)`` of all outermost parts, in characters."""
     if not names:
         return []
     opening = re.compile("|".join(f"<{re.escape(name)}>" for name in names))
@@ -122,11 +122,11 @@ class _PrefixLengths:
         return self._known[count]
 
     def tokens_to(self, characters: int) -> int:
-        """The fewest tokens that give so many characters."""
+        """Return the fewest tokens that give so many characters."""
         return bisect_left(self, characters)
 
 
 def _common(one: str, two: str) -> int:
-    """How many characters two texts begin with in common."""
+    """Return how many characters two texts begin with in common."""
     shorter = min(len(one), len(two))
     return next((place for place in range(shorter) if one[place] != two[place]), shorter)

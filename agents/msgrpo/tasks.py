@@ -38,7 +38,7 @@ class Iteration(Protocol):
         """Plays on from visited states."""
 
     def tasks(self, part: int = 0) -> list[EpisodeTask]:
-        """The tasks of ``groups x group_size`` episodes on training layouts; another ``part`` gives others."""
+        """Return the tasks of ``groups x group_size`` episodes on training layouts; another ``part`` gives others."""
 
     def play(self, tasks: Sequence[EpisodeTask], hint: Hint | None = None) -> list[Trajectory]:
         """Play tasks with the current policy, in their order; every player's part is a trajectory of its own.
@@ -47,7 +47,7 @@ class Iteration(Protocol):
         """
 
     def prompt_values(self, tasks: Sequence[EpisodeTask]) -> Floats:
-        """(n,) the critic's value of the first prompt of each task; for samplers that need ``values``."""
+        """Return (n,) the critic's value of the first prompt of each task; for samplers that need ``values``."""
 
 
 class TaskSampler(Method, Protocol):
@@ -99,7 +99,7 @@ class DynamicSampling:
 
 
 def with_signal(trajectories: list[Trajectory]) -> dict[Hashable, list[Trajectory]]:
-    """The groups in which returns differ, by their labels."""
+    """Return the groups in which returns differ, by their labels."""
     batch = Batch(trajectories)
     return {
         label: [trajectories[index] for index in members]

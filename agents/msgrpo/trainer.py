@@ -214,7 +214,7 @@ class MSGRPOTrainer:
         )  # fmt: skip
 
     def iterate(self) -> dict[str, Any]:
-        """One iteration of MS-GRPO, and its metrics, which are also the last of :attr:`history`.
+        """Return one iteration of MS-GRPO, and its metrics, which are also the last of :attr:`history`.
 
         Ctrl-C takes effect at once during the rollout and after the update, so weights and counters always agree.
         """
@@ -295,7 +295,7 @@ class MSGRPOTrainer:
         return episodes
 
     def update(self, rows: Sequence[TokenRow], rng: np.random.Generator, batch: Batch) -> UpdateStats:
-        """The optimiser steps of this iteration, and the new weights on their way to the engine."""
+        """Return the optimiser steps of this iteration, and the new weights on their way to the engine."""
         try:
             stats = self.learner.update(rows, rng, learning_rate(self.config, self.iteration), batch)
         except DivergenceError as error:
@@ -439,7 +439,7 @@ class MSGRPOTrainer:
             self.save()
 
     def _state(self) -> RunState:
-        """All that a checkpoint holds; collective where weights are sharded."""
+        """Return all that a checkpoint holds; collective where weights are sharded."""
         training = {
             "iteration": self.iteration,
             "skipped": self.skipped,

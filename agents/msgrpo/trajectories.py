@@ -29,7 +29,7 @@ Game = Scenario | str  # what to train or evaluate on: a scenario, a scenario's 
 
 
 def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, part: int = 0) -> list[EpisodeTask]:
-    """The episodes of an iteration, group by group; they depend on the run's seed and the iteration alone.
+    """Return the episodes of an iteration, group by group; they depend on the run's seed and the iteration alone.
 
     A task sampler that plays more asks for further parts, which are as large and have other layouts and seeds.
 
@@ -54,7 +54,7 @@ def training_tasks(config: MSGRPOConfig, games: Sequence[Game], iteration: int, 
 
 
 def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
-    """What to train on: the config's scenarios, or else ``game``.
+    """Return what to train on: the config's scenarios, or else ``game``.
 
     Raises:
         ConfigError: none is named, there is no such game, or an iteration has more episodes than there are training
@@ -90,7 +90,7 @@ def games_of(game: Game, config: MSGRPOConfig) -> list[Game]:
 
 
 def prompts_of(config: MSGRPOConfig, base: Card | None = None) -> PromptMap:
-    """The prompts that the config names; where it names none, those that the model to be trained was made with.
+    """Return the prompts that the config names; if it names none, those that the model to be trained was made with.
 
     Raises:
         ConfigError: a prompt file that can't be read, or that lacks the response mode; or the card of the model says
@@ -129,7 +129,7 @@ def _check_base(config: MSGRPOConfig, base: Card, prompts: PromptMap) -> None:
 
 
 def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -> list[Trajectory]:
-    """Every player's part of every episode, in the order of the tasks, whatever order the episodes ended in.
+    """Return every player's part of every episode, in the order of the tasks, whatever order the episodes ended in.
 
     A player who never had a decision has no part: there is nothing of it to learn from.
 
@@ -148,7 +148,7 @@ def trajectories_of(episodes: Sequence[Episode], tasks: Sequence[EpisodeTask]) -
 
 
 def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajectory:
-    """One player's part of a complete episode, for credit assignment."""
+    """Return one player's part of a complete episode, for credit assignment."""
     steps = episode.steps_of(player)
     turns = [step.turn for step in steps]
     logprobs = [turn.logprobs for turn in turns]
@@ -174,7 +174,7 @@ def trajectory_of(episode: Episode, task: EpisodeTask, player: str) -> Trajector
 
 
 def group_of(task: EpisodeTask, player: str) -> Hashable:
-    """The label of the trajectories that started from one state as one player."""
+    """Return the label of the trajectories that started from one state as one player."""
     return (task.scenario, task.layout_seed, player) if task.start is None else (task.scenario, task.start, player)
 
 
@@ -184,7 +184,7 @@ def training_rows(
     advantages: Sequence[StepCredit],
     max_prompt_tokens: int,
 ) -> list[TokenRow]:
-    """All steps of the drawn trajectories with the advantages of their tokens.
+    """Return all steps of the drawn trajectories with the advantages of their tokens.
 
     No step is left out: one whose prompt equals the step before it (a bump into a wall) counts like any other.
 
@@ -208,7 +208,7 @@ def training_rows(
 
 
 def prompts_of_random_play(task: EpisodeTask, prompt_map: PromptMap) -> Iterator[tuple[str, Prompt]]:
-    """``(player, prompt)`` of every decision in an episode of random legal actions."""
+    """Yield ``(player, prompt)`` of every decision in an episode of random legal actions."""
     env = textgames.parallel_env(task.env_id, **task.kwargs)
     game, limit, rng = env.game, env.rules.max_steps, np.random.default_rng(task.seed)
     for played, state, joint_action, *_ in rounds_of_play(game, game.initial_state(rng), limit, rng):
@@ -218,7 +218,7 @@ def prompts_of_random_play(task: EpisodeTask, prompt_map: PromptMap) -> Iterator
 
 
 def too_long(tokens: int, limit: int) -> ConfigError:
-    """What to say about a prompt that is too long."""
+    """Return what to say about a prompt that is too long."""
     return ConfigError(
         f"a prompt has {tokens} tokens, max_prompt_tokens is {limit}: raise it, shorten the prompt (prompt_file) or "
         "choose a smaller board"
@@ -238,7 +238,7 @@ def _row(trajectory: Trajectory, t: int, max_prompt_tokens: int) -> TokenRow:
 
 
 def paid_by_the_game(trajectory: Trajectory, format_penalty: float) -> float:
-    """The undiscounted return without the penalty that was charged for invalid responses."""
+    """Return the undiscounted return without the penalty that was charged for invalid responses."""
     return float(trajectory.rewards.sum() + format_penalty * (~trajectory.valid).sum())
 
 
@@ -247,7 +247,7 @@ def rollout_metrics(
 ) -> dict[str, float]:
     """Means over trajectories and responses, for the log.
 
-    Returns and successes are those of the episodes from initial states without hints, where there are any: what a
+    Returns and successes are those of the episodes from initial states without hints, if there are any: what a
     sampler begins in the middle of a game, or helps with, says little of how well it is played.
     """
     whole = [index for index, each in enumerate(trajectories) if each.begins_a_game and not each.hinted]

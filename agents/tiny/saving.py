@@ -101,7 +101,7 @@ Not evaluated.
 
 
 def _demonstrated(recipe: Recipe) -> str:
-    """Which player took the decisions that are imitated."""
+    """Return which player took the decisions that are imitated."""
     known = {name: has_demonstrator(scenario_of(name).game()) for name in scenarios_of(recipe.games)}
     style, told = recipe.style, ""
     if any(known.values()):

@@ -64,7 +64,7 @@ def _model_of(spec: str) -> str:
 
 
 def option_problem(spec: str, own: Mapping[str, Any], prompts: str | None) -> str | None:
-    """Which option one of the project's own players may not have in an entry; ``None`` if there is none.
+    """Return which option one of the project's own players may not have in an entry; ``None`` if there is none.
 
     Not even a seed of its own: else the best of many samples could be chosen.
 
@@ -174,7 +174,7 @@ class _Stored:
 
 
 def _sampled_problems(folder: RunFolder, plan: Plan, policy: Any) -> Iterator[str]:
-    """Where too few answers of one episode a scenario are those that a larger model gives."""
+    """Yield where too few answers of one episode a scenario are those that a larger model gives."""
     from agents.episode import EpisodeTask
     from agents.loop.rollout import rollout
 

@@ -47,7 +47,7 @@ class TableSetup:
         options: of the run.
         cards: of these agents, as the manifest has them: the worker's have to be the same.
         code: version and commit of the code here, which has to be the worker's.
-        folder: the working folder here; names of files mean the same on the worker, where it has this folder.
+        folder: the working folder here; names of files mean the same on the worker, if it has this folder.
         prompts: ``{file: content}`` of the files of prompts that the options name.
         objects: ``{agent: policy}`` of those that a Python program has made; they travel. Equal cards stand for them
             where setups are compared.
@@ -91,11 +91,12 @@ class TableSetup:
         return {player: policies[name] for player, name in self.seats.items()}
 
     def policies(self, made: Policies, news: Any) -> Policies:
-        """The agents, which stay as they are while they are evaluated."""
+        """Return the agents, which stay as they are while they are evaluated."""
         return made
 
     def result(self, episode: Episode) -> "Result":
-        """The line of the episode's record, under the agents' names in this run and without the worker's secrets."""
+        """Return the line of the episode's record, under the agents' names in this run and without the worker's
+        secrets."""
         redactor = _redactor(tuple(secrets_of(self.options)))
         record = recorded(episode, self.seats)
         try:
@@ -127,19 +128,19 @@ def _redactor(secrets: tuple[str, ...]) -> Redactor:
 
 @cache
 def _notices() -> list[str]:
-    """The notices of this process since they were last sent."""
+    """Return the notices of this process since they were last sent."""
     heard: list[str] = []
     _FOR_LIFE.enter_context(noticed(heard.append))
     return heard
 
 
 def prompt_files_of(options: RunOptions) -> list[str]:
-    """The files of prompts that a run's options name, its agents' own among them."""
+    """Return the files of prompts that a run's options name, its agents' own among them."""
     return [*([options.prompts] if options.prompts else []), *own_prompts(options)]
 
 
 def with_prompt_files(options: RunOptions, prompts: Mapping[str, bytes], folder: Path) -> RunOptions:
-    """The options with the contents of their files of prompts written into ``folder``."""
+    """Return the options with the contents of their files of prompts written into ``folder``."""
     here = {file: folder / f"{number}.toml" for number, file in enumerate(prompts)}
     for file, place in here.items():
         place.write_bytes(prompts[file])
@@ -152,7 +153,7 @@ def with_prompt_files(options: RunOptions, prompts: Mapping[str, bytes], folder:
 
 
 def code_here() -> tuple[str, str | None]:
-    """The version of the code that runs here, and its commit where it is known."""
+    """Return the version of the code that runs here, and its commit if it is known."""
     code = code_version()
     return code["version"], code["commit"]
 

@@ -22,7 +22,7 @@ from benchmark.runs.provenance import code_version, file_digest, now, package_ve
 def new_manifest(
     options: RunOptions, plan: Plan, cards: Sequence[Mapping[str, Any]], prices: Mapping[str, Price]
 ) -> Manifest:
-    """The manifest of a run that is about to start.
+    """Return the manifest of a run that is about to start.
 
     Args:
         options: all options; those that count become ``settings`` (without the secrets of a server's address), the
@@ -62,7 +62,7 @@ def new_manifest(
 def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = False) -> None:
     """Let the manifest of a folder go on as the one that would be made now: more episodes, new prices, nothing else.
 
-    Where nothing was played yet, ``unplayed``, the agents may have become other ones too: who mends a player that
+    If nothing was played yet, ``unplayed``, the agents may have become other ones too: who mends a player that
     raised at once has nothing to lose.
 
     Raises:
@@ -136,7 +136,7 @@ def _extend(path: Path, old: Manifest, new: Manifest, again: str) -> None:
 
 
 def innermost(title: str, before: Any, after: Any) -> tuple[str, Any, Any]:
-    """The first difference inside two unequal values: a person shouldn't have to compare two whole mappings."""
+    """Return the first difference inside two unequal values: a person shouldn't have to compare two whole mappings."""
     while isinstance(before, Mapping) and isinstance(after, Mapping):
         # a value of None is another one than none at all
         name = next(name for name in (*after, *before) if before.get(name, ...) != after.get(name, ...))

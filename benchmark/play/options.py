@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def without_spec(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a table ``[agents.NAME]`` has besides the agent's ``spec``."""
+    """Return the options that a table ``[agents.NAME]`` has besides the agent's ``spec``."""
     return {option: value for option, value in table.items() if option != "spec"}
 
 
@@ -40,15 +40,15 @@ def option(
     read: Callable[[str], str] | None = None,
     **bounds: float,
 ) -> Any:
-    """A field of :class:`RunOptions`.
+    """Return a field of :class:`RunOptions`.
 
     Args:
         default: its value when nobody says anything.
-        metavar: what stands for the value in ``--help``; empty where it has no flag and no variable.
+        metavar: what stands for the value in ``--help``; empty if it has no flag and no variable.
         text: its line there, to which a default that is a number is added.
         counts: whether it decides what is played.
         stored: whether a run's manifest has it; what only stands for other options needn't be kept.
-        alone: what a flag without a value means; ``None`` where it needs one.
+        alone: what a flag without a value means; ``None`` if it needs one.
         read: makes the one spelling of a text of several; raises the ``ValueError`` of one that isn't accepted.
         bounds: the accepted values, by pydantic's names: ``ge``, ``gt``, ``le``.
     """
@@ -233,7 +233,7 @@ CLUSTER = tuple(name for name in OPTIONS if name == "ray" or name.startswith("ra
 """Where a run is played. No manifest has them: the folder is the same wherever it was, and can be resumed anywhere."""
 
 ADDED = ("until", "agent_options", "twin", "twins", "level", "levels", "resample")
-"""Counting options that aren't in the settings of every manifest: where nobody gave them they are left out."""
+"""Counting options that aren't in the settings of every manifest: if nobody gave them they are left out."""
 
 VARIABLES = {f"TEXTBENCH_{name.upper()}": name for name, one in OPTIONS.items() if one.metadata["metavar"]}
 OTHER_VARIABLES = (
@@ -248,26 +248,27 @@ OTHER_VARIABLES = (
     "TEXTBENCH_WEAK_SANDBOX",
 )
 """The cache folder, what tells the tests to write expected files anew, what .ci reads, a served game's token, and what
-allows programs where nothing holds them."""
+allows programs if nothing holds them."""
 
 
 def takes_many(name: str) -> bool:
-    """Whether an option is a list: ``--agent A --agent B``."""
+    """Return whether an option is a list: ``--agent A --agent B``."""
     return get_origin(OPTIONS[name].type) is tuple
 
 
 def is_switch(name: str) -> bool:
-    """Whether an option is true or false, so that its flag has no value."""
+    """Return whether an option is true or false, so that its flag has no value."""
     return bool in get_args(OPTIONS[name].type)
 
 
 def flag_of(name: str) -> str:
-    """An option's flag, such as ``--max-cost``; those that are lists stand in the singular."""
+    """Return an option's flag, such as ``--max-cost``; those that are lists stand in the singular."""
     return "--" + (name.removesuffix("s") if takes_many(name) else name).replace("_", "-")
 
 
 def arguments_of(options: RunOptions) -> list[str]:
-    """The words of a command line that say what was given again; an address, which may hold a secret, isn't said."""
+    """Return the words of a command line that say what was given again; an address, which may hold a secret, isn't
+    said."""
     words = []
     for name in OPTIONS:
         if name not in options.given or name == "base_url" or not OPTIONS[name].metadata["metavar"]:
@@ -355,11 +356,11 @@ def _read_agent_tables(config: dict[str, Any], named: Sequence[str] | None, args
 
 
 def checked_options(values: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
-    """The values as the options' types; texts of numbers become numbers.
+    """Return the values as the options' types; texts of numbers become numbers.
 
     Args:
         values: by the options' names.
-        origins: what to call each of them in an error; the name itself where it has none.
+        origins: what to call each of them in an error; the name itself if it has none.
 
     Raises:
         UsageError: a value isn't accepted.
@@ -397,7 +398,7 @@ def checked_options(values: Mapping[str, Any], origins: Mapping[str, str]) -> di
 
 @cache
 def options_model() -> "type[BaseModel]":
-    """The options as pydantic checks and publishes them; made late, since ``--help`` can do without pydantic."""
+    """Return the options as pydantic checks and publishes them; made late, since ``--help`` can do without pydantic."""
     import pydantic
 
     definitions: dict[str, Any] = {

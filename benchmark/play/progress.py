@@ -27,7 +27,7 @@ from benchmark.score.scores import cost
 from benchmark.show.draw import to_html
 from benchmark.show.table import text_table
 
-LINE_SECONDS = 15.0  # how often a progress line is printed where the terminal can't be redrawn
+LINE_SECONDS = 15.0  # how often a progress line is printed if the terminal can't be redrawn
 NOTEBOOK_SECONDS = 0.25  # how often a notebook's table is replaced, at most
 NOTEBOOK_ROWS = 24
 
@@ -75,7 +75,7 @@ class Meter:
         self.tokens = {agent: [*counted, 0][:3] for agent, counted in (tokens or {}).items()}
         self.prices = prices
         self._started = time.monotonic()
-        self._lock = Lock()  # steps are counted where they are played, what a failure cost where its episode is kept
+        self._lock = Lock()  # steps are counted if they are played, what a failure cost where its episode is kept
 
     def count_tokens(self, agent: str, prompt: int, completion: int, cached: int = 0) -> None:
         with self._lock:
@@ -90,7 +90,7 @@ class Meter:
             tally.cost += cost(paid, self.prices.get(agents[player])) or 0.0
 
     def mean_cost(self, matchups: Iterable[Matchup]) -> tuple[int, float]:
-        """How many episodes of these matchups are kept, and the US dollars of one, 0 where there are none."""
+        """Return how many episodes of these matchups are kept, and the US dollars of one, 0 if there are none."""
         tallies = [self.tallies[matchup] for matchup in matchups]
         kept = sum(tally.kept for tally in tallies)
         return kept, sum(tally.cost for tally in tallies) / max(1, kept)
@@ -124,7 +124,7 @@ class Meter:
         return time.monotonic() - self._started
 
     def seconds_left(self) -> float | None:
-        """An estimate from the pace of this process; ``None`` before its first episode."""
+        """Return an estimate from the pace of this process; ``None`` before its first episode."""
         return self.seconds / self.finished * self.left if self.finished else None
 
 
@@ -236,7 +236,7 @@ def shown_rows(meter: Meter, room: int) -> Sequence[tuple[Matchup, Tally]]:
 
 
 def summary_line(meter: Meter) -> str:
-    """How far the run is, what it has used, and how long it will take, in one line."""
+    """Return how far the run is, what it has used, and how long it will take, in one line."""
     total = sum(tally.total for tally in meter.tallies.values())
     done = sum(tally.done for tally in meter.tallies.values())
     errors = sum(tally.errors for tally in meter.tallies.values())
@@ -256,7 +256,7 @@ def summary_line(meter: Meter) -> str:
 
 
 def teller(quiet: bool) -> Callable[[str], None]:
-    """What tells a person a sentence on stderr; nothing when asked to be quiet."""
+    """Return what tells a person a sentence on stderr; nothing when asked to be quiet."""
 
     def say(message: str) -> None:
         if not quiet:
@@ -266,7 +266,8 @@ def teller(quiet: bool) -> Callable[[str], None]:
 
 
 def choose_display(meter: Meter, quiet: bool) -> Display:
-    """The display that suits the place: a table in a notebook or a terminal, lines elsewhere; nothing when quiet."""
+    """Return the display that suits the place: a table in a notebook or a terminal, lines elsewhere; nothing when
+    quiet."""
     if quiet:
         return Display()
     console = PlainConsole(stderr=True)

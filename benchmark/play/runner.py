@@ -42,25 +42,26 @@ class TurnLimit(Protocol):
     """A limit of the caller's, on what turns use."""
 
     def count(self, turn: Turn) -> None:
-        """Take notice of a turn that was played here; raises :class:`Stopped` where it is one too many."""
+        """Take notice of a turn that was played here; raises :class:`Stopped` if it is one too many."""
 
     def may_start(self, in_flight: int, finished: int) -> bool:
-        """Whether another episode may start beside those in flight, after so many; where none are in flight, it may."""
+        """Return whether another episode may start beside those in flight, after so many; if none are in flight, it
+        may."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """How many episodes a run may play at once, and how much time and money it may take."""
 
-    max_concurrency: int | None = None  # episodes in flight; where it is ``None``, see :meth:`in_flight`
+    max_concurrency: int | None = None  # episodes in flight; if it is ``None``, see :meth:`in_flight`
     run_timeout: float | None = None  # seconds for this process's playing, or ``None``
     max_cost: float | None = None  # US dollars for the run, earlier processes included, or ``None``
     turns: TurnLimit | None = None
     beside: float = 0.0  # US dollars that other runs have spent which had one limit with this one
-    began: float | None = None  # when the time began, by :func:`time.monotonic`, where that was before this run
+    began: float | None = None  # when the time began, by :func:`time.monotonic`, if that was before this run
 
     def in_flight(self, policies: Iterable[Policy]) -> int:
-        """Episodes in flight of these players, when nobody has said how many.
+        """Return episodes in flight of these players, when nobody has said how many.
 
         Models in this process are asked for a batch of as many. Servers are asked as fast as they take it, whatever is
         in flight here; but with a limit on money or turns, few should be on their way when it is reached.
@@ -100,7 +101,7 @@ class TableWork(NamedTuple):
     """What one table of agents has to play."""
 
     seats: Mapping[str, str]  # ``{player: agent}``
-    tasks: Iterator[EpisodeTask | None]  # as long as the run's limits allow; ``None`` where they may allow more later
+    tasks: Iterator[EpisodeTask | None]  # as long as the run's limits allow; ``None`` if they may allow more later
     total: int  # how many they are if nothing stops them
     seconds: float | None  # that they may take
 
@@ -258,7 +259,7 @@ class _GroupRun:
             one.scenario: run.plan.scenarios[one.scenario].game().players for matchups in group for one in matchups
         }
         self._teams = {matchups[0].agents: _Team(matchups, players) for matchups in group}
-        # where they are elsewhere, they aren't here to be asked
+        # if they are elsewhere, they aren't here to be asked
         names = dict.fromkeys(name for agents in self._teams for name in agents if name in policies)
         self._in_flight = run.limits.in_flight(policies[name] for name in names)
         resample = run.folder.manifest["settings"].get("resample")
@@ -310,7 +311,7 @@ class _GroupRun:
             except _MoneySpent:
                 break
         if any(team.waiting or (team.in_flight and not team.gave_up) for team in self._teams.values()):
-            raise _MoneySpent(self._budget_message()) from None  # made here, where all that was in flight is counted
+            raise _MoneySpent(self._budget_message()) from None  # made here, if all that was in flight is counted
 
     def _number(self, matchup: Matchup, seed: int) -> int:
         return seed - self._run.plan.seeds[matchup][0] if self._run.plan.seeds[matchup] else seed
@@ -346,7 +347,7 @@ class _GroupRun:
                 self._stop_above_budget()
 
     def _tasks(self) -> Iterator[EpisodeTask | None]:
-        """The tasks, each when there is money for another episode."""
+        """Yield the tasks, each when there is money for another episode."""
         while any(team.waiting for team in self._teams.values()):
             if (team := self._next()) is None:
                 yield None
@@ -362,7 +363,7 @@ class _GroupRun:
         return min(able, key=lambda team: team.waiting[0][:2], default=None)
 
     def _may_start(self, team: _Team) -> bool:
-        """Whether a table may begin another episode, and what is left reaches for those in flight and one more.
+        """Return whether a table may begin another episode, and what is left reaches for those in flight and one more.
 
         Each is taken to cost the mean of the kept episodes, or what the dearest one in flight has cost already: short
         ones finish first, and their mean promises too much. For the same reason no more are in flight than are kept,

@@ -50,8 +50,8 @@ class Ending:
     Attributes:
         path: the run folder, which is closed.
         done, total: scored episodes, and those that are planned.
-        stopped: why not everything was played, as half a sentence without secrets; ``None`` where it was.
-        error: what stopped it where that was neither a limit that somebody set nor an agent for which nothing works:
+        stopped: why not everything was played, as half a sentence without secrets; ``None`` if it was.
+        error: what stopped it if that was neither a limit that somebody set nor an agent for which nothing works:
             Ctrl-C, a disk that refuses, an error in a player's own code.
         for_money: whether the money was used up, so that the same limit would play nothing more.
         too_wide: ``{agent and scenario: half-width}`` of the scores that ``--until`` couldn't get narrow enough.
@@ -69,7 +69,7 @@ class Ending:
 
     @property
     def too_wide_message(self) -> str:
-        """Which scores aren't known well enough, as a sentence; empty where all are."""
+        """Which scores aren't known well enough, as a sentence; empty if all are."""
         names = ", ".join(f"{name} ({width:.3f})" for name, width in self.too_wide.items())
         most, width = self.options.episodes, self.options.until
         return f"after {most} episodes these scores aren't known to --until {width:g}: {names}" if names else ""
@@ -224,12 +224,13 @@ def check_unplayed(planned: PlannedRun) -> None:
 
 
 def new_folder() -> str:
-    """The name of a run folder that nobody named: it sorts by time, and two runs of one second don't meet."""
+    """Return the name of a run folder that nobody named: it sorts by time, and two runs of one second don't meet."""
     return f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 def by_protocol(options: RunOptions) -> list[RunOptions]:
-    """The runs that ``--protocols`` stands for, in folders beside each other; without it, the one run that it is.
+    """Return the runs that ``--protocols`` stands for, in folders beside each other; without it, the one run that it
+    is.
 
     :func:`play_all` sees to it that what may be spent, of money and of time, is for all of them together.
 
@@ -280,7 +281,7 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False, ask: Callable[[
 
 
 def _spent(path: Path) -> float:
-    """US dollars that the run in a folder has cost so far; 0 where there is no such run yet."""
+    """US dollars that the run in a folder has cost so far; 0 if there is no such run yet."""
     if not (path / MANIFEST_NAME).exists():
         return 0.0
     folder = RunFolder.open(path)
@@ -359,7 +360,8 @@ def _planned(manifest: Manifest, given: RunOptions, options: RunOptions) -> Plan
 
 
 def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOptions:
-    """The options of a manifest, with those that may change replaced by what is given; agents' own aren't checked yet.
+    """Return the options of a manifest, with those that may change replaced by what is given; agents' own aren't
+    checked yet.
 
     Raises:
         UsageError: the manifest's settings aren't those of this version.
@@ -381,7 +383,7 @@ def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOpt
 
 
 def as_stored(manifest: Manifest, redactor: Redactor) -> Manifest:
-    """The manifest as it comes back from its file: tuples as lists, and without secrets."""
+    """Return the manifest as it comes back from its file: tuples as lists, and without secrets."""
     stored: Manifest = json.loads(redactor.scrub(json.dumps(manifest, default=str)))
     return stored
 

@@ -1,6 +1,6 @@
 """Adding episodes to a run while it is played, by what it has found so far.
 
-``textbench run --until 0.05`` adds some until every score is known well enough, ``--levels 1-10`` where they tell most
+``textbench run --until 0.05`` adds some until every score is known well enough, ``--levels 1-10`` if they tell most
 of an agent's level.
 """
 
@@ -24,7 +24,8 @@ BATCH = 4
 
 
 def first_plan(plan: Plan, options: RunOptions) -> Plan:
-    """The plan of the first look of a run that grows, at the tables of a plan: one episode at every level, or a look.
+    """Return the plan of the first look of a run that grows, at the tables of a plan: one episode at every level, or a
+    look.
 
     Raises:
         UsageError: a scenario is for several players, whose ratings have no such interval; or the episodes aren't
@@ -55,13 +56,13 @@ class Growth(ABC):
 
     @staticmethod
     def of(folder: RunFolder, options: RunOptions, meter: Meter) -> "Growth | None":
-        """What a run with these options grows by; ``None`` where all of its episodes are planned."""
+        """Return what a run with these options grows by; ``None`` if all of its episodes are planned."""
         if options.levels is not None:
             return Staircase(folder, options, meter)
         return UntilNarrow(folder, options, meter) if options.until is not None else None
 
     def __call__(self, matchups: Sequence[Matchup]) -> dict[Matchup, list[int]]:
-        """The further seeds of these matchups, which are an agent's; nothing where it has played enough.
+        """Return the further seeds of these matchups, which are an agent's; nothing if it has played enough.
 
         A scenario with unscored episodes isn't extended: a resume plays those first.
         """
@@ -77,7 +78,7 @@ class Growth(ABC):
 
     @abstractmethod
     def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
-        """How many further episodes are played of each matchup that isn't done."""
+        """Return how many further episodes are played of each matchup that isn't done."""
 
     def _note(self, further: dict[Matchup, list[int]]) -> None:
         """Plan the further episodes before they are played, so that a resume knows of them."""
@@ -92,7 +93,7 @@ class Growth(ABC):
 
 
 class UntilNarrow(Growth):
-    """``--until``: the next look, where an interval is too wide."""
+    """``--until``: the next look, if an interval is too wide."""
 
     def further(self, matchups: Sequence[Matchup], plan: Plan, results: ResultColumns) -> Mapping[Matchup, int]:
         references, found = References(results), {}

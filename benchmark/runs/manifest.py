@@ -176,7 +176,7 @@ def _manifest_type() -> TypeAdapter[Any]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a run folder or an entry.
+    """Return the manifest of a run folder or an entry.
 
     Raises:
         UsageError: there is none, or it isn't one of ours; in one sentence.
@@ -214,13 +214,14 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def is_final(manifest: Manifest) -> bool:
-    """Whether no more episodes are coming, as far as the manifest tells: a run that was killed seems to go on."""
+    """Return whether no more episodes are coming, as far as the manifest tells: a run that was killed seems to go
+    on."""
     sessions = manifest.get("sessions", [])
     return manifest["kind"] == ENTRY_KIND or bool(sessions and sessions[-1]["finished"])
 
 
 def strict_json(data: bytes) -> Any:
-    """What JSON text means, where every reader agrees on it: UTF-8, no key twice in an object, no NaN.
+    """Return what JSON text means, if every reader agrees on it: UTF-8, no key twice in an object, no NaN.
 
     Raises:
         ValueError: it isn't that; says what is wrong.

@@ -1,6 +1,6 @@
 """Merging the runs of several machines into one, episode by episode.
 
-An episode is known by its scenario, its agents and its seed. Where several runs have the same one, a scored record goes
+An episode is known by its scenario, its agents and its seed. If several runs have the same one, a scored record goes
 before an unscored one, and then the earlier run before the later; conflicting plays (a sampled model's) are counted.
 """
 
@@ -77,7 +77,7 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
 
 
 def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
-    """One manifest for all: the union of agents, scenarios and seeds."""
+    """Return one manifest for all: the union of agents, scenarios and seeds."""
     first = folders[0].manifest
     agents: dict[str, Any] = {}
     scenarios: dict[str, Any] = {}
@@ -136,7 +136,8 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
 
 
 def _spread(folders: Sequence[RunFolder], plan: Plan) -> dict[str, int]:
-    """``episodes`` and ``seed_offset`` as one run of the whole plan would have them; nothing where no run could."""
+    """Return ``episodes`` and ``seed_offset`` as one run of the whole plan would have them; nothing if no run
+    could."""
     settings = folders[0].manifest["settings"]
     if settings.get("until") is not None or settings.get("levels") is not None:  # the most that each may play
         return {"episodes": max(folder.manifest["settings"]["episodes"] for folder in folders)}

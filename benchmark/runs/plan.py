@@ -48,7 +48,7 @@ class Plan:
         seed_offset: int = 0,
         left_out: Collection[tuple[str, str]] = (),
     ) -> "Plan":
-        """Every agent in every scenario, on the ``episodes`` seeds from ``first_seed + seed_offset`` on.
+        """Return every agent in every scenario, on the ``episodes`` seeds from ``first_seed + seed_offset`` on.
 
         ``left_out`` has the pairs (agent, scenario) that aren't played.
         """
@@ -68,14 +68,14 @@ class Plan:
         return cls(scenarios, seeds)
 
     def with_episodes(self, episodes: int, seed_offset: int = 0) -> "Plan":
-        """The plan of the same tables with as many episodes, from ``first_seed + seed_offset`` on."""
+        """Return the plan of the same tables with as many episodes, from ``first_seed + seed_offset`` on."""
         first = {name: scenario.first_seed + seed_offset for name, scenario in self.scenarios.items()}
         seeds = {one: range(first[one.scenario], first[one.scenario] + episodes) for one in self.seeds}
         return Plan(self.scenarios, seeds)
 
     @classmethod
     def from_manifest(cls, manifest: Mapping[str, Any]) -> "Plan":
-        """The plan that a manifest holds, as :func:`~benchmark.runs.manifest.read_manifest` gives it.
+        """Return the plan that a manifest holds, as :func:`~benchmark.runs.manifest.read_manifest` gives it.
 
         Nothing that the manifest names is imported: a game that isn't registered yet is refused.
 
@@ -114,7 +114,7 @@ class Plan:
         return plan
 
     def to_json(self) -> dict[str, Any]:
-        """``scenarios`` and ``matchups`` as a manifest holds them."""
+        """Return ``scenarios`` and ``matchups`` as a manifest holds them."""
         return {
             "scenarios": {name: scenario_to_json(scenario) for name, scenario in self.scenarios.items()},
             "matchups": [
@@ -133,19 +133,19 @@ class Plan:
         return sum(len(seeds) for seeds in self.seeds.values())
 
     def episodes(self) -> Iterator[Key]:
-        """The key of every episode, in the order in which they are played."""
+        """Yield the key of every episode, in the order in which they are played."""
         for matchup, seeds in self.seeds.items():
             for seed in seeds:
                 yield Key(matchup.scenario, matchup.agents, seed)
 
     def scenarios_of(self, agent: str) -> list[Scenario]:
-        """The scenarios that an agent plays in, alone or with others."""
+        """Return the scenarios that an agent plays in, alone or with others."""
         names = {matchup.scenario for matchup in self.seeds if agent in matchup.agents}
         return [scenario for name, scenario in self.scenarios.items() if name in names]
 
     def teams(self) -> list[list[Matchup]]:
-        """The matchups of every table of agents, in games whose players have the same names: what one rollout with one
-        set of policies can play."""
+        """Return the matchups of every table of agents, in games whose players have the same names: what one rollout
+        with one set of policies can play."""
         players = {name: scenario.game().players for name, scenario in self.scenarios.items()}
         teams: dict[tuple[tuple[str, ...], ...], list[Matchup]] = {}
         for matchup in self.seeds:
@@ -154,7 +154,7 @@ class Plan:
 
 
 def protocol_of(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """The protocol and the moves of a run's settings, as :mod:`agents.protocol` has them.
+    """Return the protocol and the moves of a run's settings, as :mod:`agents.protocol` has them.
 
     Raises:
         UsageError: one of these isn't known.
@@ -167,13 +167,13 @@ def protocol_of(settings: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def played_by(settings: Mapping[str, Any], scenarios: Mapping[str, Scenario]) -> dict[str, Scenario]:
-    """The scenarios as a run with these settings plays them; raises as :func:`protocol_of`."""
+    """Return the scenarios as a run with these settings plays them; raises as :func:`protocol_of`."""
     protocol, moves = protocol_of(settings)
     return {name: scenario._replace(protocol=protocol, moves=moves) for name, scenario in scenarios.items()}
 
 
 def num_players(scenario: Scenario) -> int:
-    """How many agents a scenario needs at once."""
+    """Return how many agents a scenario needs at once."""
     return len(scenario.game().players)
 
 
@@ -210,7 +210,7 @@ def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper"
 
 
 def find_scenario(name: str, verb: str) -> Scenario:
-    """The one scenario of that name, for a command that can't ``verb`` several.
+    """Return the one scenario of that name, for a command that can't ``verb`` several.
 
     Raises:
         UsageError: as :func:`find_scenarios`, or the name is that of several.
@@ -221,7 +221,7 @@ def find_scenario(name: str, verb: str) -> Scenario:
 
 
 def _scenarios_of_game(env_id: str) -> str:
-    """What to write for a game's id, as half a sentence: its scenarios, and the game as it is."""
+    """Return what to write for a game's id, as half a sentence: its scenarios, and the game as it is."""
     names = [name for name, scenario in SCENARIOS.items() if scenario.env_id.rpartition(":")[2] == env_id]
     shipped = f"its scenarios are {', '.join(names)}; " if names else "it has no scenario of its own; "
     game = settings_of(env_id)["game"]
@@ -233,7 +233,7 @@ def _scenarios_of_game(env_id: str) -> str:
 
 
 def find_suite(name: str) -> tuple[str, ...]:
-    """The names of a suite's scenarios.
+    """Return the names of a suite's scenarios.
 
     Raises:
         UsageError: a name that doesn't exist, with the one that may have been meant.
@@ -285,13 +285,14 @@ def import_games(module: str, what: str) -> None:
 
 
 def unknown_module(env_id: str) -> str:
-    """The module that ``"my_module:MyGame-v0"`` wants to be imported and nobody has; empty where there is none."""
+    """Return the module that ``"my_module:MyGame-v0"`` wants to be imported and nobody has; empty if there is
+    none."""
     module = env_id.rpartition(":")[0]
     return "" if module in sys.modules else module
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
-    """A scenario's whole definition, so that a folder can be read where the table has changed.
+    """Return a scenario's whole definition, so that a folder can be read if the table has changed.
 
     A level's settings are here as well: its ladder may be measured anew.
     """
@@ -308,7 +309,7 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
 
 
 def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = False) -> Scenario:
-    """The scenario of a manifest's definition. No module that it names is imported.
+    """Return the scenario of a manifest's definition. No module that it names is imported.
 
     Args:
         name: its name.
@@ -343,7 +344,7 @@ def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = 
 
 
 def told_otherwise(scenario: Scenario) -> str:
-    """Why a twin of a manifest isn't the twin of that number any more; empty where it is, or is none."""
+    """Return why a twin of a manifest isn't the twin of that number any more; empty if it is, or is none."""
     now = scenario.twin(scenario.twin_number).vocabulary if scenario.vocabulary else ""
     if now == scenario.vocabulary:
         return ""

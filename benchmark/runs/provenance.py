@@ -18,7 +18,7 @@ PACKAGES = ("gymnasium", "pettingzoo", "numpy", "scipy", "openai", "torch", "tra
 
 
 def now() -> str:
-    """The time, ISO 8601 in UTC, to the second."""
+    """Return the time, ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -38,7 +38,8 @@ def _package_versions() -> Mapping[str, str]:
 
 @cache
 def code_version() -> Mapping[str, Any]:
-    """``version``, and where it runs from a checkout ``commit`` and ``dirty`` (its code has uncommitted changes)."""
+    """Return ``version``, and where it runs from a checkout ``commit`` and ``dirty`` (its code has uncommitted
+    changes)."""
     try:
         release = version("textbench")
     except PackageNotFoundError:
@@ -54,7 +55,7 @@ def code_version() -> Mapping[str, Any]:
 
 
 def _git(folder: Path, *arguments: str | Path) -> str | None:
-    """A git command's output; ``None`` where there is no git or no repository."""
+    """Return a git command's output; ``None`` if there is no git or no repository."""
     try:
         done = subprocess.run(
             ["git", "-C", folder, *arguments], capture_output=True, text=True, timeout=20, check=False
@@ -65,7 +66,7 @@ def _git(folder: Path, *arguments: str | Path) -> str | None:
 
 
 def file_digest(file: str) -> str:
-    """A short fingerprint of a file's content.
+    """Return a short fingerprint of a file's content.
 
     Raises:
         UsageError: it can't be read.
@@ -77,5 +78,5 @@ def file_digest(file: str) -> str:
 
 
 def data_digest(data: Any) -> str:
-    """A short fingerprint of plain data."""
+    """Return a short fingerprint of plain data."""
     return sha256(dumps(data, sort_keys=True, default=str).encode()).hexdigest()[:16]

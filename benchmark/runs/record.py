@@ -155,7 +155,7 @@ class Key(NamedTuple):
     seed: int
 
     def __str__(self) -> str:
-        """The key as messages name it: ``frozen-lake, random, seed 10003``."""
+        """Return the key as messages name it: ``frozen-lake, random, seed 10003``."""
         return f"{self.scenario}, {' against '.join(self.agents)}, seed {self.seed}"
 
 

@@ -15,7 +15,7 @@ from itertools import permutations
 
 
 def tables(agents: Sequence[str], seats: int) -> list[tuple[str, ...]]:
-    """The tables of a scenario: the agent of every seat, in the order of the game's players.
+    """Return the tables of a scenario: the agent of every seat, in the order of the game's players.
 
     One seat: a table for each agent. One agent: it plays itself.
     """
@@ -27,7 +27,7 @@ def tables(agents: Sequence[str], seats: int) -> list[tuple[str, ...]]:
 
 
 def line_up(table: Sequence[str]) -> str:
-    """A table in words: ``a``, ``a against b``, ``a against b, 5 seats``, ``a against itself, 5 seats``."""
+    """Return a table in words: ``a``, ``a against b``, ``a against b, 5 seats``, ``a against itself, 5 seats``."""
     if len(table) <= 2:
         return " against ".join(table)
     for agents in (table[:1], table[:2]):

@@ -22,7 +22,7 @@ PLAYING = (("textgames", "**/*.py"), ("agents", "*.py"), ("agents", "baselines/*
 
 
 def cache_file(name: str, scenario: Scenario, about: str = "") -> Path | None:
-    """Where what was computed for a scenario is kept: changed settings or changed source code are another file.
+    """Return where what was computed for a scenario is kept: changed settings or changed source code are another file.
 
     ``name`` says what it is (the agent whose returns are kept), ``about`` what else it depends on. ``None`` if the
     game, its yardstick or its search player was typed into a notebook: then nothing tells whether it has changed.

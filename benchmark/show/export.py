@@ -87,7 +87,7 @@ def step_rows(results: ResultColumns) -> Iterator[Row]:
 
 
 def _whose(source: str, record: Episode, names: Mapping[str, str], player: str) -> Row:
-    """Which episode a row is of, and which player's; several tables of agents may meet on one seed."""
+    """Return which episode a row is of, and which player's; several tables of agents may meet on one seed."""
     called = {seat: names.get(agent, agent) for seat, agent in record.agents.items()}
     others = " ".join(agent for seat, agent in called.items() if seat != player)
     place = {"source": source, "scenario": record.scenario, "seed": record.seed}

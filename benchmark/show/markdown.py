@@ -40,7 +40,7 @@ def leaderboard_markdown(document: Mapping[str, Any]) -> str:
 
 
 def _source_line(source: Mapping[str, Any]) -> str:
-    """Where results come from: ``- `planner`: textbench 0.1.0, commit 0123456789ab``."""
+    """Return where results come from: ``- `planner`: textbench 0.1.0, commit 0123456789ab``."""
     line = f"- `{source['name']}`: textbench {source['textbench_version']}"
     if source["commit"]:
         line += f", commit {source['commit'][:12]}" + (" with uncommitted changes" if source["dirty"] else "")

@@ -169,7 +169,7 @@ SUITE_NOTE = "overall scores of each suite alone; empty where an agent lacks one
 
 
 def luck_note(rows: Sequence[ScoreView]) -> str:
-    """Which returns the normalised scores and ranks of a scenario go by, if luck was taken out of some."""
+    """Return which returns the normalised scores and ranks of a scenario go by, if luck was taken out of some."""
     measured = next((row["luck"] for row in rows if row["luck"]), None)
     if measured is None:
         return ""

@@ -47,7 +47,7 @@ def said_first(findings: Any, notes: Sequence[str], what: str) -> list[str]:
 
 
 def made_by(findings: Any, facts: Facts, made: str = "made") -> list[str]:
-    """Which code did the jobs, and with what the report was written: the first lines of how it was done."""
+    """Return which code did the jobs, and with what the report was written: the first lines of how it was done."""
     lines = [f"- {made} with textbench {code}" for code in findings.code]
     return lines + [
         f"- {'report written with textbench' if name == 'textbench' else name}: {facts[name]}" for name in facts

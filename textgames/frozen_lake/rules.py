@@ -76,7 +76,8 @@ class FrozenLakeState(NamedTuple):
 
 @lru_cache(maxsize=64)
 def move_table(nrow: int, ncol: int) -> tuple[tuple[int, ...], ...]:
-    """Which cell every direction leads to, ``table[cell][action] -> cell``; a wall leaves the player in place."""
+    """Return which cell every direction leads to, ``table[cell][action] -> cell``; a wall leaves the player in
+    place."""
     beside = neighbours(nrow, ncol, ((0, -1), (1, 0), (0, 1), (-1, 0)))
     return tuple(tuple(cell if to < 0 else to for to in four) for cell, four in enumerate(beside))
 
@@ -148,7 +149,7 @@ def draw_lake(size: int, frozen_probability: float, rng: np.random.Generator) ->
 
 
 def directions(action: int, is_slippery: bool, success_rate: float) -> list[tuple[float, int]]:
-    """Where a move may go, as ``[(probability, direction), ...]``.
+    """Return where a move may go, as ``[(probability, direction), ...]``.
 
     On slippery ice these are the direction one before the intended one (in the order of :data:`ACTIONS`), the intended
     one, and the one after it.

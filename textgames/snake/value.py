@@ -156,7 +156,8 @@ class SnakeValue(HeuristicYardstick):
                 yield _Boards(settled.chance, reward, np.full(len(food), settled.state.snakes[0][0]), food)
 
     def _food_after(self, settled: SettledRound) -> Ints:
-        """Where the good food may be, (boards, pieces): the pieces that return are on every set of cells alike."""
+        """Return where the good food may be, (boards, pieces): the pieces that return are on every set of cells
+        alike."""
         there = self._good_food(settled.state)
         kinds = zip(self._chances.returning(settled.state), self._good, strict=True)
         missing = sum(number for number, good in kinds if good)

@@ -41,7 +41,7 @@ def moved(behaviour: Behaviour, towards: Behaviour, share: float) -> Behaviour:
 def descended(
     tree: GameTree, behaviour: Behaviour, *, steps: int, rate: float, pull: float, follow: float
 ) -> Behaviour:
-    """Where so many steps from a policy end, with a magnet that begins there and comes after it.
+    """Return where so many steps from a policy end, with a magnet that begins there and comes after it.
 
     The ``rate`` of the first step falls to 0, and so does ``follow``, the share of the way that the magnet comes
     after the policy.

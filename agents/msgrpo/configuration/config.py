@@ -9,7 +9,7 @@ our reading, are in docs/research/credit/methods.md. Installed packages add pres
 of entry points, each a mapping like :data:`PRESETS`.
 
 The trainings that ship as files are found by name as well as by path. In a clone they are ``configs/NAME.toml``. A
-wheel has the same files in ``agents/msgrpo/configs``, where ``pyproject.toml`` puts them: documents name a folder at
+wheel has the same files in ``agents/msgrpo/configs``, if ``pyproject.toml`` puts them: documents name a folder at
 the top of the repository, and a package can't have files above itself.
 """
 
@@ -108,16 +108,16 @@ _IN_CLONE = Path(__file__).parents[3] / "configs"
 
 
 def packaged_recipes() -> dict[str, Path]:
-    """``{name: file}`` of the trainings that ship."""
+    """Return ``{name: file}`` of the trainings that ship."""
     folder = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CLONE
     return {file.stem: file for file in sorted(folder.glob("*.toml"))}
 
 
 def recipe_path(given: str | Path) -> Path:
-    """The file at a path; where there is none, the recipe that ships under that name.
+    """Return the file at a path; if there is none, the recipe that ships under that name.
 
     A name is ``tiny-frozen-lake``, with or without ``.toml``, or ``configs/tiny-frozen-lake.toml`` as documents have
-    it, so that what is written for a clone also works where there is only the installed package.
+    it, so that what is written for a clone also works if there is only the installed package.
     """
     path = Path(given)
     if path.is_file() or path.parent not in (Path(), Path("configs")):
@@ -126,7 +126,7 @@ def recipe_path(given: str | Path) -> Path:
 
 
 def no_such_recipe(given: str | Path) -> str:
-    """What to say behind the name of a file that there isn't: the nearest recipe, and all of them."""
+    """Return what to say behind the name of a file that there isn't: the nearest recipe, and all of them."""
     known = tuple(packaged_recipes())
     return f"{did_you_mean(Path(given).name.removesuffix('.toml'), known)}; by name there are {', '.join(known)}"
 
@@ -153,7 +153,8 @@ class MSGRPOConfig(TrainingSettings):
 
     @classmethod
     def preset(cls, name: str, **settings: Any) -> "MSGRPOConfig":
-        """The settings of a published method, such as ``"dr_grpo"``; those given here count more than the method's.
+        """Return the settings of a published method, such as ``"dr_grpo"``; those given here count more than the
+        method's.
 
         Raises:
             ConfigError: no such preset, and everything that the constructor refuses.
@@ -162,7 +163,7 @@ class MSGRPOConfig(TrainingSettings):
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any]) -> "MSGRPOConfig":
-        """Make a config from ``{key: value}``, where a value may be a ``{key: value}`` section of the same keys.
+        """Make a config from ``{key: value}``, if a value may be a ``{key: value}`` section of the same keys.
 
         ``preset`` among them names a published method, whose settings hold where the others say nothing.
         """
@@ -201,7 +202,8 @@ class MSGRPOConfig(TrainingSettings):
         return cls.from_mapping(settings).with_overrides(overrides)
 
     def with_overrides(self, overrides: Iterable[str]) -> "MSGRPOConfig":
-        """The same settings with ``key=value`` strings applied, read by :func:`agents.common.toml.read_value`."""
+        """Return the same settings with ``key=value`` strings applied, read by
+        :func:`agents.common.toml.read_value`."""
         changes: dict[str, Any] = {}
         tables: dict[str, Any] = {}
         published: dict[str, Any] = {}
@@ -230,7 +232,7 @@ class MSGRPOConfig(TrainingSettings):
         return replace(self, **changes)
 
     def to_toml(self, *, documented: bool = False) -> str:
-        """The settings as TOML in sections; ``documented`` puts each field's description above it."""
+        """Return the settings as TOML in sections; ``documented`` puts each field's description above it."""
         lines: list[str] = []
         for section in sections():
             if section == "methods":
@@ -247,13 +249,14 @@ class MSGRPOConfig(TrainingSettings):
         return "\n".join(lines[1:]) + "\n"
 
     def differences(self, other: "MSGRPOConfig") -> dict[str, tuple[Any, Any]]:
-        """``{name: (own value, other's value)}`` of the settings in which two configs differ."""
+        """Return ``{name: (own value, other's value)}`` of the settings in which two configs differ."""
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in _properties()}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _table(name: str, value: object) -> Mapping[str, Any]:
-    """What is to be added to; what isn't a table is refused before the others are, as nothing can be added to it."""
+    """Return what is to be added to; what isn't a table is refused before the others are, as nothing can be added to
+    it."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"{name} = {value!r} can't be used; accepted: a table")
     return value
@@ -261,7 +264,7 @@ def _table(name: str, value: object) -> Mapping[str, Any]:
 
 @cache
 def training_config_schema() -> dict[str, Any]:
-    """The JSON Schema of the settings, flat; ``section`` says in which TOML table a setting stands."""
+    """Return the JSON Schema of the settings, flat; ``section`` says in which TOML table a setting stands."""
     schema = TypeAdapter(TrainingSettings).json_schema()
     for about in schema["properties"].values():
         about["description"] = " ".join(about["description"].split())
@@ -269,12 +272,12 @@ def training_config_schema() -> dict[str, Any]:
 
 
 def sections() -> tuple[str, ...]:
-    """The TOML tables that settings stand in, in order."""
+    """Return the TOML tables that settings stand in, in order."""
     return tuple(dict.fromkeys(about["section"] for about in _properties().values()))
 
 
 def describe(name: str) -> str:
-    """A setting's documentation and what it accepts, in one line."""
+    """Return a setting's documentation and what it accepts, in one line."""
     return f"{_properties()[name]['description']} Accepted: {_accepted(name)}."
 
 

@@ -66,7 +66,7 @@ class Methods:
         return frozenset(self.credit.needs) | frozenset(self.sampler.needs)
 
     def games(self, games: Sequence[Any]) -> Sequence[Any]:
-        """What is played in a run on these games, which is other ones where a sampler says so."""
+        """Return what is played in a run on these games, which is other ones where a sampler says so."""
         return self.sampler.games(games)
 
     def check(self, tasks: Sequence[EpisodeTask]) -> None:
@@ -80,11 +80,11 @@ class Methods:
                 method.check(task)
 
     def state_dict(self) -> dict[str, Any]:
-        """What methods have learnt from iteration to iteration, as plain data for checkpoints."""
+        """Return what methods have learnt from iteration to iteration, as plain data for checkpoints."""
         return {point: told for point, method in vars(self).items() if (told := method.state_dict())}
 
     def learners(self) -> dict[str, str]:
-        """The names of the classes whose :meth:`state_dict` it is, point by point."""
+        """Return the names of the classes whose :meth:`state_dict` it is, point by point."""
         return {point: learner_of(method) for point, method in vars(self).items()}
 
     def load_state_dict(self, state: Mapping[str, Any], learners: Mapping[str, str] | None = None) -> None:

@@ -66,7 +66,7 @@ class TrainingSettings:
 
     model: str = setting("model", "")
     """Path or Hugging Face name of the model, or one that ``--agent`` takes (``smollm2``, ``gguf:PATH``, ``tiny``); for
-    the command line, where no model object is passed."""
+    the command line, if no model object is passed."""
     tokenizer: str = setting("model", "")
     """Path or name of the tokenizer; empty: the model's own."""
     chat_template_kwargs: dict[str, Any] = table("model")
@@ -92,7 +92,7 @@ class TrainingSettings:
     """Names of the modules that get an adapter, or all-linear."""
     device: str = setting("model", "auto")
     """Torch device that the model is loaded onto: cpu, cuda, cuda:1, or auto. A model that MSGRPOTrainer is given stays
-    where it is."""
+    if it is."""
 
     scenarios: Names = setting("rollout", ())
     """Scenario names or environment ids to train on; groups are dealt to them in turn. Empty: the one given to the
@@ -114,7 +114,7 @@ class TrainingSettings:
     free."""
     prompt_file: str = setting("rollout", "")
     """The prompts' wording: a TOML file (PromptMap.from_file) or the name of one that ships, such as without-clock.
-    Empty: what the model was trained with, where textbench.json in its folder has it, else the built-in wording."""
+    Empty: what the model was trained with, if textbench.json in its folder has it, else the built-in wording."""
     max_prompt_tokens: int = setting("rollout", 1500, ge=1)
     """Longest prompt. A longer one is an error, never cut."""
     max_response_tokens: int = setting("rollout", 256, ge=1)
@@ -147,10 +147,10 @@ class TrainingSettings:
     iterations go on while the learner learns."""
     engine_tolerance: float = setting("engine", 0.0, ge=0)
     """After every update the engine and the learner score one fixed prompt's answer, and a mean difference above this,
-    in nats per token, stops the run. 0: 0.001 where both compute in float32, else 0.1."""
+    in nats per token, stops the run. 0: 0.001 if both compute in float32, else 0.1."""
 
     task_sampling: str = method("rollout", "plain", SAMPLERS)
-    """How an iteration's episodes are chosen: plain draws training layouts evenly; others play again where all of a
+    """How an iteration's episodes are chosen: plain draws training layouts evenly; others play again if all of a
     group fail, or choose layouts by what is learnt from them (docs/research/credit/methods.md)."""
 
     credit: str = method("advantages", "msgrpo", METHODS)
@@ -246,7 +246,7 @@ class TrainingSettings:
     """Rows of the tokens x vocabulary matrix that exist at once."""
 
     critic_learning_rate: float = setting("critic", 1e-5, gt=0)
-    """Learning rate of the critic, which exists only where a method needs values. It is constant; the rest of its AdamW
+    """Learning rate of the critic, which exists only if a method needs values. It is constant; the rest of its AdamW
     is the policy's. A reward model's rate is a setting of its method."""
     critic_passes: int = setting("critic", 1, ge=1)
     """Passes of the critic over each iteration's steps: all that credit was assigned to, drawn or not."""
@@ -398,7 +398,7 @@ class TrainingSettings:
         return self.episodes_drawn or max(1, self.episodes // 2)
 
     def draws_of(self, trajectories: int) -> int:
-        """M where several players' parts make more trajectories than there are episodes: the same share of them.
+        """M if several players' parts make more trajectories than there are episodes: the same share of them.
 
         A group filter leaves M as it is, so what it changes is whose episodes are drawn, and not how many.
         """

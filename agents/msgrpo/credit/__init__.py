@@ -56,7 +56,8 @@ class CreditMethod(Method, Protocol):
     needs: ClassVar[frozenset[str]]
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
-        """The advantages of a batch, and what its episodes are drawn by. ``rng`` is the method's own randomness."""
+        """Return the advantages of a batch, and what its episodes are drawn by. ``rng`` is the method's own
+        randomness."""
 
 
 # baselines for each time step; its eps is its own, not the run's

@@ -41,7 +41,7 @@ many rounds left."""
 
 
 def same(values: Floats, others: Floats | float) -> npt.NDArray[np.bool_]:
-    """Which values equal those others, place by place, up to a billionth, or that part of a value above 1.
+    """Return which values equal those others, place by place, up to a billionth, or that part of a value above 1.
 
     Sums of the same fractions in another order differ in their last bits and are still the same return.
     """
@@ -52,7 +52,7 @@ def same(values: Floats, others: Floats | float) -> npt.NDArray[np.bool_]:
 def compared(
     values: Floats, baseline: Baseline = "mean", scale: Scale = "none", eps: float = 1e-6, ddof: int = 1
 ) -> Floats:
-    """What each of (n,) values is worth beside the others of its set: ``(x - baseline) / scale``.
+    """Return what each of (n,) values is worth beside the others of its set: ``(x - baseline) / scale``.
 
     A value that equals its baseline, by :func:`same`, is worth exactly 0: rounding must not leave an advantage that a
     draw rule would then draw, or that counts among those that have something to say. A value that has no others stays
@@ -85,12 +85,12 @@ standardised = partial(compared, scale="group_std")
 
 
 def averaged(values: Floats) -> Floats:
-    """The mean of one set for each of its values; equal values stay as they are, to the last bit."""
+    """Return the mean of one set for each of its values; equal values stay as they are, to the last bit."""
     return values - compared(values)
 
 
 def within_labels(labels: Iterable[Hashable], values: Floats, how: How) -> Floats:
-    """(n,) ``how`` of the values of each set, from (n,) values, those of one set having one label."""
+    """Return (n,) ``how`` of the values of each set, from (n,) values, those of one set having one label."""
     result = np.empty_like(values)
     for places in places_of(labels).values():
         result[places] = how(values[places])
@@ -98,12 +98,13 @@ def within_labels(labels: Iterable[Hashable], values: Floats, how: How) -> Float
 
 
 def within_groups(batch: Batch, values: Floats, how: How) -> Floats:
-    """(N,) ``how`` of the values of each group's episodes, from (N,) values of all."""
+    """Return (N,) ``how`` of the values of each group's episodes, from (N,) values of all."""
     return within_labels([each.group for each in batch.trajectories], values, how)
 
 
 def labels_of_steps(batch: Batch, among: str | What) -> list[Hashable]:
-    """The set of each step of the batch, one trajectory after the other: its group, and one of :data:`SETS` in it."""
+    """Return the set of each step of the batch, one trajectory after the other: its group, and one of :data:`SETS` in
+    it."""
     label = SETS[among] if isinstance(among, str) else among
     return [(each.group, label(each, t)) for each in batch.trajectories for t in range(len(each))]
 
@@ -114,7 +115,7 @@ def within_steps(batch: Batch, among: str | What, values: Sequence[Floats], how:
 
 
 def whitened(advantages: Sequence[Floats]) -> list[Floats]:
-    """``z`` over all numbers of the batch together, in the same arrays; 0 where all are equal."""
+    """Return ``z`` over all numbers of the batch together, in the same arrays; 0 if all are equal."""
     return split_like(standardised(np.concatenate(advantages)), advantages) if advantages else []
 
 
@@ -131,7 +132,7 @@ def group_advantages(
     scale: str = "group_std",
     eps: float = 1e-6,
 ) -> Floats:
-    """The advantage of every episode over the other episodes of its group.
+    """Return the advantage of every episode over the other episodes of its group.
 
     Args:
         returns: (N,) one return per episode.

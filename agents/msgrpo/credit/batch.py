@@ -29,7 +29,7 @@ StepCredit = Floats | Sequence[Floats]
 
 
 Heads = Mapping[str, Literal["step", "token"]]
-"""What a critic is to tell, ``{name: where it is read}``: one for each step, or one before each token."""
+"""What a critic is to tell, ``{name: if it is read}``: one for each step, or one before each token."""
 
 
 class TokenRow(NamedTuple):
@@ -93,7 +93,7 @@ class Trajectory:
         player: whose part this is.
         cut_off: (T,) whether the response ended at the token limit.
         prompt_ids: T tuples of token ids.
-        response_ids: T tuples of K_t token ids, the end-of-sequence token included where it was sampled.
+        response_ids: T tuples of K_t token ids, the end-of-sequence token included if it was sampled.
         old_logprobs: T arrays (K_t,) in nats of the policy that sampled, temperature applied: the sampler's where it
             tells them; recomputed by the learner where a method needs ``old_logprobs`` and the sampler doesn't.
         entropies: (T,) mean entropy in nats of the tokens of each response; for methods that need ``entropies``.
@@ -106,8 +106,8 @@ class Trajectory:
         rounds: (T,) the round of the episode in which each step was taken, from 0.
         end_state: the game's state after the episode's last round.
         hinted: whether the prompts told what a player wouldn't see otherwise.
-        allowed: what might stand at the tokens of each of T responses; ``None`` where nothing was constrained.
-        tree: which tree of its group the episode belongs to; ``None`` where episodes share no steps.
+        allowed: what might stand at the tokens of each of T responses; ``None`` if nothing was constrained.
+        tree: which tree of its group the episode belongs to; ``None`` if episodes share no steps.
         nodes: T labels of steps: those that trajectories share have one label, and were played once. Empty likewise.
     """
 
@@ -141,15 +141,15 @@ class Trajectory:
         return len(self.rewards)
 
     def returned(self, discount: float = 1.0) -> float:
-        """The episode's return, ``R_i = sum_t discount^t r_it``."""
+        """Return the episode's return, ``R_i = sum_t discount^t r_it``."""
         return episode_return(self.rewards.tolist(), discount)
 
     def returns_to_go(self, discount: float = 1.0) -> Floats:
-        """(T,) ``G_it = sum_{u >= t} discount^(u - t) r_iu``."""
+        """Return (T,) ``G_it = sum_{u >= t} discount^(u - t) r_iu``."""
         return returns_to_go(self.rewards, discount)
 
     def surprise(self, t: int) -> float:
-        """``-mean_k log pi`` of the tokens of step t, in nats: an estimate of the policy's entropy there.
+        """Return ``-mean_k log pi`` of the tokens of step t, in nats: an estimate of the policy's entropy there.
 
         Raises:
             ValueError: log-probabilities aren't known.
@@ -164,7 +164,7 @@ class Trajectory:
         return sum(map(len, self.response_ids))
 
     def row(self, t: int) -> TokenRow:
-        """The prompt and the response of step t as tokens."""
+        """Return the prompt and the response of step t as tokens."""
         return TokenRow(self.prompt_ids[t], self.response_ids[t], None if self.allowed is None else self.allowed[t])
 
     @property
@@ -179,7 +179,7 @@ class Trajectory:
 
     @property
     def seat(self) -> tuple[str, str]:
-        """Which game was played, as which player: the scenario's name, empty where it is unknown, and the player."""
+        """Which game was played, as which player: the scenario's name, empty if it is unknown, and the player."""
         return ("" if self.task is None else self.task.scenario, self.player)
 
 
@@ -208,7 +208,7 @@ class FreshRollouts(Protocol):
         """Response tokens that fresh rollouts have spent so far in this iteration."""
 
     def returns_from(self, starts: Sequence[Start], count: int) -> Floats:
-        """(S, count) undiscounted returns of each start's player from there on, in independent episodes."""
+        """Return (S, count) undiscounted returns of each start's player from there on, in independent episodes."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class Batch:
         return places_of(trajectory.group for trajectory in self.trajectories)
 
     def returns(self, discount: float = 1.0) -> Floats:
-        """(N,) the return of every trajectory."""
+        """Return (N,) the return of every trajectory."""
         return np.array([trajectory.returned(discount) for trajectory in self.trajectories], dtype=np.float64)
 
     def returns_to_go(self, discount: float = 1.0) -> list[Floats]:
@@ -245,7 +245,7 @@ class Batch:
         return [trajectory.returns_to_go(discount) for trajectory in self.trajectories]
 
     def visits(self, what: What | None = None) -> dict[tuple[Hashable, Any], list[Step]]:
-        """``{(group, state): [(i, t), ...]}``: in which steps of a group's trajectories each state was visited.
+        """Return ``{(group, state): [(i, t), ...]}``: in which steps of a group's trajectories each state was visited.
 
         ``what(trajectory, t)`` tells steps apart by something else than ``trajectory.states[t]``.
         """
@@ -257,7 +257,7 @@ class Batch:
         return found
 
     def only(self, indices: Sequence[int]) -> "Batch":
-        """The batch of some of the trajectories, in the order given."""
+        """Return the batch of some of the trajectories, in the order given."""
         return Batch([self.trajectories[index] for index in indices], self.rollouts, self.iteration)
 
 
@@ -305,7 +305,7 @@ class Credit(NamedTuple):
 
 
 def checked_credit(name: str, credit: Any, batch: Batch) -> Credit:
-    """What a method, which may be anybody's own, has assigned to a batch.
+    """Return what a method, which may be anybody's own, has assigned to a batch.
 
     Raises:
         ConfigError: it has another form than the batch; the message names the method.
@@ -328,14 +328,15 @@ def checked_credit(name: str, credit: Any, batch: Batch) -> Credit:
 
 
 def episode_return(rewards: Sequence[float], discount: float = 1.0) -> float:
-    """``R_i = sum_t discount^t r_{i,t}``; the paper's is undiscounted. Format penalties are part of the rewards."""
+    """Return ``R_i = sum_t discount^t r_{i,t}``; the paper's is undiscounted. Format penalties are part of the
+    rewards."""
     if discount == 1.0:
         return float(sum(rewards))
     return float(sum(reward * discount**t for t, reward in enumerate(rewards)))
 
 
 def returns_to_go(rewards: Floats, discount: float = 1.0) -> Floats:
-    """(T,) ``G_t = sum_{u >= t} discount^(u - t) r_u`` from (T,) rewards."""
+    """Return (T,) ``G_t = sum_{u >= t} discount^(u - t) r_u`` from (T,) rewards."""
     result = np.empty(len(rewards))
     total = 0.0
     for t in range(len(rewards) - 1, -1, -1):
@@ -345,13 +346,13 @@ def returns_to_go(rewards: Floats, discount: float = 1.0) -> Floats:
 
 
 def mean_size(advantages: StepCredit) -> float:
-    """The mean of ``|A|`` over a trajectory's steps, or over its response tokens."""
+    """Return the mean of ``|A|`` over a trajectory's steps, or over its response tokens."""
     flat = _flat(advantages)
     return float(np.abs(flat).mean()) if len(flat) else 0.0
 
 
 def total_of(advantages: StepCredit) -> float:
-    """The sum of a trajectory's advantages: below 0 where the update makes more of it less likely."""
+    """Return the sum of a trajectory's advantages: below 0 if the update makes more of it less likely."""
     return float(_flat(advantages).sum())
 
 
@@ -360,7 +361,7 @@ def _flat(advantages: StepCredit) -> Floats:
 
 
 def places_of(labels: Iterable[Hashable]) -> dict[Hashable, list[int]]:
-    """``{label: the places where it stands}``, in the order in which labels first appear."""
+    """Return ``{label: the places where it stands}``, in the order in which labels first appear."""
     places: dict[Hashable, list[int]] = {}
     for place, label in enumerate(labels):
         places.setdefault(label, []).append(place)

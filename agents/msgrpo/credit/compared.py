@@ -37,7 +37,7 @@ class Compared(ByReturn):
     """The set, always within a group: all of it, its steps at the same time, in the same state, or in the same state
     with as many rounds left. An episode stands where its first step does."""
     baseline: Baseline = "mean"
-    """Subtracted from a value: the mean of its set; the mean of the set's other values, where one that is alone is
+    """Subtracted from a value: the mean of its set; the mean of the set's other values, if one that is alone is
     worth 0 (leave_one_out) or keeps its value (others); or nothing."""
     scale: Literal["none", "group_std", "batch_std", "returns_std"] = "group_std"
     """Divides the difference: nothing (none), the sample standard deviation of the set (group_std), that of all

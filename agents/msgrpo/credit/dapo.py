@@ -47,6 +47,6 @@ class DAPO(ByReturn):
         return Credit.of([np.where(each.cut_off, 0.0, a) for each, a in pairs], metrics=metrics)
 
     def length_reward(self, lengths: Floats) -> Floats:
-        """(T,) what responses of these lengths (T,) are paid, between -1 and 0."""
+        """Return (T,) what responses of these lengths (T,) are paid, between -1 and 0."""
         cache = self.cache_share * self.max_response_tokens
         return ((self.max_response_tokens - cache - lengths) / cache).clip(-1.0, 0.0)

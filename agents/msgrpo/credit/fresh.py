@@ -52,20 +52,21 @@ class Rounds:
                 )
 
     def environment(self, trajectory: Trajectory) -> TextParallelEnv:
-        """An environment of the trajectory's game, to ask of its rules."""
+        """Return an environment of the trajectory's game, to ask of its rules."""
         task = task_of(trajectory)
         if task.scenario not in self._environments:
             self._environments[task.scenario] = textgames.parallel_env(task.env_id, **task.kwargs)
         return self._environments[task.scenario]
 
     def place(self, i: int, t: int) -> Place:
-        """The state in which step t of trajectory i was taken."""
+        """Return the state in which step t of trajectory i was taken."""
         trajectory = self._batch.trajectories[i]
         scenario = task_of(trajectory).scenario
         return Place(scenario, trajectory.player, trajectory.states[t], rounds_before(trajectory, t))
 
     def realised(self, i: int, t: int) -> Ahead:
-        """What came of the step: up to the player's next decision, or its end, or to where the episode was left."""
+        """Return what came of the step: up to the player's next decision, or its end, or to where the episode was
+        left."""
         trajectory = self._batch.trajectories[i]
         if t + 1 < len(trajectory):
             return 1.0, float(trajectory.rewards[t]), self.place(i, t + 1)
@@ -83,7 +84,7 @@ class Rounds:
         return last._replace(state=trajectory.end_state, elapsed=0 if limit is None else elapsed)
 
     def expected(self, i: int, t: int) -> list[Ahead]:
-        """What may have come of the step, up to the round after it.
+        """Return what may have come of the step, up to the round after it.
 
         Raises:
             ConfigError: the game doesn't tell, or others move in the same round.
@@ -152,11 +153,11 @@ class StateValues:
         return self._values[place]
 
     def worth(self, ahead: Iterable[Ahead]) -> float:
-        """``sum p (r + V)`` over what may follow a step: the value of the action."""
+        """Return ``sum p (r + V)`` over what may follow a step: the value of the action."""
         return sum(p * (reward + (0.0 if then is None else self[then])) for p, reward, then in ahead)
 
     def metrics(self) -> dict[str, float]:
-        """What the fresh rollouts cost, for the log."""
+        """Return what the fresh rollouts cost, for the log."""
         return {
             "fresh_states": float(len(self._values)),
             "fresh_episodes": float(len(self._values) * self._count),
@@ -165,7 +166,7 @@ class StateValues:
 
 
 def rounds_before(trajectory: Trajectory, t: int) -> int:
-    """The rounds that count as played before step t; 0 without a limit of steps, where they don't matter."""
+    """Return the rounds that count as played before step t; 0 without a limit of steps, if they don't matter."""
     start = task_of(trajectory).start
     return 0 if trajectory.steps_left[t] is None else trajectory.rounds[t] + (start.elapsed_steps if start else 0)
 
@@ -184,9 +185,9 @@ def refuse_history(policy: Policy) -> None:
 
 
 def local_policy(batch: Batch) -> LanguageAgentPolicy | None:
-    """The policy that played a batch, with the model that an engine in this process has inside.
+    """Return the policy that played a batch, with the model that an engine in this process has inside.
 
-    ``None`` where it has no such model, or its prompts show earlier turns, so that states don't tell what it reads.
+    ``None`` if it has no such model, or its prompts show earlier turns, so that states don't tell what it reads.
     """
     policy = None if batch.rollouts is None else batch.rollouts.policy
     if not isinstance(policy, LanguageAgentPolicy) or policy.history_turns:
@@ -197,7 +198,7 @@ def local_policy(batch: Batch) -> LanguageAgentPolicy | None:
 
 
 def task_of(trajectory: Trajectory) -> EpisodeTask:
-    """The task of a trajectory, from which its game can be made again."""
+    """Return the task of a trajectory, from which its game can be made again."""
     if trajectory.task is None:
         raise ValueError("fresh rollouts need to know the game: this trajectory has no task")
     return trajectory.task

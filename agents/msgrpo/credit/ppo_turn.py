@@ -60,7 +60,7 @@ def gae(rewards: Floats, values: Floats, after: float, gamma: float, lam: float)
     Args:
         rewards: (T,)
         values: (T,) before each reward.
-        after: ``V_T``, the value after the last reward; 0 where nothing follows.
+        after: ``V_T``, the value after the last reward; 0 if nothing follows.
         gamma: discount per reward.
         lam: 0 trusts the values (one reward, then the next value), 1 the rewards: ``A_t = G_t - V_t``, up to ``after``.
     """

@@ -31,7 +31,7 @@ class EngineOptions(EngineCheck, Protocol):
     """The options of one kind of engine, and how one is made of them."""
 
     def build(self, parts: "EngineParts") -> "Engine":
-        """The engine of a run, which is sent weights before it is asked for anything.
+        """Return the engine of a run, which is sent weights before it is asked for anything.
 
         Raises:
             ConfigError: it can't run with these settings or this model.

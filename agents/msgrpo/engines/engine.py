@@ -33,7 +33,7 @@ class EngineExtras(Protocol):
     Attributes:
         shared: whether the engines of all learning processes stand for the same places: all are told of an update, and
             the engine of the first process brings the weights.
-        plays_elsewhere: whether :meth:`rollout` plays in other processes, where nothing can be put around the model.
+        plays_elsewhere: whether :meth:`rollout` plays in other processes, if nothing can be put around the model.
     """
 
     shared: bool = False
@@ -159,7 +159,7 @@ class InThisProcess(EngineExtras):
 
 
 def made_by(version: int, completions: Iterable[Turn]) -> list[Turn]:
-    """The completions, saying that the weights of ``version`` made all of their tokens."""
+    """Return the completions, saying that the weights of ``version`` made all of their tokens."""
     return [
         replace(each, weights=(WeightsSpan(version, 0, len(each.response_ids)),)) if each.response_ids else each
         for each in completions

@@ -104,7 +104,7 @@ class CopyEngine(LiveEngine):
 
 
 def random_model(config: Any, attention: str, dtype: torch.dtype, device: torch.device) -> nn.Module:
-    """A model of a transformers configuration whose weights are yet to come."""
+    """Return a model of a transformers configuration whose weights are yet to come."""
     from transformers import AutoModelForCausalLM
 
     make: Any = AutoModelForCausalLM.from_config
@@ -115,7 +115,7 @@ def random_model(config: Any, attention: str, dtype: torch.dtype, device: torch.
 
 @torch.no_grad()
 def merged_weights(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """``(name, tensor)`` of every parameter of the Hugging Face model, LoRA adapters added in, one at a time.
+    """Yield ``(name, tensor)`` of every parameter of the Hugging Face model, LoRA adapters added in, one at a time.
 
     The model itself is not changed (merging and unmerging in place would leave rounding behind).
 

@@ -2,7 +2,7 @@
 
 ``weights -> ray.put -> every call names them -> (on a worker) sampler -> episodes -> the driver -> learner``. A worker
 is an actor of Ray with a model in its own memory, live or in vLLM. It is told with every portion of tasks which weights
-play it, and takes them over where it hasn't them yet: one that has just come, or that has replaced one that died, needs
+play it, and takes them over if it hasn't them yet: one that has just come, or that has replaced one that died, needs
 nothing else. The learner is the process that asks (or those that accelerate has launched, each with its share of the
 workers), and the episodes come back as in one process.
 """
@@ -64,7 +64,7 @@ class Ray:
             raise ModuleNotFoundError(f"engine = 'ray': {lacking}", name="ray")
 
     def build(self, parts: EngineParts) -> Engine:
-        """The engine, connected to the cluster."""
+        """Return the engine, connected to the cluster."""
         self.check(parts.config.engine_urls)
         try:
             return RayEngine(parts, self)
@@ -89,7 +89,7 @@ class ModelPlan(NamedTuple):
     legal_only: bool = False
 
     def policy(self, engine: Engine) -> LanguageAgentPolicy:
-        """The policy, with ``engine`` as its model."""
+        """Return the policy, with ``engine`` as its model."""
         return LanguageAgentPolicy(engine, self.prompt_map, self.decoding, self.name, legal_only=self.legal_only)
 
 
@@ -98,7 +98,7 @@ PolicyPlans = ModelPlan | Policy | Mapping[str, ModelPlan | Policy]
 
 
 def planned(policies: Policies, engine: Engine) -> PolicyPlans:
-    """The policies as they can be sent: without ``engine``, which workers have one of their own for."""
+    """Return the policies as they can be sent: without ``engine``, which workers have one of their own for."""
 
     def plan(policy: Policy) -> ModelPlan | Policy:
         if isinstance(policy, LanguageAgentPolicy) and policy.model is engine:
@@ -111,7 +111,7 @@ def planned(policies: Policies, engine: Engine) -> PolicyPlans:
 
 
 def made_of(plans: PolicyPlans, engine: Engine) -> Policies:
-    """The policies of plans, with ``engine`` as their model."""
+    """Return the policies of plans, with ``engine`` as their model."""
 
     def make(plan: ModelPlan | Policy) -> Policy:
         return plan.policy(engine) if isinstance(plan, ModelPlan) else plan
@@ -147,7 +147,7 @@ class SamplerSetup:
     options: Mapping[str, Any] = field(compare=False)
 
     def make(self) -> Sampler:
-        """The worker's engine, with random weights."""
+        """Return the worker's engine, with random weights."""
         if self.config.threads:
             torch.set_num_threads(self.config.threads)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -162,7 +162,7 @@ class SamplerSetup:
         return made_of(news.policies, made.engine)
 
     def result(self, episode: Episode) -> Episode:
-        """The whole episode: the learner needs the tokens, and methods of credit the states."""
+        """Return the whole episode: the learner needs the tokens, and methods of credit the states."""
         return episode
 
     def answer(
@@ -262,11 +262,11 @@ class RayEngine(EngineExtras):
         return list(completions)
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Why its workers' samplers can't be held to legal answers; ``None`` where they can."""
+        """Return why its workers' samplers can't be held to legal answers; ``None`` if they can."""
         return None if self._setup.sampler == "live" or not reasons else NEVER_CLOSED
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-        """The answer of every worker that is there to one prompt."""
+        """Return the answer of every worker that is there to one prompt."""
         with _failures_told():
             answers = self._cluster.ask(self._setup, self._news, ([prompt], decoding, [seed]))
         return [completion for (completion,) in answers]
@@ -291,7 +291,7 @@ PackedWeights = dict[str, tuple[str, tuple[int, ...], np.ndarray[Any, np.dtype[n
 
 
 def packed(weights: Weights, dtype: torch.dtype) -> PackedWeights:
-    """The weights as bytes, in the type that is sampled in: numpy has no bfloat16."""
+    """Return the weights as bytes, in the type that is sampled in: numpy has no bfloat16."""
     name = str(dtype).removeprefix("torch.")
     return {
         parameter: (name, tuple(tensor.shape), tensor.to("cpu", dtype).contiguous().flatten().view(torch.uint8).numpy())
@@ -300,7 +300,7 @@ def packed(weights: Weights, dtype: torch.dtype) -> PackedWeights:
 
 
 def unpacked(weights: PackedWeights) -> Iterator[tuple[str, Tensor]]:
-    """The weights that :func:`packed` gave, without a copy; they may only be read."""
+    """Yield the weights that :func:`packed` gave, without a copy; they may only be read."""
     for parameter, (name, shape, content) in weights.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that torch could write to what is for reading alone

@@ -40,14 +40,14 @@ class Processes:
         return optimizer
 
     def another(self) -> "Processes":
-        """The same processes, to prepare a further module with its own optimiser."""
+        """Return the same processes, to prepare a further module with its own optimiser."""
         return Processes()
 
     def forward(self, *inputs: Any) -> Any:
         return self._module(*inputs)
 
     def gather(self, value: T) -> list[T]:
-        """Every process's value, in rank order; a collective call."""
+        """Return every process's value, in rank order; a collective call."""
         return [value]
 
     def synchronise(self, *, last: bool) -> AbstractContextManager[Any]:
@@ -63,11 +63,11 @@ class Processes:
         return float(torch.nn.utils.clip_grad_norm_(parameters, limit))
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
-        """The whole, unsharded weights; a collective call."""
+        """Return the whole, unsharded weights; a collective call."""
         return model.state_dict()
 
     def optimizer_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """The whole optimiser state; a collective call. Where it is sharded, only the first process gets it."""
+        """Return the whole optimiser state; a collective call. If it is sharded, only the first process gets it."""
         return optimizer.state_dict()
 
     def load_optimizer_state(self, optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ class AccelerateProcesses(Processes):
 
 
 def launched_processes() -> int:
-    """How many processes the launcher says there are; 1 without a launcher."""
+    """Return how many processes the launcher says there are; 1 without a launcher."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 

@@ -46,7 +46,7 @@ def loss_of(
     entropy_coefficient: float = 0.0,
     weights: Tensor | None = None,
 ) -> PolicyLoss:
-    """The loss of n response tokens, which may be a part of those that ``denominator`` counts.
+    """Return the loss of n response tokens, which may be a part of those that ``denominator`` counts.
 
     Args:
         tokens: what the surrogate is told of them; its reference is also that of the KL term.
@@ -114,11 +114,12 @@ def policy_loss(
     denominator: float | None = None,
     **terms: Any,
 ) -> PolicyLoss:
-    """``1/Z * sum_{m_bt = 1} [ -min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A) + beta KL - c_H H ]`` of a table.
+    """Return ``1/Z * sum_{m_bt = 1} [ -min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A) + beta KL - c_H H ]`` of a
+    table.
 
     Args:
         logprobs: (B, T) ``log pi_theta`` in nats, temperature applied; a row is one step of an episode, (T,) is one
-            row. Where the mask is 0 nothing counts, NaN included.
+            row. If the mask is 0 nothing counts, NaN included.
         old_logprobs, ref_logprobs, entropy: (B, T) ``log pi_old`` in ``rho = pi_theta / pi_old``, ``log pi_ref`` and H.
         advantages: A, (B,) one per row, or (B, T).
         mask: m, (B, T) 1 on response tokens; all are when not given.
@@ -153,7 +154,7 @@ def policy_loss(
 
 
 def _count(lengths: Sequence[int], loss_normalizer: str, episode_ids: Sequence[Any] | None) -> float:
-    """``Z`` of rows of so many response tokens."""
+    """Return ``Z`` of rows of so many response tokens."""
     if loss_normalizer not in ("token", "step", "episode"):
         raise ConfigError(f"loss_normalizer = {loss_normalizer!r} can't be used; accepted: token, step, episode")
     if loss_normalizer == "token":
@@ -167,7 +168,7 @@ def _count(lengths: Sequence[int], loss_normalizer: str, episode_ids: Sequence[A
 def importance_weights(
     old: Sequence[Tensor], sampled: Sequence[Tensor | None], cap: float
 ) -> tuple[list[Tensor], dict[str, float]]:
-    """The weights of every row's tokens, and their metrics.
+    """Return the weights of every row's tokens, and their metrics.
 
     Args:
         old: (K_t,) per row, log-probabilities of the learner before the update, in nats.
@@ -194,7 +195,7 @@ def importance_weights(
 
 
 def mismatch(learner: Tensor, sampler: Tensor) -> dict[str, float]:
-    """How far the sampler's log-probabilities of its own tokens are from the learner's, per token."""
+    """Return how far the sampler's log-probabilities of its own tokens are from the learner's, per token."""
     difference = learner.double() - sampler.double()
     return {
         "mismatch_mean": difference.abs().mean().item(),

@@ -28,7 +28,7 @@ ModuleT = TypeVar("ModuleT", bound=torch.nn.Module)
 
 
 def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
-    """The model with an adapter to train, where the settings ask for one or it came with one; else as it is.
+    """Return the model with an adapter to train, if the settings ask for one or it came with one; else as it is.
 
     An adapter that was loaded is frozen, as for play. It is trained on as it is, of its own rank and scale, so that a
     warm start and what is learnt after it are one adapter on the one base. An adapter that a program has made
@@ -55,7 +55,7 @@ def with_adapter(model: Any, config: MSGRPOConfig) -> Any:
 
 
 def check_same_adapter(model: Any, folder: Path) -> None:
-    """A run goes on with an adapter of the kind that its checkpoint has, or with none where that has none.
+    """A run goes on with an adapter of the kind that its checkpoint has, or with none if that has none.
 
     Raises:
         ConfigError: the settings have made another one.
@@ -78,17 +78,18 @@ def check_same_adapter(model: Any, folder: Path) -> None:
 
 
 def _last_names(targets: str | Collection[str]) -> set[str]:
-    """The modules' own names, without those of what they are in."""
+    """Return the modules' own names, without those of what they are in."""
     return {name.rpartition(".")[2] for name in ([targets] if isinstance(targets, str) else targets)}
 
 
 def copy_of_trained(module: ModuleT) -> ModuleT:
-    """A copy that has weights of its own where the module is trained, and shares the frozen ones."""
+    """Return a copy that has weights of its own if the module is trained, and shares the frozen ones."""
     return copy.deepcopy(module, {id(each): each for each in module.parameters() if not each.requires_grad})
 
 
 def begins_as_base(model: Any) -> bool:
-    """Whether a model's adapter adds nothing yet, as a fresh one does: the model without it is the model with it."""
+    """Return whether a model's adapter adds nothing yet, as a fresh one does: the model without it is the model with
+    it."""
     return not any(weight.any() for name, weight in model.named_parameters() if "lora_B" in name)
 
 
@@ -214,7 +215,7 @@ def checkpoint_layers(model: Any) -> None:
 
 
 def templated(tokenizer: Any, config: MSGRPOConfig) -> Any:
-    """The tokenizer with the arguments that the config has for its chat template.
+    """Return the tokenizer with the arguments that the config has for its chat template.
 
     Raises:
         ConfigError: the template can't be used, or doesn't read them.
@@ -263,7 +264,7 @@ def load_weights(model: nn.Module, folder: Path) -> None:
     """Put a checkpoint's weights into a model of the same kind, exactly as they were saved.
 
     Raises:
-        ConfigError: the checkpoint is of another model, is damaged, or has no adapter where the model has one.
+        ConfigError: the checkpoint is of another model, is damaged, or has no adapter if the model has one.
     """
     try:
         _load_weights(model, folder)
@@ -298,7 +299,7 @@ def _load_weights(model: nn.Module, folder: Path) -> None:
 
 
 def autocast_dtype(config: MSGRPOConfig) -> torch.dtype | None:
-    """The type of autocast, where the matrix products are in another type than the weights."""
+    """Return the type of autocast, if the matrix products are in another type than the weights."""
     dtype = product_dtype(config)
     return None if dtype == config.param_dtype else torch.bfloat16
 

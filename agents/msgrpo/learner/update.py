@@ -58,7 +58,7 @@ class UpdateStats:
 def token_metrics(
     rows: Sequence[TokenRow], response_tokens: float, started: float, rolled_out: float, updated: float
 ) -> dict[str, float]:
-    """How many tokens an iteration learnt from, and how fast it was; the last three are moments, in seconds."""
+    """Return how many tokens an iteration learnt from, and how fast it was; the last three are moments, in seconds."""
     trained = sum(len(row.prompt) + len(row.response) for row in rows)
     return {
         "update_tokens": trained,
@@ -79,7 +79,7 @@ def minibatches(rows: Sequence[Any], count: int, rng: np.random.Generator) -> It
 def make_reference(
     scorer: TokenScorer, processes: Processes, config: MSGRPOConfig, needs: Collection[str]
 ) -> "Reference | None":
-    """The reference of a training; ``None`` where neither the KL term nor the surrogate, by its needs, wants it.
+    """Return the reference of a training; ``None`` if neither the KL term nor the surrogate, by its needs, wants it.
 
     Raises:
         ConfigError: it is to move and nothing is held to it, or no process has all weights.
@@ -107,7 +107,7 @@ class Reference:
         mixup: the share that it moves towards the policy after every update; 0 leaves it as it is.
 
     Raises:
-        ConfigError: it is to move where no process has all weights.
+        ConfigError: it is to move if no process has all weights.
     """
 
     def __init__(self, scorer: TokenScorer, processes: Processes, mixup: float = 0.0) -> None:
@@ -123,7 +123,7 @@ class Reference:
             self._frozen = own.requires_grad_(False).eval()
 
     def score(self, batch: MicroBatch) -> Tensor:
-        """Log-probabilities of a micro-batch's response tokens, shape (tokens,)."""
+        """Return log-probabilities of a micro-batch's response tokens, shape (tokens,)."""
         if self._switch_off is None:
             return self._frozen.score(batch)[0]
         with self._switch_off():
@@ -138,7 +138,7 @@ class Reference:
                 own.lerp_(policy[name], self._mixup)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The weights that have moved, by name; empty where it stays what it was."""
+        """Return the weights that have moved, by name; empty if it stays what it was."""
         return self._moving() if self._mixup else {}
 
     @torch.no_grad()
@@ -146,7 +146,7 @@ class Reference:
         """Take up what :meth:`state_dict` told; nothing, in checkpoints from before references moved.
 
         Raises:
-            ConfigError: it has moved, and isn't to any more. Where it has got to would be lost at the next resume.
+            ConfigError: it has moved, and isn't to any more. If it has got to would be lost at the next resume.
         """
         if state and not self._mixup:
             raise ConfigError(
@@ -165,8 +165,8 @@ class Reference:
 class Learner:
     """The model that is trained, its reference, its optimiser, and the processes that share the work.
 
-    ``reference`` is ``None`` where neither the KL term nor the surrogate needs it. ``importance_cap`` truncates the
-    weights of tokens whose sampler isn't this model; 0 where it is.
+    ``reference`` is ``None`` if neither the KL term nor the surrogate needs it. ``importance_cap`` truncates the
+    weights of tokens whose sampler isn't this model; 0 if it is.
     """
 
     def __init__(
@@ -191,11 +191,11 @@ class Learner:
         self.normalizer = normalizer or NORMALIZERS.make(config.loss_normalizer, shared=vars(config))
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        """Rows in micro-batches."""
+        """Return rows in micro-batches."""
         return self.work.pack(rows)
 
     def logprobs(self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Tensor] | None = None) -> list[Tensor]:
-        """Log-probabilities of all rows' responses; by ``score``, or under the model as it is."""
+        """Return log-probabilities of all rows' responses; by ``score``, or under the model as it is."""
         tell = score or (lambda batch: score_with(self.scorer, self.processes.forward, batch)[0])
         return [logprobs for (logprobs,) in self.work.scores(rows, lambda batch: (tell(batch),))]
 
@@ -206,7 +206,7 @@ class Learner:
     def update(
         self, rows: Sequence[TokenRow], rng: np.random.Generator, learning_rate: float, batch: Batch | None = None
     ) -> UpdateStats:
-        """All optimiser steps of one iteration, on at least one row; ``rng`` shuffles alike in every process.
+        """Return all optimiser steps of one iteration, on at least one row; ``rng`` shuffles alike in every process.
 
         ``batch`` is what the credit was assigned to, for surrogates that look at it.
 
@@ -250,7 +250,7 @@ class Learner:
         return found
 
     def _from_sampler(self, sampled: Sequence[Tensor | None]) -> bool:
-        """Whether the ratio's ``pi_old`` is the sampler's."""
+        """Return whether the ratio's ``pi_old`` is the sampler's."""
         config, known = self.config, all(logprobs is not None for logprobs in sampled)
         if config.old_logprobs == "sampling" and not known:
             raise ValueError("old_logprobs = 'sampling', but the engine returned no log-probabilities: use 'recompute'")
@@ -262,7 +262,8 @@ class Learner:
     def _old_logprobs(
         self, tokens: Sequence[TokenRow], sampled: Sequence[Tensor | None], stats: UpdateStats, *, from_sampler: bool
     ) -> list[Tensor]:
-        """``pi_old`` per row. The sampler's are compared with the learner's in the first pass, the others here."""
+        """Return ``pi_old`` per row. The sampler's are compared with the learner's in the first pass, the others
+        here."""
         known = all(logprobs is not None for logprobs in sampled)
         if from_sampler:
             return [logprobs for logprobs in sampled if logprobs is not None]
@@ -344,7 +345,7 @@ def make_optimizer(model: torch.nn.Module, config: MSGRPOConfig) -> torch.optim.
 
 
 def learning_rate(config: MSGRPOConfig, iteration: int) -> float:
-    """The learning rate of an iteration, counted from 0."""
+    """Return the learning rate of an iteration, counted from 0."""
     if iteration < config.warmup:
         return config.learning_rate * (iteration + 1) / config.warmup
     done = (iteration - config.warmup) / max(1, config.iterations - config.warmup)

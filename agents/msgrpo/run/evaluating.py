@@ -35,7 +35,7 @@ from textgames.solving.blind import blind_play_of
 # ---------------------------------------------------------------- the scale
 
 PLAYED = 20
-"""Episodes of the planner, where nobody knows the optimum: seconds, once a run."""
+"""Episodes of the planner, if nobody knows the optimum: seconds, once a run."""
 
 NAMES = {"optimal": "optimum", "clairvoyant": "clairvoyant bound", "reference": "reference (planner)"}
 """What the upper end is called, by its kind."""
@@ -67,7 +67,7 @@ def scale_of(tasks: Sequence[EpisodeTask]) -> dict[str, Any]:
 
 
 def _first_requests(tasks: Sequence[EpisodeTask]) -> list[TurnRequest]:
-    """What the player is asked at the start of each episode."""
+    """Return what the player is asked at the start of each episode."""
     pool, nobody = EnvironmentPool(), load_agent("random")
     requests: list[TurnRequest] = []
     for task in tasks:
@@ -84,17 +84,17 @@ class EvaluationResult(NamedTuple):
     """One scenario's scores.
 
     Attributes:
-        low: of the 95% interval of the mean return, which is normal, over episodes; ``None`` where all returns are
+        low: of the 95% interval of the mean return, which is normal, over episodes; ``None`` if all returns are
             equal, which says nothing of the next one.
         high: of that interval.
         seats: ``{player: mean return of the model in that seat}``; ``None`` in games for one.
-        opponent: who had the other seats; empty where the model had all.
-        regret: the model's exact mean regret per decision, where it is measured, with its 95% interval.
+        opponent: who had the other seats; empty if the model had all.
+        regret: the model's exact mean regret per decision, if it is measured, with its 95% interval.
         regret_low: of that interval.
         regret_high: of that interval.
         random_regret: the regret of random legal play at the same positions.
         positions: how many positions these are.
-        exploitability: what a best response gains against the model, on average over the seats, where it is measured;
+        exploitability: what a best response gains against the model, on average over the seats, if it is measured;
             exact.
         blind: the mean return of the best player who doesn't read, in games for one; and what it does.
         blind_policy: of that player.
@@ -133,7 +133,7 @@ class EvaluationResult(NamedTuple):
 
 
 def score_of(results: Sequence[EvaluationResult]) -> float:
-    """What evaluations of one moment are compared by: the mean over the scenarios."""
+    """Return what evaluations of one moment are compared by: the mean over the scenarios."""
     return float(np.mean([result.score for result in results]))
 
 
@@ -186,7 +186,7 @@ def evaluate(
 
 
 def game_name(game: Game) -> str:
-    """The name under which metrics and evaluations speak of a game."""
+    """Return the name under which metrics and evaluations speak of a game."""
     return game.name if isinstance(game, Scenario) else game
 
 
@@ -197,13 +197,13 @@ def without_success(games: Sequence[Game]) -> frozenset[str]:
 
 
 def players_of(game: Game) -> tuple[str, ...]:
-    """The players of a game that is evaluated on."""
+    """Return the players of a game that is evaluated on."""
     task = EpisodeTask.of(game, 0)
     return game_of(task.env_id, **task.kwargs).players
 
 
 def opponent_of(config: MSGRPOConfig, games: Sequence[Game]) -> Policy | None:
-    """The player that the config names for the other seats.
+    """Return the player that the config names for the other seats.
 
     Raises:
         ConfigError: there is no such player, it can't play one of the games, or no game has another seat.
@@ -246,7 +246,7 @@ def check_yardsticks(config: MSGRPOConfig, games: Sequence[Game], sharded: bool)
 
 
 def positions_of(config: MSGRPOConfig, games: Sequence[Game]) -> dict[str, list[Position]]:
-    """``{name: positions}`` of the games on which regret is to be measured.
+    """Return ``{name: positions}`` of the games on which regret is to be measured.
 
     Raises:
         ConfigError: a game without an exact yardstick.
@@ -265,7 +265,7 @@ def with_yardsticks(
     policy: LanguageAgentPolicy,
     positions: Sequence[Position],
 ) -> EvaluationResult:
-    """The result with what is measured exactly of ``policy``, whose model is in this process."""
+    """Return the result with what is measured exactly of ``policy``, whose model is in this process."""
     if positions:
         regret = exact_regret(DirectAnswers(policy), positions)
         result = result._replace(
@@ -320,7 +320,7 @@ class Evaluator:
         self._scales: dict[str, dict[str, Any]] = {}
 
     def evaluate(self, seen_layouts: set[str]) -> list[EvaluationResult]:
-        """One result for each scenario; ``seen_layouts`` are those that were trained on."""
+        """Return one result for each scenario; ``seen_layouts`` are those that were trained on."""
         return [self._evaluate_on(game, seen_layouts) for game in self.games]
 
     def _evaluate_on(self, game: Game, seen_layouts: set[str]) -> EvaluationResult:

@@ -47,7 +47,7 @@ from textgames import TSMG, game_of
 
 
 def another_start(config: MSGRPOConfig) -> str:
-    """The ways out for a model that doesn't answer in the form that is asked for."""
+    """Return the ways out for a model that doesn't answer in the form that is asked for."""
     other = "direct" if config.response_mode == "think" else "think"
     ways = [f"a warm start ({warm_start(config)})"]
     if config.model != "tiny-legal" and config.scenarios and all(_lists_actions(name) for name in config.scenarios):
@@ -57,7 +57,7 @@ def another_start(config: MSGRPOConfig) -> str:
 
 
 def warm_start(config: MSGRPOConfig) -> str:
-    """The command that teaches a model the form of answers, and the games as far as somebody knows them."""
+    """Return the command that teaches a model the form of answers, and the games as far as somebody knows them."""
     teacher = "planner" if config.scenarios and all(map(_has_planner, config.scenarios)) else "random"
     parts = {
         "--model": [config.model or "MODEL"],
@@ -71,7 +71,7 @@ def warm_start(config: MSGRPOConfig) -> str:
 
 
 def against_collapse(config: MSGRPOConfig) -> str:
-    """The ways out where the format penalty is all that a model learns from."""
+    """Return the ways out where the format penalty is all that a model learns from."""
     ways = [f"a warm start ({warm_start(config)})"]
     if not config.legal_only:
         ways.append("legal_only = true, which leaves no answer to charge a penalty for")
@@ -98,12 +98,12 @@ def _game(name: str) -> TSMG[Any]:
 
 
 def going_on(out: Path, config: MSGRPOConfig, *, by_command: bool, changes: str = "") -> str:
-    """How a saved run is gone on with.
+    """Return how a saved run is gone on with.
 
     Args:
         out: the run's folder.
         config: its settings.
-        by_command: whether the command line can make the run again. It can't where it was begun from Python with
+        by_command: whether the command line can make the run again. It can't if it was begun from Python with
             prompts, an engine or evaluations of its own, or with a model or game that the settings don't name.
         changes: what else to write after the command.
     """
@@ -145,7 +145,7 @@ def check_prompts(
 
 
 def prompt_lengths(task: EpisodeTask, prompt_map: PromptMap, reader: TransformersModel) -> list[int]:
-    """The lengths in tokens of the first prompt and the longest ones of an episode of random play."""
+    """Return the lengths in tokens of the first prompt and the longest ones of an episode of random play."""
     prompts = [prompt for _, prompt in prompts_of_random_play(task, prompt_map)]
     by_letters = sorted(prompts, key=lambda prompt: -sum(len(message.content) for message in prompt))
     return [len(ids) for ids in reader.encode(prompts[:1] + by_letters[:LONGEST_READ])]
@@ -206,7 +206,7 @@ class Preflight(NamedTuple):
 
     @classmethod
     def of(cls, trajectories: Sequence[Trajectory], episodes: int, format_penalty: float) -> "Preflight":
-        """What these trajectories show, whose invalid steps were charged this penalty."""
+        """Return what these trajectories show, whose invalid steps were charged this penalty."""
         batch = Batch(trajectories)
         paid = np.array([paid_by_the_game(each, format_penalty) for each in trajectories], dtype=np.float64)
         return cls(
@@ -221,7 +221,7 @@ class Preflight(NamedTuple):
         )
 
     def summary(self, config: MSGRPOConfig) -> str:
-        """What the episodes show, in one line."""
+        """Return what the episodes show, in one line."""
         return (
             f"before the first update, {self.episodes} episodes: {self.valid / max(1, self.answers):.1%} of "
             f"{self.answers:,} answers valid, returns differ in {self.groups_with_spread} of {self.groups} groups, "
@@ -229,7 +229,7 @@ class Preflight(NamedTuple):
         )
 
     def check(self, config: MSGRPOConfig) -> list[str]:
-        """What to warn of.
+        """Return what to warn of.
 
         Raises:
             UnusableModelError: surely fewer valid answers than ``min_valid_share``.
@@ -301,7 +301,7 @@ PROMPT = (
 TOKENS = 16
 SEED = (0xCA7A,)
 FLOAT32_TOLERANCE, HALF_TOLERANCE = 1e-3, 0.1
-"""Nats per token, on average over an answer, where both compute in float32 and where one doesn't."""
+"""Nats per token, on average over an answer, if both compute in float32 and where one doesn't."""
 
 
 class Canary:
@@ -355,7 +355,7 @@ class Canary:
         )
 
     def _likely(self, row: TokenRow, theirs: torch.Tensor) -> str:
-        """What is likely wrong, from how the scores differ."""
+        """Return what is likely wrong, from how the scores differ."""
         scorer = self.learner.scorer
         temperature = scorer.temperature
         try:
@@ -420,7 +420,7 @@ class Watch:
         self.rows = dict.fromkeys(self.rows, 0)  # who resumes a run that was stopped gives it the time to recover
 
     def answers_validly(self, invalid_rate: float) -> bool:
-        """Whether this share of invalid responses is usual in this run."""
+        """Return whether this share of invalid responses is usual in this run."""
         return 1 - invalid_rate >= max(self.config.min_valid_share, self._best_valid / 2)
 
     @property
@@ -429,7 +429,7 @@ class Watch:
         return any(self.rows[sign] and self._spoils(sign) for sign in self.rows)
 
     def trusts(self, invalid_rate: float) -> bool:
-        """Whether weights that have just played with this share of invalid responses are worth keeping."""
+        """Return whether weights that have just played with this share of invalid responses are worth keeping."""
         return not self.suspects and (self.answers_validly(invalid_rate) or not self._spoils("invalid"))
 
     def see(self, metrics: Mapping[str, Any]) -> None:
@@ -478,19 +478,21 @@ class Watch:
             raise self._dead("skipped")
 
     def _spoils(self, sign: str) -> bool:
-        """Whether weights that show this sign are worse than those before: not so where there were no better ones."""
+        """Return whether weights that show this sign are worse than those before: not so if there were no better
+        ones."""
         return bool(self._best_valid) if sign == "invalid" else sign not in ("skipped", "collapse")
 
     def _count(self, sign: str, shown: bool) -> None:
         self.rows[sign] = self.rows[sign] + 1 if shown else 0
 
     def _gained(self, returns: Sequence[float]) -> bool:
-        """Whether the latest returns are above those that the run began with."""
+        """Return whether the latest returns are above those that the run began with."""
         some = max(1, self.config.stop_after)
         return len(returns) > some and np.mean(returns[-some:]) > np.mean(returns[:some])
 
     def _collapsed(self, metrics: Mapping[str, Any]) -> bool:
-        """Whether the form has been learnt and nothing else: one answer to everything, which the game doesn't pay."""
+        """Return whether the form has been learnt and nothing else: one answer to everything, which the game doesn't
+        pay."""
         valid, entropy = 1 - metrics["invalid_rate"], metrics["entropy"]
         if len(self._first) < FIRST:
             self._first.append((valid, entropy))

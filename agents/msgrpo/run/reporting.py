@@ -53,7 +53,7 @@ class Trackers:
 
     Args:
         opened: accelerate's trackers by name.
-        say: is told where a tracker has failed.
+        say: is told if a tracker has failed.
     """
 
     def __init__(self, opened: Mapping[str, Any], say: Callable[[str], None] = print) -> None:
@@ -87,7 +87,7 @@ def open_trackers(
     Args:
         config: its ``trackers``, and all else for them to show.
         out: the run's folder, which exists.
-        first: iterations done before; more than 0 goes on with the run of before, where the tracker can.
+        first: iterations done before; more than 0 goes on with the run of before, if the tracker can.
         say: as in :class:`Trackers`.
         quiet: nothing in the terminal, as far as a tracker can be told so.
 
@@ -151,7 +151,7 @@ def _start(name: str, arguments: dict[str, Any]) -> Any:
 
 
 def _arguments(name: str, config: MSGRPOConfig, out: Path, first: int, quiet: bool) -> dict[str, Any]:
-    """What a tracker is opened with: its project, the run's name, and what lets it go on with a run."""
+    """Return what a tracker is opened with: its project, the run's name, and what lets it go on with a run."""
     title = config.tracker_run or out.resolve().name
     if name == "tensorboard":
         return {"run_name": "tensorboard", "logging_dir": str(out), "purge_step": first + 1}
@@ -175,7 +175,7 @@ def _arguments(name: str, config: MSGRPOConfig, out: Path, first: int, quiet: bo
 
 
 def _known_id(out: Path, name: str) -> str:
-    """The run's id in a tracker: that of before, else a new one, which is kept."""
+    """Return the run's id in a tracker: that of before, else a new one, which is kept."""
     file = out / KNOWN
     known: dict[str, Any] = {}
     with suppress(FileNotFoundError, ValueError):
@@ -188,7 +188,8 @@ def _known_id(out: Path, name: str) -> str:
 
 
 def _plain(config: MSGRPOConfig) -> dict[str, Any]:
-    """The settings as trackers show them: numbers, truths and texts, without the secrets of a server's address."""
+    """Return the settings as trackers show them: numbers, truths and texts, without the secrets of a server's
+    address."""
     return {one.name: _shown(getattr(config, one.name)) for one in fields(config)}
 
 
@@ -439,19 +440,19 @@ def _same(one: EvaluationResult, other: EvaluationResult) -> bool:
 
 
 def _seat_returns(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """``{player: mean return}`` in the metrics of an iteration; empty in a game for one."""
+    """Return ``{player: mean return}`` in the metrics of an iteration; empty in a game for one."""
     return {name.removeprefix("return_"): value for name, value in metrics.items() if name.startswith("return_player_")}
 
 
 def _seats(result: EvaluationResult) -> str:
-    """The returns by seat, and who had the other seats."""
+    """Return the returns by seat, and who had the other seats."""
     told = ", ".join(f"{player} {mean:.3f}" for player, mean in (result.seats or {}).items())
     against = f"against {result.opponent}" if result.opponent else "against itself"
     return f" {against} ({told})" if told else ""
 
 
 def _scale(result: EvaluationResult) -> str:
-    """What the return lies between."""
+    """Return what the return lies between."""
     ends = []
     if result.blind is not None:
         ends.append(f"blind play {result.blind:.3f}: {result.blind_policy}")
@@ -461,7 +462,7 @@ def _scale(result: EvaluationResult) -> str:
 
 
 def _reads(result: EvaluationResult) -> str:
-    """A warning where the return doesn't show that the model reads what it is told."""
+    """Return a warning if the return doesn't show that the model reads what it is told."""
     if result.blind is None or (result.low is not None and result.low > result.blind):
         return ""
     return "; not surely better than blind play, which reads nothing"

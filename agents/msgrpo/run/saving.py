@@ -98,7 +98,7 @@ def check_sums(folder: Path) -> None:
 
 
 def checkpoint_folder(out: Path, iteration: int) -> Path:
-    """The folder of the checkpoint that is made after so many iterations."""
+    """Return the folder of the checkpoint that is made after so many iterations."""
     return out / "checkpoints" / f"iteration-{iteration:06d}"
 
 
@@ -112,13 +112,13 @@ def point(out: Path, name: str, folder: Path) -> None:
 
 
 def iterations_in(checkpoint: Path) -> int:
-    """The iterations done in a checkpoint, by its name; -1 for a folder of another name."""
+    """Return the iterations done in a checkpoint, by its name; -1 for a folder of another name."""
     found = _NAME.fullmatch(checkpoint.resolve().name)
     return int(found[1]) if found else -1
 
 
 def iteration_of(out: Path, name: str) -> int | None:
-    """The iterations done in the checkpoint that ``out/name`` points to; ``None`` where there is none."""
+    """Return the iterations done in the checkpoint that ``out/name`` points to; ``None`` if there is none."""
     return iterations_in(out / name) if (out / name / STATE).is_file() else None
 
 
@@ -214,7 +214,7 @@ def keep_batch(out: Path, iteration: int, rows: Sequence[TokenRow], decode: Call
 
 
 def run_folder(checkpoint: Path) -> Path | None:
-    """The folder of the run that a checkpoint belongs to; ``None`` for one that was copied out of its run."""
+    """Return the folder of the run that a checkpoint belongs to; ``None`` for one that was copied out of its run."""
     inside = checkpoint.parent.name == "checkpoints" and iterations_in(checkpoint) >= 0
     return checkpoint.parent.parent if inside else None
 
@@ -284,7 +284,7 @@ class LastValid:
         self._learnt_before, self._updating = None, False
 
     def state(self, *, spoiled: bool) -> RunState | None:
-        """What to save; ``None`` where there is nothing valid in memory.
+        """Return what to save; ``None`` if there is nothing valid in memory.
 
         Args:
             spoiled: the weights as they are shouldn't be kept, whatever they are.
@@ -292,7 +292,7 @@ class LastValid:
         return self._copy if spoiled or self._updating else self._as_before()
 
     def _as_before(self) -> RunState:
-        """The state as it is, but for what the methods have learnt in the iteration that is under way."""
+        """Return the state as it is, but for what the methods have learnt in the iteration that is under way."""
         now = self._capture()
         if self._learnt_before is None:
             return now
@@ -302,7 +302,7 @@ class LastValid:
 def _copied(value: Any, known: dict[Any, Tensor], buffers: dict[Any, Tensor], path: tuple[Any, ...] = ()) -> Any:
     """Return the same value with its tensors in the computer's memory, but for those that are known by their place.
 
-    A tensor is written into the buffer of its path, which is made where there is none: two copies at a time would be
+    A tensor is written into the buffer of its path, which is made if there is none: two copies at a time would be
     twice the state. For what lies on a GPU a buffer is pinned, so that it is filled at the full speed of the bus. Tied
     weights, which have one place, stay tied.
     """
@@ -399,7 +399,7 @@ class Keeper:
         remove_old(out, self.config.keep_checkpoints)
 
     def rescue(self, error: BaseException) -> str:
-        """Save the last valid state before a run ends early; returns where it is and how to go on.
+        """Save the last valid state before a run ends early; returns if it is and how to go on.
 
         Where weights are sharded, all processes have to do this together. They do after Ctrl-C; an error may have come
         to one of them alone, and such a run goes back to its last checkpoint.
@@ -505,7 +505,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def said_by(overrides: Iterable[str]) -> list[str]:
-    """What ``--set KEY=VALUE`` names: all of it, its value, and the texts in that."""
+    """Return what ``--set KEY=VALUE`` names: all of it, its value, and the texts in that."""
     said = []
     for override in overrides:
         name, _, text = override.partition("=")

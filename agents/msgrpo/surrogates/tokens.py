@@ -60,19 +60,19 @@ class Tokens(NamedTuple):
         return torch.cat([torch.arange(ends[i] - lengths[i], ends[i]) for i in numbers])
 
     def log_ratio(self) -> Tensor:
-        """(n,) ``log pi_theta - log pi_old``."""
+        """Return (n,) ``log pi_theta - log pi_old``."""
         return self.logprobs - self.old_logprobs
 
     def row_sum(self, values: Tensor) -> Tensor:
-        """(r,) the sums of (n,) values over each row's tokens."""
+        """Return (r,) the sums of (n,) values over each row's tokens."""
         return values.new_zeros(len(self.lengths)).index_add(0, self.rows(), values)
 
     def spread(self, values: Tensor) -> Tensor:
-        """(n,) each row's value at each of its tokens, from (r,)."""
+        """Return (n,) each row's value at each of its tokens, from (r,)."""
         return values.repeat_interleave(self.lengths)
 
     def rows(self) -> Tensor:
-        """(n,) which row each token belongs to."""
+        """Return (n,) which row each token belongs to."""
         return torch.arange(len(self.lengths), device=self.lengths.device).repeat_interleave(self.lengths)
 
 
@@ -98,16 +98,17 @@ class Surrogate(Method, Protocol):
         """
 
     def terms(self, tokens: Tokens) -> Tensor:
-        """(n,) the loss of every token, before it is summed and divided by the normaliser's Z."""
+        """Return (n,) the loss of every token, before it is summed and divided by the normaliser's Z."""
 
     def added(self, tokens: Tokens) -> Tensor | None:
-        """A term of the loss that no normaliser divides, a sum over the rows; ``None`` for none.
+        """Return a term of the loss that no normaliser divides, a sum over the rows; ``None`` for none.
 
         An optimiser step on a part of the update's rows divides by ``tokens.share``, to estimate the whole term.
         """
 
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """(n,) and (n,) for the log: at which tokens a clip below, or above, takes something off the gradient."""
+        """Return (n,) and (n,) for the log: at which tokens a clip below, or above, takes something off the
+        gradient."""
 
 
 class PlainSurrogate(Method):
@@ -131,12 +132,12 @@ class PlainSurrogate(Method):
 
 
 def ppo_terms(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tensor:
-    """(n,) ``-min(rho A, clip(rho, 1 - low, 1 + high) A)``."""
+    """Return (n,) ``-min(rho A, clip(rho, 1 - low, 1 + high) A)``."""
     return -torch.minimum(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
 
 
 def ppo_clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
-    """Where :func:`ppo_terms` has no gradient: the minimum keeps the one that brings a ratio back."""
+    """Return where :func:`ppo_terms` has no gradient: the minimum keeps the one that brings a ratio back."""
     return (ratio < 1 - low) & (advantages < 0), (ratio > 1 + high) & (advantages > 0)
 
 
@@ -148,9 +149,9 @@ class PPO(PlainSurrogate):
     """
 
     clip_low: float = Field(0.2, ge=0, le=1)
-    """The ratio is clipped below at 1 - clip_low, where that lowers the objective."""
+    """The ratio is clipped below at 1 - clip_low, if that lowers the objective."""
     clip_high: float = Field(0.2, ge=0)
-    """The ratio is clipped above at 1 + clip_high, where that lowers the objective."""
+    """The ratio is clipped above at 1 + clip_high, if that lowers the objective."""
 
     shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
 
@@ -166,14 +167,14 @@ class GSPO(PlainSurrogate):
     """PPO's clip on ``s = exp(mean_k log rho_k)``, the geometric mean of a response's token ratios (arXiv 2507.18071).
 
     A token's ratio is ``sg(s) pi_k / sg(pi_k)``, so that tokens of one response may have different advantages (the
-    paper's GSPO-token, equal to GSPO where they have one). A sequence is one step's response here: that is our reading
+    paper's GSPO-token, equal to GSPO if they have one). A sequence is one step's response here: that is our reading
     for episodes of several steps. The paper averages over each response first: ``loss_normalizer = "response"``.
     """
 
     clip_low: float = Field(3e-4, ge=0, le=1)
-    """The response's ratio is clipped below at 1 - clip_low, where that lowers the objective."""
+    """The response's ratio is clipped below at 1 - clip_low, if that lowers the objective."""
     clip_high: float = Field(4e-4, ge=0)
-    """The response's ratio is clipped above at 1 + clip_high, where that lowers the objective."""
+    """The response's ratio is clipped above at 1 + clip_high, if that lowers the objective."""
 
     shared: ClassVar[Shared] = {"clip_low": "clip_low", "clip_high": "clip_high"}
 
@@ -187,7 +188,7 @@ class GSPO(PlainSurrogate):
 
     @torch.no_grad()
     def _log_ratio(self, tokens: Tokens) -> Tensor:
-        """(n,) ``log s`` of each token's response."""
+        """Return (n,) ``log s`` of each token's response."""
         return tokens.spread(tokens.row_sum(tokens.log_ratio()) / tokens.lengths)
 
 
@@ -212,14 +213,15 @@ class CISPO(PlainSurrogate):
 
     @torch.no_grad()
     def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Which tokens have another weight than their ratio: it is clipped whatever the sign of the advantage."""
+        """Return which tokens have another weight than their ratio: it is clipped whatever the sign of the
+        advantage."""
         ratio, (low, high) = self.ratios(tokens), self._limits
         some = tokens.advantages != 0
         return (ratio < low) & some, (ratio > high) & some
 
     @torch.no_grad()
     def ratios(self, tokens: Tokens) -> Tensor:
-        """(n,) what is clipped to be the tokens' weights."""
+        """Return (n,) what is clipped to be the tokens' weights."""
         return tokens.log_ratio().exp()
 
     @property

@@ -3,7 +3,7 @@
 A teacher may label more than it visits: with ``explore`` the random player takes some of the moves, and the teacher
 says what it would have done in the positions that come of them. A planner alone never shows the way out of a bad place.
 Of moves that are equally good to it a scripted teacher plays any: the first of them always would teach a habit, and not
-to read. For the same reason an episode shows no position twice, and none where every move is as good as any other.
+to read. For the same reason an episode shows no position twice, and none if every move is as good as any other.
 
 In the mode ``direct`` a response is the action alone. In every other mode it reasons first, and what it says is true:
 on a board of Frozen Lake or Snake in the words of :mod:`agents.tiny.demonstrator`, elsewhere in the teacher's own. The
@@ -46,7 +46,8 @@ class Words:
         self._demonstrators: dict[int, Demonstrator] = {}
 
     def __call__(self, request: TurnRequest, state: Any, action: str, response: str) -> str:
-        """The response for a request in a state, where the teacher has answered ``response`` and plays ``action``."""
+        """Return the response for a request in a state, if the teacher has answered ``response`` and plays
+        ``action``."""
         acted = f"{OPEN_TAG}{action}{CLOSE_TAG}"
         if self.mode == "direct":
             return acted
@@ -57,7 +58,7 @@ class Words:
         return f"<think>{reasons}</think><plan>{plan}</plan>{acted}"
 
     def _sight(self, request: TurnRequest, action: str) -> str:
-        """What a board shows; empty where there are no words for it."""
+        """Return what a board shows; empty if there are no words for it."""
         game = request.game
         if game is None or not has_demonstrator(game):
             return ""
@@ -70,7 +71,7 @@ class Words:
             return ""
 
     def _plan(self, request: TurnRequest, state: Any, action: str) -> list[str]:
-        """The action and what the teacher would play after it, while nothing is left to chance or to others."""
+        """Return the action and what the teacher would play after it, while nothing is left to chance or to others."""
         game: Any = request.game
         moves = [action]
         # a state with secrets would tell them by what comes of a move
@@ -92,7 +93,7 @@ class Words:
 
 
 def _coming(game: Any, state: Any, joint: dict[str, str]) -> list[tuple[Any, dict[str, float], bool]]:
-    """What may come of a round: next state, rewards, and whether the game is over."""
+    """Return what may come of a round: next state, rewards, and whether the game is over."""
     if game.has_outcomes:
         return [(after, rewards, over) for _, after, rewards, over in game.outcomes(state, joint)]
     return [game.transition(state, joint, np.random.default_rng(seed)) for seed in _TRIES]
@@ -104,7 +105,7 @@ _STREAM = 0xA11CE  # keeps these draws apart from those of a run's iterations wi
 class _Labelled:
     """Plays as the teacher, but for a share of random moves, and keeps what the teacher answers to every request.
 
-    An answer is empty where the teacher has none to give.
+    An answer is empty if the teacher has none to give.
     """
 
     def __init__(self, teacher: Policy, explore: float, seed: int) -> None:
@@ -188,7 +189,7 @@ def untaught_seeds(seed: int, count: int) -> list[int]:
 
 
 def shuffled_seeds(rng: np.random.Generator, part: int) -> list[int]:
-    """The training seeds of part 0 or 1: every other one of the shuffled, so no layout is in both."""
+    """Return the training seeds of part 0 or 1: every other one of the shuffled, so no layout is in both."""
     return [TRAINING_SEEDS[int(place)] for place in rng.permutation(len(TRAINING_SEEDS))[part::2]]
 
 

@@ -281,5 +281,5 @@ _KEPT = ("made_by", "losses", "held_out_before", "tokens", "seconds", "cpu_secon
 
 
 def _digest(config: MSGRPOConfig, rows: Sequence[TokenRow], weights: Sequence[float], mixed: bool) -> str:
-    """What an imitation is known by: its settings and what it learns from."""
+    """Return what an imitation is known by: its settings and what it learns from."""
     return hashlib.sha256(repr((replace(config, out=""), rows, weights, mixed)).encode()).hexdigest()

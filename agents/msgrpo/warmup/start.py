@@ -42,7 +42,7 @@ class Teaching(NamedTuple):
 
 
 def warmup_config(model: str, scenarios: Sequence[str], decisions: int, **settings: Any) -> MSGRPOConfig:
-    """The trainer's settings as an imitation uses them; ``settings`` are given, the others fit what they say.
+    """Return the trainer's settings as an imitation uses them; ``settings`` are given, the others fit what they say.
 
     Raises:
         ConfigError: a value that isn't accepted.
@@ -96,7 +96,7 @@ def taught(
 ) -> dict[str, Any]:
     """Make the folder ``config.out``, which plays as ``hf:DIR`` and is trained as ``model = "DIR"``.
 
-    The same call goes on where it was stopped, and does nothing where everything is done.
+    The same call goes on where it was stopped, and does nothing if everything is done.
 
     Args:
         config: the settings of the imitation, ``model`` and ``out`` included.
@@ -118,7 +118,7 @@ def taught(
     out = Path(config.out)
     asked = {"settings": json.loads(json.dumps(_settings(config))), **json.loads(json.dumps(source))}
     try:
-        check_folder(out)  # also where the folder is finished, whose evaluation is played next
+        check_folder(out)  # also if the folder is finished, whose evaluation is played next
     except OSError as error:
         raise ConfigError(refusal(error)) from None
     if (made := _made(out, asked)) is not None:
@@ -161,7 +161,7 @@ def _make(
 
 
 def prompts_taught(config: MSGRPOConfig, model: Any) -> PromptMap:
-    """The prompts that a loaded model is taught: its own, where it knows the mode and nobody asks for others."""
+    """Return the prompts that a loaded model is taught: its own, if it knows the mode and nobody asks for others."""
     card = card_of(model)
     asked_before = card is not None and config.response_mode in card.modes and not config.prompt_file
     return prompts_of(config, card if asked_before else None)  # what else it is asked, it learns here
@@ -176,14 +176,14 @@ def add_scores(out: Path, before: Sequence[Mapping[str, Any]], after: Sequence[M
 
 
 def _settings(config: MSGRPOConfig) -> dict[str, Any]:
-    """The settings that aren't the trainer's defaults; where it is written doesn't count."""
+    """Return the settings that aren't the trainer's defaults; if it is written doesn't count."""
     return {
         name: own for name, (own, _) in config.differences(MSGRPOConfig()).items() if name not in ("out", "threads")
     }
 
 
 def _made(out: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """How the folder's model was made; ``None`` where it isn't made yet.
+    """Return how the folder's model was made; ``None`` if it isn't made yet.
 
     Raises:
         ConfigError: it wasn't made as it is asked for now, or the folder holds something else.

@@ -204,7 +204,8 @@ def solutions_of_parts(truth: Truth) -> tuple[Solution, Solution]:
 
 
 def standing(truth: Truth) -> dict[str, float]:
-    """Where a policy stands, over the steps that it takes: expected return, valid share, and its actions' entropy.
+    """Return where a policy stands, over the steps that it takes: expected return, valid share, and its actions'
+    entropy.
 
     The entropy is that of the action that a valid response names, as a share of the largest that there is: 1 for a
     policy that takes all alike, 0 for one that always does the same.

@@ -204,7 +204,7 @@ def _by_scenario(episodes: Sequence[RecordedEpisode]) -> Mapping[str, "np.ndarra
 
 
 def _filtered(episodes: Sequence[RecordedEpisode], top: float) -> list[bool]:
-    """Which episodes have the highest returns of their scenario; never those of the lowest return."""
+    """Return which episodes have the highest returns of their scenario; never those of the lowest return."""
     returns = _by_scenario(episodes)
     least = {name: float(np.quantile(own, 1 - top, method="higher")) for name, own in returns.items()}
     lowest = {name: float(own.min()) for name, own in returns.items()}

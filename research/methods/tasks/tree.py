@@ -81,7 +81,7 @@ class Trees:
         return [each for group in groups for each in group]
 
     def _places(self, group: list[Trajectory], done: int, count: int, rng: np.random.Generator) -> list[Fork]:
-        """Where a group's next ``count`` branches begin, ``done`` having been played.
+        """Return where a group's next ``count`` branches begin, ``done`` having been played.
 
         Raises:
             ConfigError: entropies are asked for, and the engine doesn't tell log-probabilities.

@@ -129,7 +129,7 @@ def inverse_cumulative(weights: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _passed(cumulative: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each row passes ``uniform`` of its last number, and what it passes there."""
+    """Return where each row passes ``uniform`` of its last number, and what it passes there."""
     target = uniform * cumulative[:, -1]
     return _place(cumulative, target), target
 
@@ -161,7 +161,8 @@ class Check(Protocol):
     """Tells which rows have ended."""
 
     def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
-        """Which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so far."""
+        """Return which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so
+        far."""
 
 
 class StopCheck:
@@ -209,7 +210,8 @@ class StopCheck:
             self.may_end[:] = True
 
     def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
-        """Which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so far."""
+        """Return which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so
+        far."""
         return self.ended_as(ids, rows, length, lambda row, tokens: self.stops(tokens))
 
     def ended_as(

@@ -40,7 +40,7 @@ def made_from_gguf(folder: str | Path) -> bool:
 
 
 def folder_for(digest: str) -> Path:
-    """Where the weights of a file with this sha256 are kept, once they are."""
+    """Return where the weights of a file with this sha256 are kept, once they are."""
     return models_folder() / f"gguf-{digest[:16]}-{VERSION}"
 
 

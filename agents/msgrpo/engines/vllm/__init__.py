@@ -22,7 +22,7 @@ class VLLM:
 
     updater: Literal["auto", "disk", "lora", "nccl"] = "auto"
     """How servers get new weights: as a file that they read (disk), as a LoRA adapter that they read (lora), or from
-    GPU to GPU (nccl). auto: lora where the run trains an adapter, else nccl where the model is on a GPU, else disk."""
+    GPU to GPU (nccl). auto: lora where the run trains an adapter, else nccl if the model is on a GPU, else disk."""
     model: str = ""
     """The model's name at the servers (--served-model-name); empty: the first one that each of them lists."""
     weights_dir: str = ""
@@ -45,7 +45,7 @@ class VLLM:
             )
 
     def build(self, parts: EngineParts) -> Engine:
-        """The engine, connected to its servers or loaded."""
+        """Return the engine, connected to its servers or loaded."""
         urls = parts.config.engine_urls
         self.check(urls)
         if not urls:
@@ -64,7 +64,7 @@ class VLLM:
         return ServersEngine(parts, urls, make_updater(self, self.updater_of(parts), parts), self.model, self.timeout)
 
     def updater_of(self, parts: EngineParts) -> str:
-        """The updater's name, ``auto`` resolved.
+        """Return the updater's name, ``auto`` resolved.
 
         Raises:
             ConfigError: one that can't be used with the run's settings.

@@ -62,7 +62,7 @@ class InProcessEngine(InThisProcess):
         return self._model.llm
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Why the model's answers can't be held to legal ones; ``None`` where they can."""
+        """Return why the model's answers can't be held to legal ones; ``None`` if they can."""
         return self._model.why_unconstrained(reasons)
 
     def update_weights(self, weights: Weights, version: int) -> None:
@@ -85,7 +85,7 @@ def write_configuration(parts: EngineParts, folder: Path) -> None:
     model.config.save_pretrained(folder)
     path = folder / "config.json"
     settings = json.loads(path.read_text(encoding="utf-8"))
-    if not settings.get("architectures"):  # where the model was never saved
+    if not settings.get("architectures"):  # if the model was never saved
         settings["architectures"] = [type(model).__name__]
     path.write_text(json.dumps(settings), encoding="utf-8")
     if getattr(model, "generation_config", None) is not None:

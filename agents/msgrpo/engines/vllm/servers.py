@@ -74,7 +74,7 @@ class Server:
         timeout: seconds for one request.
 
     Attributes:
-        model: the name that requests are sent with; an adapter's where one is loaded.
+        model: the name that requests are sent with; an adapter's if one is loaded.
         version: of the weights that it was sent last.
         reports_versions: whether its answers say which weights made them.
         in_flight: requests that wait for an answer.
@@ -96,7 +96,7 @@ class Server:
     # ---------------------------------------------------------------- control, while nothing is sampled
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None, method: str = "POST") -> Answer:
-        """One request, waited for.
+        """Return one request, waited for.
 
         Raises:
             UnreachableError: there is no answer.
@@ -129,7 +129,7 @@ class Server:
             raise RolloutError(f"{self.url}{path} answered with status {answer.status}: {shortened(answer.body)}")
 
     def connect(self) -> None:
-        """Find out the model's name where it isn't given, and that the server is there.
+        """Find out the model's name if it isn't given, and that the server is there.
 
         Raises:
             UnreachableError: it isn't.
@@ -146,7 +146,7 @@ class Server:
     # ---------------------------------------------------------------- sampling
 
     async def generate(self, prompt_ids: tuple[int, ...], fields: Mapping[str, Any]) -> Turn:
-        """The completion of one prompt, with these sampling parameters.
+        """Return the completion of one prompt, with these sampling parameters.
 
         Raises:
             UnreachableError: there is no answer.
@@ -199,7 +199,7 @@ class Server:
         )
 
     def _spans(self, told: Any, tokens: int) -> tuple[WeightsSpan, ...]:
-        """Which weights made the tokens.
+        """Return which weights made the tokens.
 
         Raises:
             UnreachableError: others than the server was sent.
@@ -224,7 +224,7 @@ class Server:
 
 
 def shortened(text: str) -> str:
-    """What a server said, in one line that isn't too long."""
+    """Return what a server said, in one line that isn't too long."""
     line = " ".join(text.split())
     return line if len(line) <= MESSAGE_LENGTH else line[:MESSAGE_LENGTH] + "..."
 
@@ -252,7 +252,7 @@ class Updater(Protocol):
 
 
 def make_updater(options: "VLLM", name: str, parts: EngineParts) -> Updater:
-    """The updater that a run's settings ask for."""
+    """Return the updater that a run's settings ask for."""
     if name == "nccl":
         return NCCLUpdater(options, parts)
     folder = Path(options.weights_dir).expanduser() if options.weights_dir else None
@@ -434,13 +434,13 @@ class ServersEngine(EngineExtras):
         return [server for server in self.servers if server.url not in self.down]
 
     def why_unconstrained(self, reasons: bool) -> str | None:
-        """Why answers can't be held to legal ones; ``None`` where they can."""
+        """Return why answers can't be held to legal ones; ``None`` if they can."""
         return NEVER_CLOSED if reasons else None
 
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], answers: LegalAnswers | None = None
     ) -> Turn:
-        """The completion of one prompt, by the server with the fewest requests in flight."""
+        """Return the completion of one prompt, by the server with the fewest requests in flight."""
         (ids,), begun = self._encoder.encode([prompt]), Begun(prefix_of(prompt), self._encoder.opening(prompt))
         fields = sampling_fields(decoding, seed, begun.opening)
         if answers is not None:
@@ -465,7 +465,7 @@ class ServersEngine(EngineExtras):
         return Turn("", finish_reason="error", error=f"{failure}; no other server is left")
 
     def answers(self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...]) -> list[Turn]:
-        """The answer of every server to one prompt."""
+        """Return the answer of every server to one prompt."""
 
         async def ask_all() -> list[Turn]:
             (ids,) = self._encoder.encode([prompt])

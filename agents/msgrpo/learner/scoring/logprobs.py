@@ -23,7 +23,7 @@ class Masks(NamedTuple):
     Attributes:
         which: (n,) the place's row in the table.
         table: (S, U) whether each of U tokens might stand there.
-        columns: (U,) these tokens in ascending order, where all others are ruled out everywhere; ``None``: they are the
+        columns: (U,) these tokens in ascending order, if all others are ruled out everywhere; ``None``: they are the
             whole vocabulary.
     """
 
@@ -33,7 +33,7 @@ class Masks(NamedTuple):
 
     @classmethod
     def of(cls, allowed: Allowed, vocabulary: int, device: torch.device, *, whole: bool = False) -> "Masks":
-        """The masks of sets of tokens; ``whole`` keeps the whole vocabulary in any case."""
+        """Return the masks of sets of tokens; ``whole`` keeps the whole vocabulary in any case."""
         sets = {each: number for number, each in enumerate(dict.fromkeys(allowed))}
         named = [set(each.ids) for each in sets if each is not None and not each.others]
         few = not whole and len(named) == len(sets)
@@ -49,7 +49,7 @@ class Masks(NamedTuple):
         return cls(which, table if columns is None else table[:, columns], columns)
 
     def rows(self, rows: slice) -> Tensor:
-        """(n, U) whether the tokens are ruled out at some of the places."""
+        """Return (n, U) whether the tokens are ruled out at some of the places."""
         return ~self.table[self.which[rows]]
 
 
@@ -63,11 +63,12 @@ def linear_logprobs(
     chunk: int = 1024,
     masks: Masks | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Log-probabilities of ``targets`` and entropies under ``softmax((hidden @ weight.T + bias) / temperature)``.
+    """Return log-probabilities of ``targets`` and entropies under ``softmax((hidden @ weight.T + bias) /
+    temperature)``.
 
     Args:
         hidden: (N, D) last hidden states, any floating type; the products are done in it, the softmax in float32 (or
-            float64 where the input is).
+            float64 if the input is).
         weight: (V, D) the output embedding.
         bias: (V,) or ``None``.
         targets: (N,) token ids.
@@ -96,7 +97,8 @@ def head_logprobs(
     chunk: int = 1024,
     masks: Masks | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The same for any output head ``(n, D) -> (n, V)`` (an adapter on it, capped logits), by checkpointed chunks.
+    """Return the same for any output head ``(n, D) -> (n, V)`` (an adapter on it, capped logits), by checkpointed
+    chunks.
 
     ``masks`` are of the whole vocabulary.
     """
@@ -115,7 +117,7 @@ def head_logprobs(
 def logprobs_from_logits(
     logits: Tensor, targets: Tensor, *, temperature: float = 1.0, masks: Masks | None = None
 ) -> tuple[Tensor, Tensor]:
-    """``(..., V)`` logits and ``(...)`` targets to log-probabilities and entropies ``(...)``; the plain way."""
+    """Return ``(..., V)`` logits and ``(...)`` targets to log-probabilities and entropies ``(...)``; the plain way."""
     scaled = _at_least_float32(logits) / temperature
     if masks is not None:
         scaled = scaled.masked_fill(masks.rows(slice(None)), _NEVER)
@@ -131,7 +133,7 @@ def _at_least_float32(x: Tensor) -> Tensor:
 def _logits(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, scale: float, masks: Masks | None, rows: slice
 ) -> Tensor:
-    """(n, V) scaled logits in at least float32, of some rows of (N, D)."""
+    """Return (n, V) scaled logits in at least float32, of some rows of (N, D)."""
     logits = _at_least_float32(hidden[rows] @ weight.t())
     if bias is not None:
         logits += bias

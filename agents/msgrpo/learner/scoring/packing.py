@@ -43,11 +43,12 @@ class MicroBatch:
     targets: Tensor  # (n,) the token to score there
     rows: Ints  # which of the given rows are in here
     places: Tensor  # for each of these rows, its response tokens' places among the ``n`` scores, concatenated
-    # (n,) what might stand at each scored place, where not all tokens might; ``None``: all might everywhere
+    # (n,) what might stand at each scored place, if not all tokens might; ``None``: all might everywhere
     allowed: Allowed | None = None
 
     def attention_mask(self, *, additive: torch.dtype | None = None) -> Tensor:
-        """(B, 1, L, L) for trees, true where attention is allowed (or 0 / lowest in ``additive``); else (B, L)."""
+        """Return (B, 1, L, L) for trees, true where attention is allowed (or 0 / lowest in ``additive``); else (B,
+        L)."""
         if self.subtree_end is None:
             return (torch.arange(self.input_ids.shape[1]) < self.lengths[:, None]).long()
         allowed = tree_mask(self.subtree_end)
@@ -57,7 +58,7 @@ class MicroBatch:
 
 
 def tree_mask(subtree_end: Tensor) -> Tensor:
-    """(B, 1, L, L) which tokens see which, where token ``j`` is seen by ``j .. subtree_end[:, j] - 1``."""
+    """Return (B, 1, L, L) which tokens see which, if token ``j`` is seen by ``j .. subtree_end[:, j] - 1``."""
     cells = torch.arange(subtree_end.shape[1])
     return ((cells <= cells[:, None]) & (cells[:, None] < subtree_end[:, None]))[:, None]
 
@@ -109,7 +110,7 @@ def deal(rows: Sequence[TokenRow], count: int) -> list[list[int]]:
 
 
 def longest_tree(config: MSGRPOConfig, width: int, *, lean: bool = False) -> int:
-    """The most nodes of a tree: as the settings say, or by the width of the model's hidden states."""
+    """Return the most nodes of a tree: as the settings say, or by the width of the model's hidden states."""
     return config.tree_tokens or min(max(256, 4 * width), _LEAN_TOKENS if lean else _TREE_TOKENS)
 
 
@@ -121,7 +122,7 @@ class SharedWork:
         processes: that share the work.
         packing: ``"tree"`` or ``"rows"``.
         width: of the model's hidden states; attention within a tree costs about as much as the products around it
-            where a tree has some times as many tokens.
+            if a tree has some times as many tokens.
         lean: whether micro-batches and trees are small. A CPU is busy with a thousand tokens, and more only take
             memory.
     """
@@ -135,7 +136,7 @@ class SharedWork:
         self._tokens = min(most, config.micro_batch_tokens)
 
     def pack(self, rows: Sequence[TokenRow]) -> list[MicroBatch]:
-        """All rows in micro-batches, whoever works on them."""
+        """Return all rows in micro-batches, whoever works on them."""
         return pack(rows, packing=self.packing, micro_batch_tokens=self._tokens, tree_tokens=self._tree_tokens)
 
     def mine(self, rows: Sequence[TokenRow]) -> list[tuple[MicroBatch, list[int], bool]]:
@@ -192,7 +193,7 @@ class SharedWork:
     def scores(
         self, rows: Sequence[TokenRow], score: Callable[[MicroBatch], Sequence[Tensor]]
     ) -> list[tuple[Tensor, ...]]:
-        """What ``score`` says of all rows' response tokens, in float64 and without a gradient, row by row.
+        """Return what ``score`` says of all rows' response tokens, in float64 and without a gradient, row by row.
 
         ``score(micro-batch)`` returns some tensors (tokens,). The work is shared by all processes.
         """
@@ -251,7 +252,7 @@ class _TreeBuilder:
         return self.size == 0 or self.size + len(ids) - 1 - self._shared(ids) <= limit
 
     def _shared(self, ids: Ints) -> int:
-        """How many nodes of the last branch the sequence ``ids`` can use."""
+        """Return how many nodes of the last branch the sequence ``ids`` can use."""
         n = min(len(self.path), len(ids) - 1)
         different = self.last[:n] != ids[:n]
         return int(different.argmax()) if different.any() else n

@@ -76,7 +76,8 @@ class TokenScorer(nn.Module):
         targets: Tensor,
         masks: Masks | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and entropies (n,) of ``targets`` (n,) at ``index`` (n,) of the flattened (B, L) input."""
+        """Return log-probabilities and entropies (n,) of ``targets`` (n,) at ``index`` (n,) of the flattened (B, L)
+        input."""
         if isinstance(attention_mask, TreeAttention) and position_ids is not None:
             with self._autocast():
                 weights = read_weights(self.model)
@@ -94,7 +95,7 @@ class TokenScorer(nn.Module):
             return self._reduced(hidden, targets, masks)
 
     def _reduced(self, hidden: Tensor, targets: Tensor, masks: Masks | None) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and entropies (n,) from last hidden states (n, hidden)."""
+        """Return log-probabilities and entropies (n,) from last hidden states (n, hidden)."""
         model = self.causal_lm
         with self._autocast():
             options: dict[str, Any] = {"temperature": self.temperature, "chunk": self.chunk, "masks": masks}
@@ -107,7 +108,7 @@ class TokenScorer(nn.Module):
             return head_logprobs(hidden, lambda rows: shape(head(rows)), targets, **options)
 
     def masks_of(self, batch: MicroBatch) -> Masks | None:
-        """What might stand at a micro-batch's scored places, as :meth:`forward` takes it."""
+        """Return what might stand at a micro-batch's scored places, as :meth:`forward` takes it."""
         if batch.allowed is None:
             return None
         vocabulary = self.causal_lm.config.get_text_config().vocab_size
@@ -134,7 +135,8 @@ def score_with(scorer: TokenScorer, forward: Callable[..., Any], batch: MicroBat
 
 
 def inputs_of(batch: MicroBatch, model: Any, autocast: torch.dtype | None) -> tuple[Tensor, Any, Tensor | None, Tensor]:
-    """A micro-batch as a transformers model takes it: token ids, attention mask, positions, and the places to read.
+    """Return a micro-batch as a transformers model takes it: token ids, attention mask, positions, and the places to
+    read.
 
     The mask is a tensor, or the blocks of trees where the model's attention takes them.
     """
@@ -151,7 +153,7 @@ def inputs_of(batch: MicroBatch, model: Any, autocast: torch.dtype | None) -> tu
 
 
 def lean_inputs(batch: MicroBatch) -> tuple[Tensor, TreeAttention, Tensor, Tensor]:
-    """The same as the lean forward pass takes it: trees and rows one after another as one sequence.
+    """Return the same as the lean forward pass takes it: trees and rows one after another as one sequence.
 
     It is filled up to whole blocks. Otherwise hardly two micro-batches had the same length, and oneDNN keeps what it
     prepares for every shape of a product that it meets: 20 MB more with every optimiser step.
@@ -171,7 +173,8 @@ def lean_inputs(batch: MicroBatch) -> tuple[Tensor, TreeAttention, Tensor, Tenso
 
 @torch.no_grad()
 def score_rows(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[MicroBatch]) -> list[Tensor]:
-    """Log-probabilities of every row's response, (len(response),) each, in the rows' order; without a gradient."""
+    """Return log-probabilities of every row's response, (len(response),) each, in the rows' order; without a
+    gradient."""
     scored: dict[int, Tensor] = {}
     for batch in batches:
         numbers, (logprobs, _) = batch.rows.tolist(), scorer.score(batch)
@@ -197,7 +200,7 @@ def _logit_shape(config: Any) -> Callable[[Tensor], Tensor]:
 def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
     """Try, on a few tokens, the fast ways of scoring against the model's own logits; keep those that agree.
 
-    Sets ``scorer.head`` and returns the packing to use: ``"tree"`` only where the model takes a 4-dimensional mask and
+    Sets ``scorer.head`` and returns the packing to use: ``"tree"`` only if the model takes a 4-dimensional mask and
     explicit positions, and where ``longest``, the most tokens of a row, is within its sliding window: such a mask
     replaces the window. Warns about every way that had to be given up, because it costs memory or time.
 
@@ -247,7 +250,8 @@ def choose_ways(scorer: TokenScorer, packing: str, *, longest: int = 0) -> str:
 
 
 def _can_be_lean(scorer: TokenScorer) -> bool:
-    """Whether the lean forward pass covers the model and nobody asked for another; a GPU has kernels of its own."""
+    """Return whether the lean forward pass covers the model and nobody asked for another; a GPU has kernels of its
+    own."""
     if scorer.device.type != "cpu" or scorer.causal_lm.config._attn_implementation != "sdpa":
         return False
     large = sum(weight.numel() for weight in scorer.model.parameters()) >= LEAN_FROM
@@ -256,7 +260,7 @@ def _can_be_lean(scorer: TokenScorer) -> bool:
 
 
 def _why_no_trees(scorer: TokenScorer, rows: Sequence[TokenRow], wanted: Tensor, longest: int) -> str:
-    """What keeps a model from scoring trees; empty if nothing does."""
+    """Return what keeps a model from scoring trees; empty if nothing does."""
     config = scorer.causal_lm.config.get_text_config()
     window = getattr(config, "sliding_window", None)
     if window and getattr(config, "use_sliding_window", True) and longest > window:
@@ -302,7 +306,7 @@ def _agrees(scorer: TokenScorer, rows: Sequence[TokenRow], batches: Sequence[Mic
 
 
 def _vocabulary(scorer: TokenScorer) -> int:
-    """The size of the input embedding; an UnusableModelError when there is no such thing or no output head."""
+    """Return the size of the input embedding; an UnusableModelError when there is no such thing or no output head."""
     model = scorer.causal_lm
     try:
         embedding, head = model.get_input_embeddings(), model.get_output_embeddings()

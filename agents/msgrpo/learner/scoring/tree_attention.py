@@ -30,7 +30,8 @@ _TRIED_SHAPES = ((1, 200), (2, 300))  # another length and batch compiles the ke
 
 
 def tree_blocks(subtree_end: Tensor, device: torch.device) -> Any:
-    """The ``BlockMask`` of trees (B, L), given on the host, whose token ``j`` is seen by ``j .. subtree_end[j] - 1``.
+    """Return the ``BlockMask`` of trees (B, L), given on the host, whose token ``j`` is seen by ``j .. subtree_end[j] -
+    1``.
 
     Lengths are rounded up to whole blocks, at least two: kernels are compiled anew for what doesn't divide, and for
     sizes of 1. What is added sees itself alone. The work is (B, L / 128, L / 128) on the host.
@@ -56,7 +57,7 @@ def tree_blocks(subtree_end: Tensor, device: torch.device) -> Any:
 
 
 def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """How many blocks every row has, and which, in ascending order before the others."""
+    """Return how many blocks every row has, and which, in ascending order before the others."""
     order = blocks.int().argsort(dim=-1, descending=True, stable=True)
     return blocks.sum(-1, dtype=torch.int32), order.int()
 
@@ -70,7 +71,7 @@ def attend(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """An attention function of transformers: FlexAttention where the mask is one of blocks, else ``sdpa``.
+    """Return an attention function of transformers: FlexAttention where the mask is one of blocks, else ``sdpa``.
 
     Queries ``(B, H, L, D)``, keys and values ``(B, K, L, D)``; returns ``(B, L, H, D)``.
     """
@@ -102,7 +103,7 @@ def tree_attention(query: Tensor, key: Tensor, value: Tensor, blocks: Any, scali
 
 @cache
 def _kernel(kind: str) -> Any:
-    """FlexAttention, compiled; on a CPU, where nothing is trained with it, the plain formula."""
+    """FlexAttention, compiled; on a CPU, if nothing is trained with it, the plain formula."""
     return flex_attention if kind == "cpu" else torch.compile(flex_attention)
 
 
@@ -116,7 +117,7 @@ def register() -> None:
 
 
 def why_no_tree_attention(heads: int, kv_heads: int, dim: int, dtype: torch.dtype, device: torch.device) -> str:
-    """What keeps FlexAttention from training here; empty if nothing does.
+    """Return what keeps FlexAttention from training here; empty if nothing does.
 
     It is tried, output and gradients, against attention with a dense mask on two small batches of trees. The first time
     it is compiled, which takes some tens of seconds.
@@ -134,7 +135,8 @@ def why_no_tree_attention(heads: int, kv_heads: int, dim: int, dtype: torch.dtyp
 def largest_error(
     shape: tuple[int, int], heads: int, kv_heads: int, dim: int, dtype: torch.dtype, device: torch.device
 ) -> float:
-    """How far output and gradients on random trees are from attention with a dense mask, relative to their size."""
+    """Return how far output and gradients on random trees are from attention with a dense mask, relative to their
+    size."""
     batch, length = shape
     rng = torch.Generator().manual_seed(0)
     end = random_trees(batch, length, rng)
@@ -154,7 +156,7 @@ def largest_error(
 
 
 def random_trees(batch: int, length: int, rng: torch.Generator) -> Tensor:
-    """``subtree_end`` (batch, length) of random trees in depth-first order."""
+    """Return ``subtree_end`` (batch, length) of random trees in depth-first order."""
     ends = torch.empty(batch, length, dtype=torch.long)
     for tree in ends:
         path: list[int] = []
