@@ -1,4 +1,3 @@
-from .adapters.shrinking import shrink
 from .analysis.action_probabilities import action_probabilities, response_logprobs
 from .baselines.search import PlannerPlayer, SearchPlayer, SearchPlayers, find_search_player, search_player_of
 from .episode import Episode, EpisodeStart, EpisodeTask, Step
@@ -80,7 +79,6 @@ __all__ = [
     "rollout",
     "runs_program",
     "search_player_of",
-    "shrink",
     "type_of",
     "wording_of",
     "wrapped_in",

@@ -6,3 +6,7 @@ shrinking.shrink`, or from the command line::
     python -m agents.adapters runs/lake/last --rank 4 --out agents/adapters/weights/smollm2-lake
     python -m agents.adapters runs/whole/last --base smollm2 --rank 16 --out runs/adapter
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -80,10 +80,11 @@ def positions_by_discs(game: ConnectFour, discs: int) -> list[int]:
     for _ in range(discs + 1):
         counts.append(len(reached))
         reached = {
-            game.play(state, action)
+            after
             for state in reached
-            for mover in game.to_move(state)  # nobody, where the game is over
+            for mover in game.to_move(state)  # none when the game is over
             for action in game.legal_actions(state, mover)
+            for after in game.play(state, action)
         }
     return counts
 

@@ -107,7 +107,7 @@ def leave_the_tokens_out(records):
     [
         (change_a_response, "the agent 'tiny' answers"),
         (change_the_tokens, "step 0: tokens is [1, 1], the agent 'tiny' has ["),
-        (leave_the_tokens_out, "step 0: tokens is None, the agent 'tiny' has ["),
+        (leave_the_tokens_out, "step 0: tokens is [0, 0], the agent 'tiny' has ["),
     ],
 )
 def test_one_changed_step_of_a_model_is_seen(entry, forge, place):

@@ -1,0 +1,3 @@
+from .shrinking import shrink
+
+__all__ = ["shrink"]
