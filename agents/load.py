@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -43,7 +44,11 @@ from textgames.settings import taken_by
 
 ENTRY_POINT_GROUP = "textbench.agents"
 """Packages add agents under this group: ``[project.entry-points."textbench.agents"]``, ``mine = "my_package:Mine"``. An
-agent is a policy, a class or function that makes one, or a :class:`Baseline`."""
+agent is a policy, or a class or function that makes one."""
+
+BASELINES_GROUP = "textbench.baselines"
+"""Packages add players with options and an argument of their own under this group, each a :class:`Baseline`. All of
+them are imported to read a spec, so the module of a ``Baseline`` imports little."""
 
 
 class Baseline(NamedTuple):
@@ -83,12 +88,10 @@ _BASELINES = {
 
 def baselines() -> dict[str, Baseline]:
     """Return ``{name: player}`` of all players without a language model, those of installed packages last."""
-    added: dict[str, object] = loaded(ENTRY_POINT_GROUP, lambda entry, wrong: None)
-    found = dict(_BASELINES)
-    for name, one in added.items():
-        if isinstance(one, Baseline):
-            found.setdefault(name, one)
-    return found
+    added: dict[str, object] = loaded(BASELINES_GROUP, lambda entry, wrong: None)
+    return _BASELINES | {
+        name: one for name, one in added.items() if isinstance(one, Baseline) and name not in _BASELINES
+    }
 
 
 def load_agent(spec: str, **options: Any) -> Policy:
@@ -282,7 +285,9 @@ def known_options() -> tuple[str, ...]:
     names = list(taken_by(language_agent, arguments=1).named)
     names += [name for provider in providers().values() for name in provider.options]
     names += [name for baseline in baselines().values() for name in baseline.options]
-    names += [name for one in wrappers() for name in own_options(one)]
+    for one in wrappers():
+        with suppress(ValueError):  # one that can't be imported is refused when it is named
+            names += own_options(one)
     return tuple(dict.fromkeys(names))
 
 
@@ -294,8 +299,8 @@ def _refuse_unknown(options: Mapping[str, Any], own: Sequence[str] = ()) -> None
 
 
 def registered_agents() -> dict[str, EntryPoint]:
-    """Return the agents that installed packages add besides :func:`baselines`, by name."""
-    return {name: entry for name, entry in installed(ENTRY_POINT_GROUP).items() if name not in baselines()}
+    """Return the agents that installed packages add, by name; each is only imported when it is named."""
+    return installed(ENTRY_POINT_GROUP)
 
 
 def _player(spec: str) -> tuple[Any, tuple[str, ...]]:

@@ -5,9 +5,9 @@ A package adds a name in its ``pyproject.toml``::
     [project.entry-points."textbench.agents"]
     mine = "my_package:MyAgent"
 
-Groups: ``textbench.agents``, ``.wrappers``, ``.providers``, ``.commands``, ``.improvers``, ``.seasons``, ``.tables``,
-and the plug-in points of the trainer: ``.credit``, ``.draw``, ``.surrogate``, ``.filter``, ``.normalizer``, ``.tasks``
-and ``.presets``. ``textbench-research`` of this repository uses them.
+Groups: ``textbench.agents``, ``.baselines``, ``.wrappers``, ``.providers``, ``.commands``, ``.improvers``,
+``.seasons``, ``.tables``, and the plug-in points of the trainer: ``.credit``, ``.draw``, ``.surrogate``, ``.filter``,
+``.normalizer``, ``.tasks`` and ``.presets``. ``textbench-research`` of this repository uses them.
 """
 
 import sys

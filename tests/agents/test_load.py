@@ -199,8 +199,13 @@ def test_players_around_others_and_baselines_of_installed_packages(added_players
     folder = tmp_path / "half_made-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: half-made\nVersion: 1.0\n")
-    (folder / "entry_points.txt").write_text("[textbench.wrappers]\nhalf = half_made:HALF\n")
+    (folder / "entry_points.txt").write_text(
+        "[textbench.wrappers]\nhalf = half_made:HALF\n[textbench.agents]\nheavy = heavy_module:Heavy\n"
+    )
+    (tmp_path / "heavy_module.py").write_text("raise RuntimeError('there is no driver')")
     monkeypatch.syspath_prepend(tmp_path)
+    # what is broken or heavy in a package concerns its own agents alone
+    assert load_agent("random", seed=3).name == "random"
     with pytest.raises(ValueError, match=r"the wrapper half \(half_made:HALF\) can't be imported: No module"):
         load_agent("half(random)")
     assert wrappers()["half"].description.startswith("can't be imported")

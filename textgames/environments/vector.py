@@ -178,7 +178,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         if self._most is not None:
             for i in going:
                 self._steps[i] += 1
-                if self._steps[i] >= self._most and i not in ended:
+                if self._steps[i] >= self._most and not (terminations[i] or truncations[i]):
                     truncations[i] = True
                     ended.append(i)
         for i in ended:
