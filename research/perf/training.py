@@ -23,11 +23,11 @@ Three tables:
 
 import argparse
 import os
-import subprocess
-import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -317,21 +317,14 @@ def random_rows(tokens: int, vocabulary: int, prompt: int = 32, response: int = 
     for i in range(tokens // response):
         ids = rng.integers(0, vocabulary, prompt + response).tolist()
         old = tuple([-float(np.log(vocabulary))] * response)
-        rows.append(TokenRow(TokenRow(tuple(ids[:prompt]), tuple(ids[prompt:])), old, float(rng.normal()), i, 0))
+        rows.append(TokenRow(tuple(ids[:prompt]), tuple(ids[prompt:]), None, old, float(rng.normal()), i, 0))
     return rows
 
 
 def peak_of_an_update(vocabulary: int, tokens: int, *, whole_logits: bool) -> tuple[float, float]:
     """MiB above what stays allocated, and seconds, of one update in a process of its own."""
-    code = f"import perf_training as p; print(*p.measure_peak({vocabulary}, {tokens}, {whole_logits}))"
-    loader = (
-        "import importlib.util, sys; s = importlib.util.spec_from_file_location('perf_training', "
-        f"{str(Path(__file__).resolve())!r}); m = importlib.util.module_from_spec(s); "
-        "sys.modules['perf_training'] = m; s.loader.exec_module(m); "
-    )
-    done = subprocess.run([sys.executable, "-c", loader + code], capture_output=True, text=True, check=True)
-    peak, seconds = done.stdout.split()[-2:]
-    return float(peak), float(seconds)
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(measure_peak, vocabulary, tokens, whole_logits).result()
 
 
 def measure_peak(vocabulary: int, tokens: int, whole_logits: bool) -> tuple[float, float]:
