@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from platformdirs import user_cache_path
+
 Kept = TypeVar("Kept")
 
 
@@ -21,7 +23,7 @@ def cache_folder() -> Path:
     given = os.environ.get("TEXTBENCH_CACHE_DIR")
     if given:
         return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textbench"
+    return user_cache_path("textbench")
 
 
 def read_cache(file: Path | None, parse: Callable[[Any], Kept]) -> Kept | None:

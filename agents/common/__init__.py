@@ -1,8 +1,8 @@
-"""What players, training and benchmark need alike, and what says nothing of players.
+"""Shared parts of players, training and benchmark that know nothing of players.
 
-Writing and reading: ``files`` (whole or not at all), ``toml`` (settings, every ``--set``), ``checksum`` (of a line).
-What a user allows and hides: ``approvals``, ``redaction``. The terminal: ``keys``, ``interrupt``, ``clock``. Figures
-with their ends: ``intervals``. What other packages add: ``entry_points``. None of them imports another room of agents.
+Files: ``files`` (replaced as a whole), ``reading``, ``locking``, ``toml``, ``checksum``. What a user allows and hides:
+``approvals``, ``redaction``. Command lines and the terminal: ``arguments``, ``keys``, ``interrupt``, ``clock``. Figures
+with their ends: ``intervals``. None of them imports another room of agents.
 """
 
 import lazy_loader

@@ -1,10 +1,8 @@
 """Approvals: the code, servers, secrets, files, money and downloads that this user's commands let a folder use.
 
-A folder with a run, an agent or a training may come from anybody. What it names is read, and nothing of it is imported,
-asked, paid, fetched or sent anywhere until the user has named it, too: on the command line that made the folder or that
-resumes it. What was said once for a folder is kept in the user's cache folder; if that is lost, it is asked for again.
-It was said of a content, too: a folder that asks for more than it did then, or another one at its place, is asked for
-again.
+A folder with a run, an agent or a training may come from anybody. Nothing that it names is imported, asked, paid,
+fetched or sent anywhere until the user has named it too: on the command line that made the folder or that resumes it.
+An approval is kept in the user's cache folder and is bound to the folder's content.
 """
 
 import json
@@ -33,12 +31,12 @@ class Claim(NamedTuple):
 
 
 def content_digest(content: Any) -> str:
-    """Return a digest of plain data: of what a folder asks for, to which an approval is bound."""
+    """Digest plain data: what a folder asks for, to which an approval is bound."""
     return sha256(json.dumps(content, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def approve(folder: Path, claims: Iterable[Claim], digest: str) -> None:
-    """Remember that the user named these for a folder of this content; if nothing can be kept, they are asked again."""
+    """Remember that the user named these claims for a folder of this content."""
     known = {_key(claim, digest) for claim in claims}
     if not known or known <= (before := _approved(folder)):
         return
@@ -50,13 +48,13 @@ def approve(folder: Path, claims: Iterable[Claim], digest: str) -> None:
 
 
 def open_claims(folder: Path, claims: Iterable[Claim], said: Iterable[Claim], digest: str) -> list[Claim]:
-    """Return the claims that the user hasn't allowed yet, on this command line (``said``) or on an earlier one."""
+    """List the claims that the user hasn't allowed yet, on this command line (``said``) or on an earlier one."""
     known, now = _approved(folder), {claim.said for claim in said}
     return [claim for claim in dict.fromkeys(claims) if _key(claim, digest) not in known and claim.said not in now]
 
 
 def refusal(folder: Path, claims: Iterable[Claim], command: str) -> str:
-    """Return why a folder isn't gone on with, as one sentence that ends with the command that says otherwise."""
+    """Say in one sentence why a folder isn't resumed, with the command that allows it."""
     claims = list(claims)
     named = ", ".join(claim.meaning for claim in claims)
     arguments = " ".join(claim.said for claim in claims)

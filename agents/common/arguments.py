@@ -1,4 +1,4 @@
-"""What the command lines of all packages take: a parser whose errors are one sentence, and numbers with their ends."""
+"""Command lines of all packages: a parser whose errors are one sentence, and numbers with their ends."""
 
 import re
 import sys
@@ -10,17 +10,14 @@ from math import inf, nan
 from typing import Any, NoReturn
 
 NAMES_OF_ONE = frozenset({"--agent", "--scenario", "--config"})
-"""Options of which one might think that several count, as some commands take several: a second name would be lost
-without a word. Of other options the last one counts, as everywhere."""
+"""Options of which some commands take several, so that a second value here would be lost without a word."""
 
 
 class Parser(ArgumentParser):
-    """Errors are one sentence with the name that may have been meant, exit code 2; options aren't abbreviated.
+    """A parser with one-sentence errors that name what may have been meant, exit code 2; options aren't abbreviated.
 
-    One of :data:`NAMES_OF_ONE` that takes one value and is given two is refused.
-
-    If a command sets ``daily``, ``{heading: flags and names of places}``, ``--help`` shows these arguments alone, and
-    ``--help all`` shows the rest.
+    An option of :data:`NAMES_OF_ONE` that takes one value and is given two is refused. If a command sets ``daily``,
+    ``{heading: flags and names of places}``, ``--help`` shows these arguments alone, and ``--help all`` all of them.
     """
 
     daily: Mapping[str, Sequence[str]] = {}
@@ -41,7 +38,7 @@ class Parser(ArgumentParser):
         self._companions |= dict.fromkeys(flags, tuple(others))
 
     def format_help(self) -> str:
-        """Return the help, with the options under the headings of ``daily`` if there are any."""
+        """Format the help, with the options under the headings of ``daily`` if there are any."""
         if not self.daily:
             return super().format_help()
         formatter = self._get_formatter()
@@ -59,7 +56,7 @@ class Parser(ArgumentParser):
         return formatter.format_help()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Namespace, list[str]]:  # type: ignore[override]
-        """As argparse does it, once what was given has been looked through."""
+        """Check the words that were given, then parse them as argparse does."""
         self.given, self.named = [*(sys.argv[1:] if args is None else args)], {}
         words = self.given[: self.given.index("--")] if "--" in self.given else self.given
         flags = {word.partition("=")[0] for word in words if word.startswith("--")}
@@ -111,7 +108,7 @@ class Parser(ArgumentParser):
 
 
 class _Help(Action):
-    """Prints the help: the options of every day, or ``all``."""
+    """Prints the help: the daily options, or ``all``."""
 
     def __call__(self, parser: Any, namespace: Namespace, values: Any, option_string: str | None = None) -> None:
         if values not in (None, "all"):
@@ -134,7 +131,7 @@ class _Named(Single):
 
 
 def whole_number(least: int, most: float = inf) -> Callable[[str], int]:
-    """Return the ``type`` of an argument that is a whole number from ``least`` to ``most``."""
+    """Make the ``type`` of an argument that is a whole number from ``least`` to ``most``."""
     accepted = f"of at least {least}" if most == inf else f"from {least} to {most}"
 
     def number(text: str) -> int:
@@ -146,7 +143,7 @@ def whole_number(least: int, most: float = inf) -> Callable[[str], int]:
 
 
 def real_number(least: float, most: float = inf, *, above: bool = False) -> Callable[[str], float]:
-    """Return the ``type`` of an argument that is a finite number from ``least`` to ``most``, or any ``above``
+    """Make the ``type`` of an argument that is a finite number from ``least`` to ``most``, or any ``above``
     ``least``."""
     accepted = f"from {least:g} to {most:g}" if most != inf else f"of at least {least:g}"
     accepted = f"above {least:g}" if above else accepted

@@ -1,7 +1,6 @@
-"""A checksum inside a line of JSON, so that a disk's or a cable's fault is noticed and never read as something else.
+"""A checksum inside a line of JSON, so that a damaged line is noticed and never read as something else.
 
-It is a CRC-32 of the line without it: every changed bit and every burst of up to 32 is noticed. It is no signature:
-whoever changes a line on purpose can write a new one. Lines without one are read as they are.
+It is a CRC-32 of the line without it, and no signature. A line without a checksum is read as it is.
 """
 
 import re
@@ -12,7 +11,7 @@ _LENGTH = len(',"checksum":"00000000"')
 
 
 def sealed(line: bytes, closing: bytes) -> bytes:
-    """Return the line with its checksum as the last key of the object that its last bytes, ``closing``, close first."""
+    """Add the checksum as the last key of the object that the line's last bytes, ``closing``, close first."""
     assert line.endswith(closing), "the checksum's place is before the closing brackets"
     body = line[: -len(closing)]
     comma = b"" if body.endswith(b"{") else b","
@@ -20,10 +19,10 @@ def sealed(line: bytes, closing: bytes) -> bytes:
 
 
 def opened(line: bytes, closing: bytes) -> bytes:
-    """Return the line as it was before :func:`sealed`; one without a checksum as it is.
+    """Undo :func:`sealed`; a line without a checksum is returned as it is.
 
     Raises:
-        ValueError: the checksum is another line's.
+        ValueError: the checksum doesn't fit the line.
     """
     end = len(line) - len(closing)
     found = _SEALED.search(line, max(0, end - _LENGTH), end) if line.endswith(closing) else None

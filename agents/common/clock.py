@@ -2,7 +2,7 @@
 
 
 def duration(seconds: float) -> str:
-    """Return ``"4.2 s"``, ``"48 s"``, ``"3 min 05 s"`` or ``"2 h 10 min"``."""
+    """Write a time as ``"4.2 s"``, ``"48 s"``, ``"3 min 05 s"`` or ``"2 h 10 min"``."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)

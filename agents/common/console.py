@@ -1,4 +1,4 @@
-"""The consoles that rich draws on: texts in it are plain, whoever wrote them."""
+"""Consoles of rich that show the control characters of a text as escapes."""
 
 import sys
 from collections.abc import Iterable
@@ -13,11 +13,7 @@ from agents.common.terminal import PlainStream, plain, printable
 
 
 class PlainConsole(Console):
-    """A console of rich's that draws control characters as escapes and takes no text for markup.
-
-    Args:
-        settings: those of rich's ``Console``.
-    """
+    """A console of rich's that draws control characters as escapes and takes no text for markup."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"markup": False, "highlight": False, "emoji": False, **settings})
@@ -40,7 +36,7 @@ class PlainConsole(Console):
         sys.stdout, sys.stderr = (plain(one) if isinstance(one, FileProxy) else one for one in (sys.stdout, sys.stderr))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render to segments, whose texts are plain; only segments of rich's own control the terminal."""
+        """Render to segments with plain texts; only segments of rich's own control the terminal."""
         if isinstance(renderable, Text):  # before it is laid out, so that lines and boxes fit
             renderable = plain_text(renderable)
         for text, style, control in super().render(renderable, options):
@@ -50,7 +46,7 @@ class PlainConsole(Console):
 
 
 def plain_text(text: Text) -> Text:
-    """Return a text of rich's with control characters as escapes; one that had any loses the styles of its parts."""
+    """Escape the control characters of a text of rich's; a text that had any loses the styles of its parts."""
     if (shown := printable(text.plain)) == text.plain:
         return text
     return Text(shown, text.style, justify=text.justify, overflow=text.overflow, no_wrap=text.no_wrap, end=text.end)

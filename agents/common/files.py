@@ -1,8 +1,8 @@
-"""Reading and writing in folders that may be a stranger's, so that a crash leaves the old or the new, never half of it.
+"""Reading and writing in folders that may be a stranger's, so that a crash leaves the old content or the new one.
 
-A run, a training, an improvement, a season and an entry are folders that people send each other. A link in one may lead
-to any file of the reader's. So :func:`check_folder` refuses a folder out of which a link leads, :func:`member` and
-:func:`open_for_appending` open no link and no pipe, and drafts have names that can't be foreseen.
+Runs, trainings and entries are folders that people send each other. A link in one may lead to any file of the reader's.
+So :func:`check_folder` refuses links that lead out of a folder, :func:`member` and :func:`open_for_appending` open no
+link and no pipe, and drafts have names that can't be foreseen.
 """
 
 import ctypes
@@ -29,10 +29,9 @@ NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 def replacing(file: Path, mode: str = "w", *, through_links: bool = False) -> Iterator[IO[Any]]:
     """Open a draft beside ``file`` for writing; at the end of the block it takes the file's place.
 
-    An error in the block leaves the old file as it was. The draft is synced to the device before it is renamed, since
-    some file systems would otherwise keep the new name and lose the content in a power cut. ``mode`` is ``"w"`` for
-    UTF-8 text, or ``"wb"`` for bytes. A link is replaced itself, as one in a stranger's folder may lead anywhere; with
-    ``through_links`` it stays, and what it leads to is replaced.
+    An error in the block leaves the old file as it was. The draft is synced first, since some file systems keep the new
+    name and lose the content in a power cut. ``mode`` is ``"w"`` for UTF-8 text, or ``"wb"``. A link is replaced
+    itself, since one in a stranger's folder may lead anywhere; with ``through_links`` its target is replaced.
 
     Raises:
         OSError: the disk is full, the folder can't be written, or ``file`` is a device or a pipe.
@@ -42,29 +41,27 @@ def replacing(file: Path, mode: str = "w", *, through_links: bool = False) -> It
     if file.exists() and not (file.is_file() or file.is_dir() or file.is_symlink()):
         raise _unfit(file, _NO_FILE)
     draft = _draft_for(file)
-    try:
-        # "x" makes a file that isn't there yet, and follows no link
-        with draft.open(mode.replace("w", "x"), encoding=None if "b" in mode else "utf-8") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(file)
-    except BaseException as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        refused = _refused(error)
-        if refused is not None and refused is not error:
-            raise refused from error
-        raise
+    with _naming_what_was_refused():
+        try:
+            # "x" makes a file that isn't there yet, and follows no link
+            with draft.open(mode.replace("w", "x"), encoding=None if "b" in mode else "utf-8") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.replace(file)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
     """Give the path of an empty draft folder; at the end of the block it takes the place of ``folder``.
 
-    An error in the block leaves the old folder as it was, and nothing of the draft. A process that is killed leaves
-    the old folder or the new one under its name, whole. If the system can't exchange two folders in one step, it may
-    leave the old one beside it, and :func:`restore` puts that back. Two processes mustn't replace a folder at once.
+    An error in the block leaves the old folder as it was, and a killed process one of the two, whole. If the system
+    can't exchange two folders in one step, the old one may be left beside its place, and :func:`restore` puts it back.
+    Two processes mustn't replace a folder at once.
 
     Raises:
         OSError: the disk is full, the parent folder can't be written, or ``folder`` is a file or a link.
@@ -74,22 +71,41 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     restore(folder.parent, folder.name)
     draft = _draft_for(folder)
+    with _naming_what_was_refused():
+        try:
+            draft.mkdir()
+            yield draft
+            for path in [*draft.rglob("*"), draft]:
+                sync(path)
+            _swap(draft, folder)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)  # on a full disk it would take what the next attempt needs
+            raise
+
+
+@contextmanager
+def _naming_what_was_refused() -> Iterator[None]:
+    """Raise the operating system's own error if a library has wrapped one in its own words.
+
+    Of a full disk torch says ``unexpected pos 576 vs 534``, with the reason in the error's context, and safetensors
+    ``I/O error: No space left on device (os error 28)``.
+    """
     try:
-        draft.mkdir()
-        yield draft
-        for path in [*draft.rglob("*"), draft]:
-            sync(path)
-        _swap(draft, folder)
-    except BaseException as error:
-        shutil.rmtree(draft, ignore_errors=True)  # on a full disk it would take what the next attempt needs
-        refused = _refused(error)
-        if refused is not None and refused is not error:
-            raise refused from error
+        yield
+    except Exception as raised:
+        error: BaseException | None = raised
+        while error is not None:
+            if isinstance(error, OSError) and error.errno in _DISK:
+                if error is raised:
+                    raise
+                raise error from raised
+            if number := re.search(r"\(os error (\d+)\)", str(error)):
+                raise OSError(int(number[1]), os.strerror(int(number[1]))) from raised
+            error = error.__cause__ or error.__context__
         raise
 
 
 def _swap(draft: Path, folder: Path) -> None:
-    """Put a draft in the place of a folder, and remove what was there."""
     old = draft
     if not folder.exists():
         draft.rename(folder)
@@ -123,13 +139,10 @@ def _exchanged(first: Path, second: Path) -> bool:
 
 
 def restore(parent: Path, name: str | None = None) -> None:
-    """Remove the drafts that killed processes left in a folder, and put back what one had moved aside.
+    """Remove the drafts that killed processes left in ``parent``, and put back what one had moved aside.
 
-    Only this module's names are touched, and no links. The caller is the only process that writes here.
-
-    Args:
-        parent: the folder.
-        name: of the only file or folder whose drafts are meant.
+    Only this module's names are touched, and no links. The caller is the only process that writes there. With ``name``
+    only the drafts of that file or folder are meant.
     """
     with suppress(FileNotFoundError):
         for path in [*parent.iterdir()]:
@@ -145,7 +158,7 @@ def restore(parent: Path, name: str | None = None) -> None:
 
 
 def draft_of(path: Path) -> str | None:
-    """Return the name of the file or folder that a draft is for; ``None`` if the path is no draft of this module's."""
+    """Return the name of the file or folder that a draft of this module's is for; ``None`` for any other path."""
     found = _DRAFT.fullmatch(path.name)
     return found[1] if found and not path.is_symlink() and (path.is_file() or path.is_dir()) else None
 
@@ -155,20 +168,20 @@ def _draft_for(path: Path) -> Path:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds a link that leads out of it, or a device or a pipe, at any depth.
+    """Refuse a folder that holds a link out of it, or a device or a pipe, at any depth.
 
-    The folder itself may be a link, as its user has named it. Links that stay inside are a training's own ``last`` and
-    ``best``, and those of trackers. A folder that isn't there holds nothing.
+    The folder itself may be a link, as its user has named it, and so may a training's ``last`` and ``best`` inside.
 
     Raises:
         OSError: with the path, and where it leads.
     """
     root = os.path.realpath(folder)
+    is_junction = getattr(os.path, "isjunction", lambda _: False)  # a folder's link on Windows
     waiting = [str(folder)] if folder.is_dir() else []
     while waiting:
         with suppress(FileNotFoundError), os.scandir(waiting.pop()) as entries:  # what is deleted meanwhile
             for entry in entries:
-                if entry.is_symlink() or _is_junction(entry.path):
+                if entry.is_symlink() or is_junction(entry.path):
                     target = os.path.realpath(entry.path)
                     if not Path(target).is_relative_to(root):
                         raise _unfit(entry.path, f"it is a link out of {folder}, to {target}; remove it", errno.ELOOP)
@@ -176,10 +189,6 @@ def check_folder(folder: Path) -> None:
                     waiting.append(entry.path)
                 elif not entry.is_file():
                     raise _unfit(entry.path, f"{_NO_FILE}; remove it")
-
-
-def _is_junction(path: str) -> bool:
-    return bool(getattr(os.path, "isjunction", lambda _: False)(path))  # a folder's link on Windows
 
 
 def member(folder: Path, name: str) -> Path:
@@ -197,9 +206,9 @@ def member(folder: Path, name: str) -> Path:
 
 
 def open_for_appending(file: Path) -> int:
-    """Open a file of a folder to read and to append to it, made if it isn't there; returns the descriptor.
+    """Open or make a file to read and to append to; return the descriptor.
 
-    A file with a second name may be another file of the user's, which appending would change.
+    A file with a second name is refused: it may be another file of the user's, which appending would change.
 
     Raises:
         OSError: it is a link, a device or a pipe, it has a second name, or it can't be written.
@@ -234,13 +243,16 @@ def sync(path: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Find out whether a folder can be made here, or written to, before anything is computed that should go there.
+    """Refuse a folder that can't be made or written to, before anything is computed that should go there.
 
     Raises:
-        OSError: it can't; with the path that stands in the way.
+        OSError: with the path that stands in the way.
     """
     place = folder.expanduser().absolute()
-    while not _is_there(place):
+    while True:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.lstat(place)
+            break
         place = place.parent
     try:  # an access right is not the whole truth (a read-only device, a quota, the superuser), so something is written
         with tempfile.TemporaryFile(dir=place) as file:
@@ -249,38 +261,14 @@ def check_writable(folder: Path) -> None:
         raise OSError(error.errno, error.strerror, str(place)) from None
 
 
-def _is_there(path: Path) -> bool:
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
 def reason_of(error: Exception) -> str:
-    """Return why a file can't be used, without its name: the sentence around it has that."""
+    """Return why a file can't be used, without its name."""
     return str(getattr(error, "strerror", None) or error)
 
 
 def refusal(error: OSError) -> str:
-    """Return what the operating system refused, as a sentence: the file, and why."""
+    """Say in a sentence what the operating system refused: the file, and why."""
     if error.strerror is None:
         return str(error) or type(error).__name__
     about = f"can't use {error.filename}" if error.filename is not None else "the operating system refused"
     return f"{about}: {error.strerror}"
-
-
-def _refused(raised: BaseException) -> OSError | None:
-    """Return what the operating system refused, if that is behind an error.
-
-    Libraries say a full disk in their own ways: torch ``unexpected pos 576 vs 534``, with the reason in the error's
-    context, and safetensors ``I/O error: No space left on device (os error 28)``.
-    """
-    error: BaseException | None = raised if isinstance(raised, Exception) else None  # Ctrl-C is Ctrl-C
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in _DISK:
-            return error
-        if number := re.search(r"\(os error (\d+)\)", str(error)):
-            return OSError(int(number[1]), os.strerror(int(number[1])))
-        error = error.__cause__ or error.__context__
-    return None

@@ -1,4 +1,4 @@
-"""Ends at the right moment: Ctrl-C, a batch system's kill and a lost connection keep what has been done."""
+"""Ending at the right moment: Ctrl-C, a batch system's kill and a lost connection keep what has been done."""
 
 import signal
 import threading
@@ -12,9 +12,9 @@ POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasatt
 
 @contextmanager
 def kills_interrupt() -> Iterator[None]:
-    """A terminated process (a batch system's time limit, a closed terminal) ends as with Ctrl-C.
+    """End a terminated process (a batch system's time limit, a closed terminal) as Ctrl-C does.
 
-    A signal that somebody has already decided about is left alone: ``nohup`` ignores the one of a closed terminal.
+    Signals with a handler already are left alone: ``nohup`` ignores the one of a closed terminal.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -38,7 +38,7 @@ def uninterrupted() -> Iterator[None]:
     """Hold back Ctrl-C, and the kills that :func:`kills_interrupt` hears, until the block is done.
 
     Then ``KeyboardInterrupt`` is raised. A second Ctrl-C isn't held back; a second kill is, since batch systems send
-    several before the one that can't be held back.
+    several.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

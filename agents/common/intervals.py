@@ -1,4 +1,4 @@
-"""Confidence intervals: the one record that a figure with its interval is, and all ways to find its ends.
+"""Confidence intervals: the record of a figure with its interval, and all ways to find its ends.
 
 What varies decides which way it is:
 
@@ -11,17 +11,15 @@ What varies decides which way it is:
 Intervals are of 95% unless a function takes another ``confidence``. Every generator is seeded by a constant: equal data
 have equal intervals.
 
-**Scores.** Every figure of an episode table is a smooth function of column means: a mean; a ratio of two means, such as
-invalid responses per response; a normalised score. So one matrix product of resampling weights and columns gives all
-replicates of all of them. Equal seeds of different agents get equal weights. The interval is that of a Bayesian
-bootstrap (episodes weighted by a flat Dirichlet; Rubin 1981) with one further episode that was not played: for the
-lower end it has the lowest value that is possible, for the upper end the highest. So a sample without spread still has
-an interval, since the next episode may differ. For values of 0 and 1 the ends are those of Clopper and Pearson (1934),
-which cover the truth at least as often as they claim. For any bounded values this is the bound of Gaffke (2005), see
-Learned-Miller & Thomas, "A new confidence interval for the mean of a bounded random variable" (2019). If the lowest and
-the highest possible value are unknown, the extremes of the sample stand in, and a sample of equal values has no
-interval at all: a disaster in one of twenty episodes is then missed by one in six intervals of 20 episodes, and by one
-in twelve of 50.
+**Scores.** Every figure of an episode table is a smooth function of column means, so one matrix product of resampling
+weights and columns gives all replicates of all of them. Equal seeds of different agents get equal weights. The interval
+is that of a Bayesian bootstrap (episodes weighted by a flat Dirichlet; Rubin 1981) with one further episode that was
+not played: for the lower end it has the lowest possible value, for the upper end the highest. So a sample without
+spread still has an interval. For values of 0 and 1 the ends are those of Clopper and Pearson (1934); for any bounded
+values this is the bound of Gaffke (2005), see Learned-Miller & Thomas, "A new confidence interval for the mean of a
+bounded random variable" (2019). If the possible values are unknown, the extremes of the sample stand in, and a sample
+of equal values has no interval: a disaster in one of twenty episodes is then missed by one in six intervals of 20
+episodes, and by one in twelve of 50.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +58,7 @@ class Estimate(NamedTuple):
     high: float | None = None
 
     def __format__(self, form: str) -> str:
-        """Return ``f"{estimate:.3f}"``: ``0.512 [0.470, 0.555]``, or ``0.512`` without interval, or ``-`` without
+        """Format as ``f"{estimate:.3f}"``: ``0.512 [0.470, 0.555]``, ``0.512`` without interval, ``-`` without
         value."""
         if not form:
             return str(self)
@@ -75,20 +73,14 @@ class Estimate(NamedTuple):
 
 
 def percentiles(replicates: Array) -> tuple[float, float]:
-    """Return the ends that leave out 2.5% of a figure's replicates on either side.
-
-    Replicates that aren't numbers don't count; NaN if there are no others.
-    """
+    """Return the ends that leave out 2.5% of a figure's finite replicates on either side; NaN if there are none."""
     numbers = replicates[np.isfinite(replicates)]
     low, high = np.quantile(numbers, LEVELS) if len(numbers) else (nan, nan)
     return float(low), float(high)
 
 
 def of_replicates(value: float, replicates: Array) -> Estimate:
-    """Return a figure with the percentiles of its replicates, which reach as far as the figure itself.
-
-    Rounding aside, a figure of equal parts is so its own interval.
-    """
+    """Return a figure with the percentiles of its replicates, which reach as far as the figure itself."""
     if not isfinite(value):
         return Estimate(nan)
     low, high = percentiles(replicates)
@@ -96,7 +88,7 @@ def of_replicates(value: float, replicates: Array) -> Estimate:
 
 
 def over_rows(table: Array, of: Callable[[Array], Array], within: Range = ANYWHERE) -> Estimate:
-    """Return a function of a table's column means, (..., columns) -> (...), with its interval over the rows.
+    """Estimate a function of a table's column means, (..., columns) -> (...), with its interval over the rows.
 
     The rows of ``table``, shape (parts, columns), are independent of each other; ``within`` as in :func:`over_parts`.
     """
@@ -104,23 +96,22 @@ def over_rows(table: Array, of: Callable[[Array], Array], within: Range = ANYWHE
 
 
 def over_parts(of: Callable[[Array], Array], parts: int, within: Range = ANYWHERE) -> Estimate:
-    """Return a figure of independent parts with its interval, from what it is without each of them.
+    """Estimate a figure of independent parts with its interval, from what it is without each of them.
 
     The jackknife's pseudo-values ``n f - (n - 1) f_(without i)``, which are the values themselves if the figure is a
-    mean, have a mean, a standard deviation s and a skewness g. With ``U = (mean - truth) / s`` the transformation
-    ``U + (g / 3) U^2 + (g^2 / 27) U^3 + g / (6 n)`` has no skewness to the order of 1 / n (Hall 1992, "On the removal
-    of skewness by transformation"); Student's quantiles over the root of n are its ends, and are transformed back.
+    mean, have a mean, a standard deviation s and a skewness g. With ``U = (mean - truth) / s`` the transformation ``U +
+    (g / 3) U^2 + (g^2 / 27) U^3 + g / (6 n)`` has no skewness to the order of 1 / n (Hall 1992, "On the removal of
+    skewness by transformation"); Student's quantiles over the root of n are its ends, and are transformed back.
 
-    Simulated coverage with 5, 8, 16 and 32 parts: 95, 95, 94 and 95% of normal values, 94 to 95% of shares that are
-    heaped at 1, 92, 93, 94 and 95% of exponential values, and 88, 90, 91 and 93% of log-normal ones. Student's plain
-    interval covers exponential values in 89 to 93%, and a bootstrap's percentiles normal ones in 80, 87, 91 and 93%.
-    What a rare part would change that none has shown is in no interval.
+    Simulated coverage with 5, 8, 16 and 32 parts: 95, 95, 94 and 95% of normal values, and 92, 93, 94 and 95% of
+    exponential ones, where Student's plain interval has 89 to 93%. A bootstrap's percentiles cover normal values in 80,
+    87, 91 and 93%.
 
     Args:
         of: takes weights of the parts, shape (..., parts), whose last axis sums to 1, and gives shape (...).
-        parts: n, how many there are; fewer than two leave the figure without interval, and so does a figure that isn't
-            defined without some part.
-        within: the least and the largest value that the figure can have, beyond which no end reaches.
+        parts: n; fewer than two leave the figure without interval, and so does a figure that isn't defined without some
+            part.
+        within: the least and the largest possible value of the figure, beyond which no end reaches.
     """
     if not parts:
         return Estimate(nan)
@@ -129,8 +120,20 @@ def over_parts(of: Callable[[Array], Array], parts: int, within: Range = ANYWHER
         without = of(without_each(parts)) if parts > 1 else np.empty(0)
     if not isfinite(value) or parts < 2 or not np.isfinite(without).all():
         return Estimate(value if isfinite(value) else nan)
-    low, high = _skewed_ends(value, parts * value - (parts - 1) * without)
-    return Estimate(value, max(within[0], min(low, value)), min(within[1], max(high, value)))
+    pseudo = parts * value - (parts - 1) * without
+    spread = float(pseudo.std(ddof=1))
+    if is_rounding(spread, value):
+        return Estimate(value, max(within[0], value), min(within[1], value))
+    skewness = float(np.mean((pseudo - pseudo.mean()) ** 3) / pseudo.std() ** 3)
+    a = skewness / 3
+
+    def end(side: float) -> float:
+        """Solve ``U + a U^2 + a^2 U^3 / 3 = y`` for U."""
+        y = side - skewness / (6 * parts)
+        return value - spread * (y if abs(a) < 1e-9 else float(np.cbrt(1 + 3 * a * y) - 1) / a)
+
+    reach = float(student_quantile(parts - 1)) / sqrt(parts)
+    return Estimate(value, max(within[0], min(end(reach), value)), min(within[1], max(end(-reach), value)))
 
 
 def without_each(parts: int) -> Array:
@@ -146,21 +149,6 @@ def is_above(value: float, bound: float = 0.0) -> bool:
 def is_rounding(spread: float, value: float) -> bool:
     """Return whether what varies by ``spread`` around ``value`` varies in its last bits alone."""
     return spread <= 1e-12 * max(1.0, abs(value))
-
-
-def _skewed_ends(value: float, pseudo: Array) -> tuple[float, float]:
-    n, spread = len(pseudo), float(pseudo.std(ddof=1))
-    if is_rounding(spread, value):
-        return value, value
-    skewness = float(np.mean((pseudo - pseudo.mean()) ** 3) / pseudo.std() ** 3)
-    reach = float(student_quantile(n - 1)) / sqrt(n)
-    ends = [value - spread * _unskewed(side - skewness / (6 * n), skewness / 3) for side in (reach, -reach)]
-    return ends[0], ends[1]
-
-
-def _unskewed(y: float, a: float) -> float:
-    """Return the U for which ``U + a U^2 + a^2 U^3 / 3 = y``."""
-    return y if abs(a) < 1e-9 else float(np.cbrt(1 + 3 * a * y) - 1) / a
 
 
 def mean(column: int) -> Callable[[Array], Array]:
@@ -190,10 +178,10 @@ def student_quantile(freedom: Any, confidence: float = CONFIDENCE) -> Any:
 
 
 def half_interval(values: Sequence[float] | Array, episodes: Sequence[int] | None = None) -> float:
-    """Return half the normal interval of the mean of ``values``, of which those of one episode go together.
+    """Return half the normal interval of the mean of ``values``; NaN for a single episode.
 
-    Values of one episode, such as the returns of its players, depend on each other: the episodes are the sample. By
-    default every value has an episode of its own. NaN for a single episode.
+    Values of one episode, such as the returns of its players, depend on each other, so the episodes are the sample. By
+    default every value has an episode of its own.
     """
     _, episode = np.unique(range(len(values)) if episodes is None else episodes, return_inverse=True)
     sums = np.bincount(episode, weights=np.asarray(values) - np.mean(values))
@@ -250,7 +238,7 @@ def normalised(
         possible: returns that can occur besides the ones seen.
         played: whether an agent played the reference. That agent's own score is 1 by definition.
         ends: the least and the largest return of a further episode on an average board, if these are known better than
-            by the sample's extremes, which were on boards of their own.
+            by the sample's extremes.
         blind_error: the standard error of the mean of ``blind``, if that was estimated on other episodes; in every
             replicate it is then off by a normal number of that size.
     """
@@ -271,7 +259,6 @@ def normalised(
 
 
 def _ends(values: Array, possible: Sequence[float]) -> tuple[float, float]:
-    """Return the least and the largest of values that were seen and of values that are possible."""
     return min([float(values.min()), *possible]), max([float(values.max()), *possible])
 
 
@@ -286,15 +273,18 @@ def _further(table: Array, index: int, lowest: float, highest: float) -> tuple[A
 def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float = CONFIDENCE) -> list[Estimate]:
     """Estimate statistics of an episode table, shape (episodes, k), with their intervals over episodes.
 
-    There is no interval if there are fewer than two episodes, if all episodes are equal and it is unknown what else was
-    possible, and if the figure is fixed by definition.
+    There is no interval for fewer than two episodes, for equal episodes without known bounds, and for a figure that is
+    fixed by definition.
     """
     sums, rest = resampled(table)
     means = table.mean(axis=0)
     estimates = []
     for one in statistics:
-        value, further = _value(means, one), one.further(table)
-        if not isfinite(value) or _is_constant(table, one, further):
+        value, further, used = _value(means, one), one.further(table), list(one.columns)
+        first = table[0, used]
+        # if all episodes and the further ones are equal in what the statistic needs, so are all resamples
+        constant = not one.errors and (table[:, used] == first).all() and all((e[used] == first).all() for e in further)
+        if not isfinite(value) or constant:
             estimates.append(Estimate(value))
         else:
             estimates.append(_interval(value, *replicates(one, further, sums, rest), confidence))
@@ -303,15 +293,6 @@ def bootstrap(table: Array, statistics: Sequence[Statistic], confidence: float =
 
 def _value(means: Array, one: Statistic) -> float:
     return float(one.of(means[list(one.columns)]))
-
-
-def _is_constant(table: Array, one: Statistic, further: tuple[Array, Array]) -> bool:
-    """Return whether all episodes and the further ones are equal in what the statistic needs: so are all resamples."""
-    used = list(one.columns)
-    first = table[0, used]
-    return not one.errors and bool(
-        (table[:, used] == first).all() and all((end[used] == first).all() for end in further)
-    )
 
 
 def replicates(
@@ -344,18 +325,17 @@ def means_of_estimates(
     weights: Sequence[float],
     below: Sequence[Sequence[bool]] | None = None,
 ) -> list[Estimate]:
-    """Return the weighted mean of one statistic each of several independent episode tables, with its interval.
+    """Estimate the weighted mean of one statistic each of several independent episode tables, for many agents at once.
 
-    For many agents at once: rows of tables and of statistics are agents, whose scenarios are the same, in equal order.
-
-    With ``below`` it is the mean of the statistics **floored at 0**, see :func:`sums_of_replicates`.
+    Rows of tables and of statistics are agents, whose scenarios are the same, in equal order. With ``below`` the
+    statistics are **floored at 0**, see :func:`sums_of_replicates`.
     """
     sums = sums_of_replicates(tables, statistics, weights, below)
     return [interval_of(*pair) for pair in zip(sums, confidences, strict=True)]
 
 
 class Replicates(NamedTuple):
-    """A figure with what it is in every resample: what its interval and its comparisons with others are made of."""
+    """A figure with its value in every resample: what its interval and its comparisons with others are made of."""
 
     value: float
     low: Array  # (resamples,) with the further episodes that lower it; empty if there is nothing to resample
@@ -372,12 +352,10 @@ def sums_of_replicates(
 ) -> list[Replicates]:
     """Resample the weighted means of :func:`means_of_estimates`. Agents with equal seeds stay paired in each resample.
 
-    With ``below`` every scenario's estimate that is below 0 counts as 0. Replicates of the upper end have the same
-    floor. At the lower end that would be wrong: the noise of a player whose scores are all 0 comes out positive if it
-    is floored, and its interval would lie above 0. There a replicate counts as it is, below 0 too, except if
-    ``below`` says that the scenario's score is below 0 beyond chance: that one counts as 0, which no floored score is
-    less than. So the interval covers a mean of 0 as it covers any other, and its lower end is above 0 only for a player
-    that is better than 0 somewhere. The sum itself is at least 0 again, as every sum of floored scores is.
+    With ``below`` an estimate below 0 counts as 0, as do replicates of the upper end. Floored replicates of the lower
+    end would lie above 0 by their noise alone, so there a replicate counts as it is, unless ``below`` says that the
+    scenario's score is below 0 beyond chance: then it counts as 0. So the interval covers a mean of 0 as it covers any
+    other, and its lower end is above 0 only for a player that is better than 0 somewhere.
     """
     floor = 0.0 if below is not None else -np.inf
     values = [
@@ -424,12 +402,11 @@ class Difference(NamedTuple):
 
 
 def difference_of(value: float, lowered: Array, raised: Array, confidence: float = CONFIDENCE) -> Difference:
-    """Make the interval and the p-value of a difference of its replicates, with the further episode either way.
+    """Make the interval and the p-value of a difference from its replicates, with the further episode either way.
 
     If fewer than 1% of the replicates reach 0, the tail is taken to be exponential: the chance falls from 1% as
-    ``exp(-end / m)``, if ``end`` is the replicate at 1%, and ``m`` the mean of what the ones beyond it are beyond.
-    The tails of Dirichlet weights fall faster in the end. So the smallest p of n pairs that all differ by as much as
-    they can is about ``2 / 2^n``, like that of the sign-flip test.
+    ``exp(-end / m)``, with ``end`` the replicate at 1% and ``m`` the mean excess of the ones beyond it. So the smallest
+    p of n pairs that all differ by as much as they can is about ``2 / 2^n``, like that of the sign-flip test.
     """
     finite = np.isfinite(lowered) & np.isfinite(raised)
     if not isfinite(value) or not finite.any() or finite.mean() < 0.9:
@@ -508,8 +485,8 @@ def resampled(table: Array, stream: int = 0, most: int = RESAMPLES) -> tuple[Arr
 def _weighted_sums(table: Array, weights: Array) -> Array:
     """Sum a table's columns, (k, resamples), with weights of shape (resamples, episodes).
 
-    A board makes ten thousand small products. Handed over whole, the linear algebra library shares each of them among
-    threads, which wait for each other much longer than they work; pieces of :data:`_SERIAL` numbers it does at once.
+    The linear algebra library would share each of a board's ten thousand small products among threads, which wait for
+    each other much longer than they work; pieces of :data:`_SERIAL` numbers it does at once.
     """
     count, columns = len(table), np.ascontiguousarray(table.T)
     step = _SERIAL // count

@@ -1,4 +1,4 @@
-"""Single keys of a terminal, for people who play and people who step through a replay."""
+"""Single keys of a terminal, for playing and for stepping through a replay."""
 
 import os
 import re
@@ -28,7 +28,7 @@ class Keyboard:
     """The terminal on standard input, key by key; as a context manager it puts the terminal back afterwards.
 
     A key is the character that it types, or ``"up"``, ``"down"``, ``"left"``, ``"right"``, ``"home"``, ``"end"``,
-    ``"page up"``, ``"page down"``, ``"enter"``, ``"backspace"`` or :data:`END_OF_INPUT`. Ctrl-C interrupts as ever.
+    ``"page up"``, ``"page down"``, ``"enter"``, ``"backspace"`` or :data:`END_OF_INPUT`.
     """
 
     def __init__(self) -> None:
@@ -53,10 +53,7 @@ class Keyboard:
             termios.tcsetattr(0, termios.TCSADRAIN, self._settings)
 
     def read(self, seconds: float | None = None) -> str | None:
-        """Wait for a key and return it, or ``None`` when none was pressed within ``seconds``.
-
-        Keys without a name here, such as F5, are ``""``.
-        """
+        """Wait for a key, at most ``seconds``, and return it; ``""`` for keys without a name, ``None`` for no key."""
         if sys.platform == "win32":
             import msvcrt
 
@@ -66,7 +63,11 @@ class Keyboard:
             if not select([0], [], [], seconds)[0]:
                 return None
             # a slow line may deliver the three characters of an arrow key in pieces
-            text = self._unfinished + self._typed()
+            try:
+                data = os.read(0, 1024)
+            except OSError:  # the terminal's window was closed
+                data = b""
+            text = self._unfinished + (self._decoder.decode(data) if data else "\x04")
             piece = _UNFINISHED.search(text)
             self._unfinished = piece[0] if piece else ""
             text = text.removesuffix(self._unfinished)
@@ -74,10 +75,3 @@ class Keyboard:
                 name = _SEQUENCES.get(sequence, "") if sequence else _CHARACTERS.get(character, character)
                 self._pressed.append(name)
         return self._pressed.popleft()
-
-    def _typed(self) -> str:
-        try:
-            data = os.read(0, 1024)
-        except OSError:  # the terminal's window was closed
-            data = b""
-        return self._decoder.decode(data) if data else "\x04"

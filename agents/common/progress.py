@@ -1,4 +1,4 @@
-"""How far a training has come, and telling of it line by line."""
+"""Progress of a training, line by line."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -19,11 +19,7 @@ class Progress(NamedTuple):
 
 
 class ProgressLines:
-    """Tells of a training's progress, a line every few seconds.
-
-    Args:
-        say: is told each.
-    """
+    """Reports a training's progress, a line every few seconds."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._last, self._losses = say, monotonic(), list[float]()

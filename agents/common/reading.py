@@ -9,18 +9,17 @@ from stat import S_ISDIR, S_ISREG
 from typing import IO, Any
 
 MOST_BYTES = 32 * 2**20
-"""Of a file that is read as a whole: settings, a manifest, a card. A run of 100 agents, if each meets each in all
-games for two, has a manifest of half as many."""
+"""Most bytes of a file that is read as a whole. The manifest of a run of 100 agents that all meet has half as many."""
 
 MOST_LINE = 64 * 2**20
-"""Bytes of one line of records: an episode of 80 steps with 100,000 tokens of reasoning in each has half as many."""
+"""Most bytes of one line of records. An episode of 80 steps with 100,000 tokens of reasoning each has half as many."""
 
 
 def read_bytes(file: str | Path, most: int = MOST_BYTES) -> bytes:
     """Read a file.
 
-    A pipe is only read where the path itself names a device, as ``--config <(command)`` does: one in a folder would be
-    waited for without end.
+    A pipe is only read if the path itself names a device, as ``--config <(command)`` does; one in a folder would never
+    end.
 
     Raises:
         OSError: it can't be read, is no file, or is larger than ``most`` bytes.
@@ -80,7 +79,7 @@ class LineTooLongError(ValueError):
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Read a file's lines, of which the last may lack its end.
+    """Yield a file's lines; the last one may lack its end.
 
     Raises:
         LineTooLongError: at the first line that is longer than :data:`MOST_LINE`.

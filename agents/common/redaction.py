@@ -1,8 +1,7 @@
 """Keeping keys out of everything that is written or printed.
 
-One guard stands at every boundary. What a server says passes it on the way in, so that neither the game, the response
-cache nor an episode ever holds a key that a server echoed; every file and every message passes it again on its way
-out, whoever put a secret there.
+What a server says is redacted on its way in, so that no game, cache or episode ever holds a key that a server echoed.
+Every file and every message is redacted again on its way out.
 """
 
 import base64
@@ -31,16 +30,16 @@ AUTHORISATION = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
 
 
 def public_url(url: str) -> str:
-    """Return the part of a URL that may be written down: without user, password, query and fragment."""
+    """Remove user, password, query and fragment from a URL, so that it may be written down."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def url_secrets(url: str) -> list[str]:
-    """Return everything in a URL that may be a credential, percent-encoded and decoded.
+    """List everything in a URL that may be a credential, percent-encoded and decoded.
 
-    These are ``user:password`` and both of its parts, the fragment, and of the query what is named like a secret or
-    is as long as one (an API version isn't).
+    These are ``user:password`` and both of its parts, the fragment, and parts of the query that are named like a secret
+    or as long as one.
     """
     try:
         parts = urlsplit(url)
@@ -55,7 +54,7 @@ def url_secrets(url: str) -> list[str]:
 
 
 def with_variables(text: str) -> str:
-    """Return ``text`` with the values of environment variables in place of ``$NAME`` and ``${NAME}``.
+    """Fill in environment variables for ``$NAME`` and ``${NAME}``.
 
     Raises:
         ValueError: one of them isn't set.
@@ -71,14 +70,10 @@ def with_variables(text: str) -> str:
 
 
 class Redactor:
-    """Replaces known secrets in text by ``[redacted]``, in every form in which they come by.
+    """Replaces known secrets in text by ``[redacted]``: as they are, percent-encoded, inside JSON and inside base64.
 
-    A secret is recognised as it is, percent-encoded, inside a JSON string and, whatever stands around it, in base64. A
-    key is recognised by a part of it, too (:class:`Key`).
-
-    Args:
-        secrets: the values. Those shorter than :data:`MIN_LENGTH` are taken out of messages alone, and those shorter
-            than :data:`MIN_LENGTH_IN_MESSAGES` of nothing.
+    A key is recognised by a part of it, too (:class:`Key`). Secrets shorter than :data:`MIN_LENGTH` are taken out of
+    messages alone, and those shorter than :data:`MIN_LENGTH_IN_MESSAGES` are ignored.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -97,11 +92,8 @@ class Redactor:
     def from_environment(
         cls, urls: Iterable[str] = (), environ: Mapping[str, str] | None = None, secrets: Iterable[str] = ()
     ) -> "Redactor":
-        """Return the secrets in environment variables that are named like one, in URLs among their values, and in
-        ``urls``.
-
-        ``secrets`` are further ones.
-        """
+        """Collect the secrets in environment variables named like one, in URLs among their values, in ``urls`` and
+        ``secrets``."""
         variables = os.environ if environ is None else environ
         secrets = [*secrets, *(value for name, value in variables.items() if SECRET_VARIABLE.search(name))]
         for name, value in variables.items():  # addresses of servers, proxies and databases
@@ -110,24 +102,24 @@ class Redactor:
         return cls([*secrets, *(secret for url in urls for secret in url_secrets(url))])
 
     def scrub(self, text: str) -> str:
-        """Return ``text`` without the secrets. What is left of a JSON document is one."""
+        """Redact a text. What is left of a JSON document is one."""
         return self._scrubbed(text, self._long) if any(sign in text for sign in self._signs) else text
 
     def _scrubbed(self, text: str, forms: Iterable[str]) -> str:
-        text = replace_all(text, forms)
+        for form in forms:
+            text = text.replace(form, REDACTED)
         for key in self._keys:
             text = key.scrub(text)
         return text
 
     def scrub_bytes(self, data: bytes) -> bytes:
-        """Scrub UTF-8 without decoding it, for the many lines that hold no secret."""
+        """Redact UTF-8 without decoding the many lines that hold no secret."""
         if not any(sign in data for sign in self._signs_bytes):
             return data
         return self.scrub(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def scrub_message(self, text: str) -> str:
-        """Return an error message without the secrets, without short ones too, and without whatever looks like a
-        key."""
+        """Redact an error message, with short secrets and everything that looks like a key."""
         text = AUTHORISATION.sub(rf"\1 {REDACTED}", self._scrubbed(text, self._all))
         return LOOKS_LIKE_A_KEY.sub(REDACTED, text)
 
@@ -145,7 +137,6 @@ class Key:
         self.middle = secret[self.begin : self.least]
 
     def scrub(self, text: str) -> str:
-        """Return the text without the parts of the key."""
         at = text.find(self.middle)
         while at >= 0:
             low = at - _shared(text[max(0, at - self.begin) : at][::-1], self.secret[: self.begin][::-1])
@@ -160,14 +151,6 @@ class Key:
 def _shared(text: str, other: str) -> int:
     """Return how many characters two texts begin with alike."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
-
-
-def replace_all(text: str, forms: Iterable[str]) -> str:
-    """Return ``text`` with each of ``forms``, in this order, replaced by ``[redacted]``."""
-    for form in forms:
-        if form in text:
-            text = text.replace(form, REDACTED)
-    return text
 
 
 def forms_of(secret: str) -> Iterator[str]:

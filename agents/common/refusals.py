@@ -1,4 +1,4 @@
-"""What a value has to be, and the sentence on one that isn't: one set of words for options, settings and records."""
+"""What a value has to be, and the sentence on one that isn't, for options, settings and records."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,7 @@ _BOUNDS = {"exclusiveMinimum": "above", "minimum": "of at least", "exclusiveMaxi
 
 
 def accepted(about: Mapping[str, Any]) -> str:
-    """Return what a value has to be by its JSON Schema, in words: ``a whole number from 1 to 10``. ``null`` isn't
-    told."""
+    """Say what a value has to be by its JSON Schema: ``a whole number from 1 to 10``. ``null`` isn't mentioned."""
     if "enum" in about:
         return f"one of {', '.join(map(str, about['enum']))}"
     if "const" in about:
@@ -33,7 +32,7 @@ def accepted(about: Mapping[str, Any]) -> str:
 
 
 def accepted_by(adapter: "TypeAdapter[Any]") -> str:
-    """:func:`accepted` of a type, which may hold classes that no JSON is of."""
+    """Say what a value of a type has to be (:func:`accepted`); the type may hold classes that no JSON is of."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Lenient(GenerateJsonSchema):
@@ -50,14 +49,14 @@ def refusals(
     unknown: Callable[[str], str],
     accepts: Callable[[str], str],
 ) -> list[str]:
-    """Return what pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
+    """Say what pydantic found wrong with settings: a sentence each, with its value and what would be accepted.
 
     Args:
         error: what pydantic raised.
         given: ``{setting: value}``, as it was given.
-        known: ``{setting: its JSON Schema}`` of the settings that there are.
-        unknown: the sentence on a setting that there isn't.
-        accepts: what a setting accepts, in words.
+        known: ``{setting: its JSON Schema}``.
+        unknown: makes the sentence on an unknown setting.
+        accepts: says what a setting accepts.
     """
     from textgames.names import did_you_mean
 
@@ -78,12 +77,10 @@ def refusals(
 
 
 def problem_of(error: "ValidationError", place: str = "") -> str:
-    """Return the first problem that pydantic found in a document, as half a sentence: place, what is accepted, what was
+    """Say the first problem that pydantic found in a document as half a sentence: place, what is accepted, what was
     found.
 
-    Args:
-        error: what pydantic raised.
-        place: what to call the value that was checked; places inside it follow after a point.
+    ``place`` is what to call the checked value; places inside it follow after a point.
     """
     first = error.errors(include_url=False)[0]
     parts = [*([place] if place else []), *map(str, first["loc"])]
@@ -103,7 +100,7 @@ def problem_of(error: "ValidationError", place: str = "") -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value for a message, shortened, with invisible characters as escapes."""
+    """Shorten a value for a message, with invisible characters as escapes."""
     try:
         text = repr(value)
     except ValueError:  # Python doesn't print whole numbers of more than 4,300 digits

@@ -11,10 +11,10 @@ OLDEST = (2, 10)
 
 
 def check_torch(file: str | Path) -> None:
-    """Refuse to read a pickled file by a PyTorch older than :data:`OLDEST`.
+    """Refuse to read a pickled file with a PyTorch older than :data:`OLDEST`.
 
     Raises:
-        ModuleNotFoundError: the installed one is older; the message has the command.
+        ModuleNotFoundError: with the command that installs a newer one.
     """
     import torch
 

@@ -1,10 +1,10 @@
-"""Text on its way to a terminal: control characters that stand in it are shown instead of obeyed.
+"""Text on its way to a terminal: control characters in it are shown instead of obeyed.
 
-A name, a response or a server's error may hold escape sequences that recolour the terminal, fill the clipboard or
-overwrite what stood there. Two places let text out, and each of them makes it plain, so that no caller has to:
-:func:`plain_streams` around what is printed, and :class:`agents.common.console.PlainConsole` around what rich draws.
+A name, a response or a server's error may hold escape sequences that fill the clipboard or overwrite the screen.
+:func:`plain_streams` wraps what is printed, and :class:`agents.common.console.PlainConsole` what rich draws.
 """
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,25 +17,17 @@ _REDRAWN = re.compile("(?:\x1b\\[A)+")
 
 
 def printable(text: str) -> str:
-    """Return the text with control and bidirectional characters as escapes: ``\\u001b`` for an escape character.
-
-    The escapes are those of JSON, so that a JSON document still means the same.
-    """
+    """Escape control and bidirectional characters as JSON does, so that a JSON document still means the same."""
     if text.isprintable() or _PLAIN.sub("", text).isprintable():
         return text
-    return "".join(c if c.isprintable() or _PLAIN.match(c) else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return "".join(c if c.isprintable() or _PLAIN.match(c) else json.dumps(c)[1:-1] for c in text)
 
 
 class PlainStream:
-    """A text stream to which control characters are written as escapes; everything else is the inner stream's.
+    """A text stream to which control characters are written as escapes.
 
-    Progress bars of libraries redraw their line: a carriage return passes at the beginning of a line, if it
-    overwrites nothing, and again on the line that was begun by one, as does the way back up to such a line.
+    Progress bars of libraries redraw their line: a carriage return passes at the beginning of a line, if it overwrites
+    nothing, and again on a line that was begun by one, as does the way back up to such a line.
     """
 
     def __init__(self, inner: TextIO) -> None:
@@ -43,17 +35,16 @@ class PlainStream:
         self._line_begins, self._redrawn = True, False
 
     def write(self, text: str) -> int:
-        if text:
-            self.inner.write(self._filtered(text))
-            self._line_begins = text.endswith("\n")
+        if not text:
+            return 0
+        shown = text
+        if not (self._redrawn and _REDRAWN.fullmatch(text) and not self._line_begins):
+            returned = text.startswith("\r") and (self._redrawn or self._line_begins)
+            self._redrawn = returned and "\n" not in text
+            shown = f"\r{printable(text[1:])}" if returned else printable(text)
+        self.inner.write(shown)
+        self._line_begins = text.endswith("\n")
         return len(text)
-
-    def _filtered(self, text: str) -> str:
-        if self._redrawn and _REDRAWN.fullmatch(text) and not self._line_begins:
-            return text
-        returned = text.startswith("\r") and (self._redrawn or self._line_begins)
-        self._redrawn = returned and "\n" not in text
-        return f"\r{printable(text[1:])}" if returned else printable(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -65,7 +56,7 @@ class PlainStream:
 
 @contextmanager
 def plain_streams() -> Iterator[None]:
-    """Let nothing that is printed in this context control the terminal, on standard output and on standard error.
+    """Let nothing that is printed in this context control the terminal.
 
     After an error that leaves the context the streams stay plain, since its traceback is printed later.
     """
@@ -76,5 +67,5 @@ def plain_streams() -> Iterator[None]:
 
 
 def plain(stream: Any) -> TextIO:
-    """Return the stream, through a :class:`PlainStream` if it isn't one; ``None`` of a closed one stays."""
+    """Wrap a stream in a :class:`PlainStream` unless it is one; ``None`` of a closed one stays."""
     return cast(TextIO, stream if stream is None or isinstance(stream, PlainStream) else PlainStream(stream))

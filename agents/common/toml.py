@@ -1,4 +1,4 @@
-"""What people write as TOML: files of settings, and single settings on a command line, ``--set NAME=VALUE``."""
+"""TOML that people write: files of settings, and single settings on a command line, ``--set NAME=VALUE``."""
 
 import json
 import tomllib
@@ -10,11 +10,11 @@ from typing import Any
 from agents.common.reading import read_text
 
 Refusal = Callable[[str], Exception]
-"""Makes the error that a reader raises of one sentence, so that each package has its own kind."""
+"""Makes the error that a reader raises from one sentence, so that each package has its own kind."""
 
 
 def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError, advice: str = "") -> dict[str, Any]:
-    """Return the content of a TOML file, which errors call ``name``, such as ``"the price file prices.toml"``.
+    """Read a TOML file, which errors call ``name``, such as ``"the price file prices.toml"``.
 
     Raises:
         ValueError: or what ``refusal`` makes: it can't be read (``advice`` then ends the error), or isn't TOML.
@@ -30,10 +30,11 @@ def read_toml(file: Path | Traversable, name: str, refusal: Refusal = ValueError
 
 
 def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[str, Any]:
-    """Return the name and the value (:func:`read_value`) of a ``--set NAME=VALUE``, of every command that has one.
+    """Read the name and the value (:func:`read_value`) of a ``--set NAME=VALUE``.
 
     Raises:
-        ValueError: or what ``refusal`` makes: there is no ``=`` in it, or no name; says that the flag takes ``form``.
+        ValueError: or what ``refusal`` makes: there is no ``=`` in it, or no name. The message has the accepted
+            ``form``.
     """
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
@@ -42,8 +43,7 @@ def read_setting(text: str, form: str, refusal: Refusal = ValueError) -> tuple[s
 
 
 def read_value(text: str) -> Any:
-    """Return a value as TOML writes it, or as JSON does where TOML has no such value (``null``, ``{"a": 1}``), else the
-    text.
+    """Read a value as TOML, or as JSON if TOML has no such value (``null``, ``{"a": 1}``), else as the text that it is.
 
     So a text needs no quotes, unless it would be read as something else: ``"true"``.
     """
@@ -62,7 +62,7 @@ def _toml_value(text: str) -> Any:
 
 
 def to_toml(value: Any) -> str:
-    """Return a value as TOML writes it."""
+    """Write a value as TOML."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{json.dumps(key)} = {to_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):

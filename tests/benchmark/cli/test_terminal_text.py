@@ -211,7 +211,7 @@ def test_bars_of_libraries_redraw_their_line_and_no_other():
     assert "\x1b[A" in plain.getvalue()
     stream = PlainStream(plain := io.StringIO())
     print("said", "\rover", "\x1b[A", file=stream)
-    assert plain.getvalue() == "said \\u000dover \\u001b[A\n"
+    assert plain.getvalue() == "said \\rover \\u001b[A\n"
 
 
 def test_texts_of_all_scripts_are_as_they_were(capsys):
