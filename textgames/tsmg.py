@@ -9,28 +9,15 @@ A TSMG is a stochastic game ``(N, S, {A_i}, P, {r_i}, H)`` plus two text maps fo
 
 The rules never see text and a player never sees anything but text. The rules are pure: a state is an immutable,
 hashable value and :meth:`TSMG.transition` returns a new one, so a state is cloned for free, is a dictionary key, and
-can be searched by a planner. All randomness comes from the generator that is passed in.
-
-The horizon ``H``, the format penalty and what happens to an unreadable response are not the game's business: the
-environments (:mod:`textgames.environments`) own them, the same way for every game.
+can be searched by a planner. The horizon ``H``, the format penalty and what an unreadable response leads to belong to
+the environments (:mod:`textgames.environments`).
 
 To add a game: subclass :class:`TSMG`, name its actions, implement the four abstract methods, and call
-:func:`textgames.register`. :func:`textgames.conformance.check` tells whether it keeps to the contract.
-
-What a game may add, each with a default under which it is a game of simultaneous moves from a list of names:
-
-* players who take turns: :meth:`TSMG.to_move`;
-* actions that can't be listed, such as words and messages: :meth:`TSMG.read_action`, :meth:`TSMG.default_action`,
-  :meth:`TSMG.sample_action`, :meth:`TSMG.action_help` (:mod:`textgames.texts.commands` helps to write them);
-* exact chances, for solvers and for scores without luck: :meth:`TSMG.outcomes`, :meth:`TSMG.initial_outcomes`;
-* the way back from an observation to its state, for players that search: :meth:`TSMG.read_observation`;
-* a board, for pictures and replays: :meth:`TSMG.board`;
-* what a player gets who gives up: :attr:`TSMG.worst_round`, :attr:`TSMG.zero_sum`, :meth:`TSMG.forfeit`;
-* what counts besides the return: :meth:`TSMG.metrics`.
-
-Overriding the method is all that it takes. Code that has to know whether a game has such a part asks for
-:attr:`TSMG.takes_turns`, :attr:`TSMG.has_outcomes`, :attr:`TSMG.has_initial_outcomes`,
-:attr:`TSMG.reads_observations` or :attr:`TSMG.has_board`, which a game overrides if its settings decide them.
+:func:`textgames.register`. :func:`textgames.conformance.check` tells whether it keeps to the contract. Every other
+method has a default, under which the game has simultaneous moves from a list of names; overriding it is all that a
+game does to have a part more. Code that has to know whether a game has such a part asks for :attr:`TSMG.takes_turns`,
+:attr:`TSMG.has_outcomes`, :attr:`TSMG.has_initial_outcomes`, :attr:`TSMG.reads_observations` or :attr:`TSMG.has_board`,
+which a game overrides if its settings decide them.
 """
 
 from abc import ABC, abstractmethod
@@ -52,16 +39,16 @@ Action = str
 """An action as the rules take it: a name such as ``"left"``, in lower case, or what ``read_action`` made of a text."""
 
 JointAction = Mapping[Player, Action]
-"""The actions of everybody who is to move."""
+"""The actions of all players who are to move."""
 
 Rewards = dict[Player, float]
 """What a round pays every player."""
 
 Transition = tuple[StateT, Rewards, bool]
-"""What comes of a round: the next state, everybody's reward, and whether the game is over."""
+"""The next state, every player's reward, and whether the game is over."""
 
 Outcome = tuple[float, StateT, Rewards, bool]
-"""What may come of a round: its probability, the next state, everybody's reward, and whether the game is over."""
+"""A transition that may come of a round, with its probability before it."""
 
 _NO_TAG = Unreadable(UnreadableReason.NO_TAG)
 
@@ -75,30 +62,28 @@ class TSMG(ABC, Generic[StateT]):
 
     Attributes:
         players: the players that are controlled from outside, in order. Opponents inside the game are not players.
-        actions: the names a player may write, in order; lower case. Empty in a game that lists none and reads all of
-            its actions itself. The first legal one is what an environment executes in place of an unreadable response.
+        actions: the names a player may write, in order; lower case. Empty in a game that reads all of its actions
+            itself. The first legal one is the default action.
         noop: the action that does nothing, if the game has one.
-        bare_responses: whether a response without an action tag counts if it is nothing but an action. A game in
-            which players speak switches it off, so that thoughts whose tags were forgotten are never spoken.
+        bare_responses: whether a response without an action tag counts if it is nothing but an action. A game with
+            speech switches it off, so that thoughts whose tags were forgotten are never spoken.
         palette: colours of the board's characters, ``{character: (red, green, blue)}`` in 0..255, for pictures.
-        legend: what the board's characters are, ``{character: "apple"}``, for the key beside a board.
-        board_labels: how the game's texts name the columns of the board, from the left, and its rows, from the top; an
-            empty name is none. ``None`` is X from 0 to the right and Y from 0 up, as the texts of most boards have it.
-        success_means: what :meth:`succeeded` asks for, as what follows "the player", for readers of results:
-            ``"reached the goal"``. Empty in a game that knows no success: :meth:`succeeded` is never true there.
+        legend: what the board's characters are, ``{character: "apple"}``.
+        board_labels: the names of the board's columns, from the left, and of its rows, from the top; an empty name is
+            none. ``None``: X from 0 to the right and Y from 0 up.
+        success_means: what :meth:`succeeded` asks for, as what follows "the player": ``"reached the goal"``. Empty in a
+            game without success.
         hidden_information: whether a state holds what some player must not know, such as cards, roles or a code. Then
-            nobody who plays is told of the moves of others but by its own observation.
-        pays_late: whether a player who is out may still be paid, say when its team wins. ``None``, which promises
-            nothing, is right for every game; ``False`` lets environments send such a player away at once.
-        made_with: the settings that it was given, if it was made by its id; ``None`` for a game built by hand.
+            players are told of the moves of others by their own observations alone.
+        pays_late: whether a player who is out may still be paid. ``None`` promises nothing; ``False`` lets environments
+            send such a player away at once.
+        made_with: the settings of a game that was made by its id; ``None`` for a game built by hand.
         return_range: the lowest and the highest return that an episode can have, if the rules bound them closely.
-            Intervals of mean returns reach towards them, since a rare return may not have been seen yet.
-        longest_episode: rounds by which the rules have ended every episode, if they bound it; environments without
-            a limit of their own tell it to Gymnasium.
-        usual_limit: rounds after which environments with ``max_steps="auto"`` end an episode, in a game whose settings
-            decide how long it takes. An id may be registered with ``"auto"``.
-        shortest_win: the fewest rounds in which every start can be won, in a game that knows it; infinite if some start
-            can't be. Environments refuse a lower limit.
+            Intervals of mean returns reach towards them.
+        longest_episode: rounds by which the rules have ended every episode, if they bound it.
+        usual_limit: the limit of ``max_steps="auto"``, in a game whose settings decide how long it takes.
+        shortest_win: the fewest rounds in which every start can be won, if known; infinite if some start can't be.
+            Environments refuse a lower limit.
         worst_round: the lowest reward that bad play gets in a round, in games that pay round by round.
         zero_sum: whether two play and one's gain is the other's loss, so that the game is over when one gives up.
     """
@@ -139,33 +124,31 @@ class TSMG(ABC, Generic[StateT]):
             rng: the source of the transition's randomness.
 
         Returns:
-            The next state; ``{player: reward}`` for every player, which is what this round pays, also to those who
-            did not act in it or are out already; and whether the whole game is over, which it is at the latest when
-            nobody plays any more.
+            The next state; ``{player: reward}`` for every player, also for those who did not act or are out already;
+            and whether the whole game is over, as it is at the latest when all players are out.
 
         Raises:
             ValueError: a player who is to move has no action, or one that is not legal in this state.
         """
 
     def to_move(self, state: StateT) -> tuple[Player, ...]:
-        """Who acts in this state, in the order of :attr:`players`: everybody who is playing, unless the game says so.
+        """Return the players who act in this state, in the order of :attr:`players`; by default all who are playing.
 
-        Only they are asked for an action. While the game is not over, it is at least one player; nobody who is out.
-        What a player is paid between two of its decisions belongs to the earlier one, and what it is paid before its
-        first decision to the first.
+        Only they are asked for an action. While the game is not over, it is at least one player, and none who is out.
+        A reward between two of a player's decisions belongs to the earlier one; one before its first, to the first.
         """
         return tuple([player for player in self.players if self.is_playing(state, player)])
 
     def legal_actions(self, state: StateT, player: Player) -> tuple[Action, ...]:
         """Return ``A_i`` in this state: what ``player``, who is to move, may choose from, in order; none twice.
 
-        Empty if the actions can't be listed; then :meth:`read_action`, :meth:`default_action`,
-        :meth:`sample_action` and :meth:`action_help` have to be the game's own.
+        Empty if the actions can't be listed; then :meth:`read_action`, :meth:`default_action`, :meth:`sample_action`
+        and :meth:`action_help` have to be the game's own (:mod:`textgames.texts.commands` helps to write them).
         """
         return self.actions
 
     def default_action(self, state: StateT, player: Player) -> Action:
-        """Return what an environment executes in place of an unreadable response: the first of the legal actions."""
+        """Return what ``invalid_action="default"`` executes for an unreadable response: the first legal action."""
         return self.legal_actions(state, player)[0]
 
     def sample_action(self, state: StateT, player: Player, rng: "np.random.Generator") -> Action:
@@ -174,7 +157,7 @@ class TSMG(ABC, Generic[StateT]):
         return legal[int(rng.integers(len(legal)))]
 
     def is_playing(self, state: StateT, player: Player) -> bool:
-        """Return whether ``player``'s own episode goes on: ``True`` at first, and ``False`` for good once it is out.
+        """Return whether ``player`` is still in the game: ``True`` at first, and ``False`` for good once it is out.
 
         A player who is out is never to move again. It is still paid what :meth:`transition` gives it.
         """
@@ -185,27 +168,25 @@ class TSMG(ABC, Generic[StateT]):
         return False
 
     def metrics(self, state: StateT, player: Player) -> Mapping[str, float]:
-        """Return what tells how ``player`` did besides the return, at an episode's end: ``{"regret": 3.2}``.
-        Optional."""
+        """Return figures besides the return at an episode's end, such as ``{"regret": 3.2}``."""
         return {}
 
     def forfeit(self, state: StateT, player: Player, rounds_left: float) -> dict[Player, float]:
-        """Return what a player gets who gives up in this state, as a loss pays: never more than bad play would still
-        get.
+        """Return what giving up pays in this state, as a loss does: never more than bad play would still get.
 
         By default :attr:`worst_round` for every round that is left, else the lowest return of :attr:`return_range`. In
-        a :attr:`zero_sum` game the other player gets what it loses, and the game is over; else the others play on.
+        a :attr:`zero_sum` game the other player gets what it loses.
 
         Args:
             state: the state in which the player had to act.
-            player: who gives up.
+            player: the player that gives up.
             rounds_left: rounds until truncation, this one included; infinite if there is no limit.
 
         Returns:
             ``{player: reward}`` of those who are paid for it.
 
         Raises:
-            NotImplementedError: nobody knows what a loss pays here.
+            NotImplementedError: what a loss pays here isn't known.
         """
         if self.worst_round:
             if rounds_left == float("inf"):
@@ -213,8 +194,8 @@ class TSMG(ABC, Generic[StateT]):
             loss = self.worst_round * rounds_left
         elif self.worst_round is None and self.return_range is None:
             raise NotImplementedError(
-                f"{type(self).__name__} doesn't say what a loss pays: give it a return_range, or a worst_round where "
-                "it pays round by round"
+                f"{type(self).__name__} doesn't say what a loss pays: give it a return_range, or a worst_round if it "
+                "pays round by round"
             )
         else:
             loss = 0.0 if self.return_range is None or self.worst_round is not None else self.return_range[0]
@@ -224,28 +205,26 @@ class TSMG(ABC, Generic[StateT]):
     # ---------------------------------------------------------------- exact chances
 
     def outcomes(self, state: StateT, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[StateT]]:
-        """Return everything that may come of a round, with its probability: the exact distribution of
-        :meth:`transition`.
+        """Return the exact distribution of :meth:`transition`: everything that may come of a round.
 
-        Optional. With it a game can be solved exactly, and scores can be freed from luck. Probabilities are above 0
-        and sum to 1. Equal outcomes may be listed more than once.
+        With it a game can be solved exactly, and scores can be freed from luck. Probabilities are above 0 and sum to 1.
+        Equal outcomes may be listed more than once.
 
         Raises:
             ValueError: as :meth:`transition`.
-            NotImplementedError: the game doesn't tell, with these settings; see :attr:`has_outcomes`.
+            NotImplementedError: chances aren't known with these settings; see :attr:`has_outcomes`.
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no outcomes(state, joint_action), so its chances aren't known"
         )
 
     def initial_outcomes(self) -> Sequence[tuple[float, StateT]]:
-        """Return ``[(probability, state), ...]``: the exact distribution of :meth:`initial_state`. Optional."""
+        """Return ``[(probability, state), ...]``: the exact distribution of :meth:`initial_state`."""
         raise NotImplementedError(
             f"{type(self).__name__} has no initial_outcomes(), so the chances of its start aren't known"
         )
 
     # ---------------------------------------------------------------- what a game can do: what its class defines
-    # A game whose settings decide it, or that stands around another one, overrides the property.
 
     def _defines(self, method: str) -> bool:
         return getattr(type(self), method) is not getattr(TSMG, method)
@@ -284,16 +263,14 @@ class TSMG(ABC, Generic[StateT]):
 
     @abstractmethod
     def observe(self, state: StateT, player: Player) -> str:
-        """Return the observation map ``phi``: what ``player`` reads in this state. Neither random nor dependent on
-        history."""
+        """Return the observation map ``phi``: what ``player`` reads in this state, which alone decides it."""
 
     @abstractmethod
     def instructions(self, player: Player) -> str:
         """Return what the game is and its rules, for the prompt; always the same text, which names every action."""
 
     def action_help(self, state: StateT, player: Player) -> str:
-        """Return the prompt's words on what ``player`` may write inside the action tag now: the legal actions'
-        names."""
+        """Return the prompt's words on what ``player`` may write inside the action tag now."""
         return ", ".join(self.legal_actions(state, player))
 
     def read_action(self, inside: str, state: StateT, player: Player) -> "Action | Unreadable":
@@ -312,7 +289,7 @@ class TSMG(ABC, Generic[StateT]):
         """Return the action map ``psi`` with its reasons: the action that a whole response names, or why it names none.
 
         Finding the one action tag is the same for every game (:mod:`textgames.texts.actions`); what is inside it, if
-        it isn't a legal action as it stands, is read by :meth:`read_action`, which sees nothing else of the response.
+        it isn't a legal action as it stands, is read by :meth:`read_action`.
         """
         found = action_content(text)
         if isinstance(found, Unreadable):
@@ -330,24 +307,19 @@ class TSMG(ABC, Generic[StateT]):
         return action if action in legal or not legal else Unreadable(UnreadableReason.ILLEGAL, action)
 
     def interpret(self, text: str, state: StateT, player: Player) -> Action | None:
-        """Return the action map ``psi``: the action that a response names, or ``None`` for an invalid response.
-
-        Nothing is guessed: see :mod:`textgames.texts.actions`. Never raises for a string.
-        """
+        """Return the action map ``psi``: the action that a response names, or ``None`` for an invalid response."""
         action = self.read(text, state, player)
         return None if isinstance(action, Unreadable) else action
 
     def why_invalid(self, text: str, state: StateT, player: Player) -> Unreadable:
-        """Return why :meth:`interpret` returned ``None``: unreadable text and an illegal action are different
-        outcomes."""
+        """Return why :meth:`interpret` returned ``None``."""
         action = self.read(text, state, player)
         return action if isinstance(action, Unreadable) else Unreadable(UnreadableReason.ILLEGAL, action)
 
     def read_observation(self, observation: str, player: Player) -> StateT:
-        """Return the state that an observation shows: the inverse of :meth:`observe`, if that shows all that
-        matters.
+        """Return the state that an observation shows: the inverse of :meth:`observe`, if that shows all that matters.
 
-        Optional. With it and an exact or searching :mod:`yardstick <textgames.yardsticks>`, the players ``greedy`` and
+        With it and an exact or searching :mod:`yardstick <textgames.yardsticks>`, the players ``greedy`` and
         ``planner`` can play the game: they read, as every player does, nothing but text.
 
         Raises:
@@ -366,48 +338,22 @@ class TSMG(ABC, Generic[StateT]):
     def what_happened(
         self, state: StateT, joint_action: Mapping[Player, Action], next_state: StateT, player: Player
     ) -> str:
-        """Return what a round did to ``player`` and why, as a short phrase for replays: ``"slipped down instead of
-        right"``.
+        """Return what a round did to ``player`` and why, for replays: ``"slipped down instead of right"``.
 
-        Optional and pure; players never read it. Several things are joined with ``"; "``, and ``""`` says that
-        nothing happened beyond the action itself.
-
-        Args:
-            state: the state before the round.
-            joint_action: what :meth:`transition` was given.
-            next_state: the state that :meth:`transition` returned.
-            player: whom to tell of; ``""`` is returned for a player who was out already.
+        Several things are joined with ``"; "``; ``""`` if nothing happened beyond the action itself, or the player was
+        out already.
         """
         return ""
 
     def board(self, state: StateT) -> tuple[str, ...]:
         """Return the state as rows of characters, top row first, one character a cell, as a spectator sees it.
 
-        Optional: with it ``render_mode="human"`` is in colour and ``"rgb_array"`` shows tiles; else both show text.
+        With it ``render_mode="human"`` is in colour and ``"rgb_array"`` shows tiles; else both show text.
         """
         raise NotImplementedError(f"{type(self).__name__} has no board(state); it is drawn as text")
 
     def describe(self, state: StateT) -> str:
-        """Return the state as text for ``render_mode="ansi"``: the board if there is one, else the first
-        observation."""
+        """Return the state as text for ``render_mode="ansi"``: the board, or without one the first observation."""
         if not self.has_board:
             return self.observe(state, self.players[0])
         return "\n".join(" ".join(row) for row in self.board(state))
-
-
-def action_index(joint_action: Mapping[Player, Action], player: Player, indices: Mapping[Action, int]) -> int:
-    """Return the number of a player's action, for rules that number their actions.
-
-    Args:
-        joint_action: as :meth:`TSMG.transition` is given it.
-        player: whose action is meant.
-        indices: ``{action: its number}`` of every action that is legal.
-
-    Raises:
-        ValueError: the player has no action, or one that is not legal.
-    """
-    index = indices.get(joint_action.get(player, ""))
-    if index is None:
-        accepted = ", ".join(indices)
-        raise ValueError(f"joint_action must give {player} one of {accepted}, got {dict(joint_action)!r}")
-    return index

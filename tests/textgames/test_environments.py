@@ -296,7 +296,7 @@ def test_copies_and_pickles_in_mid_episode(env_id: str) -> None:
 
 
 def test_there_is_nothing_to_read_before_the_first_reset() -> None:
-    with pytest.raises(ResetNeeded, match=r"action_help was asked for before reset\(\)"):
+    with pytest.raises(ResetNeeded, match=r"action_help was called before reset\(\)"):
         _ = make().unwrapped.action_help
     for form in (textgames.parallel_env, textgames.aec_env):
         with pytest.raises(ResetNeeded, match=r"observe\(\) was called before reset\(\)"):

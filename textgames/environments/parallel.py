@@ -4,17 +4,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from gymnasium.error import ResetNeeded
-from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from textgames.environments.render import RENDER_MODES, render_state
+from textgames.environments.render import RENDER_MODES
 from textgames.environments.rules import ALL_SEATS_SETTINGS, INVALID_ACTION, MaxSteps, checked_options, made
 from textgames.environments.spaces import ObservationText, ResponseText, response_space
-from textgames.environments.table import Snapshot, Table
+from textgames.environments.table import OneTable, Snapshot, Table
 from textgames.tsmg import TSMG, Player
 
 
-class AllSeats:
+class AllSeats(OneTable):
     """What the environments of all players have in common, before PettingZoo's form of them is added.
 
     Args:
@@ -27,6 +26,7 @@ class AllSeats:
     """
 
     agents: list[Player]
+    _counts = "round"
 
     def __init__(
         self,
@@ -62,10 +62,6 @@ class AllSeats:
     def state(self) -> Any:
         return self._table.state
 
-    def _require_reset(self, what: str) -> None:
-        if self._table.state is None:
-            raise ResetNeeded(f"{what} was called before reset(); call reset() first")
-
     def observe(self, agent: Player) -> str:
         """Return what an agent reads now; ``ResetNeeded`` is raised before the first reset."""
         self._require_reset("observe()")
@@ -84,10 +80,6 @@ class AllSeats:
             raise ResetNeeded(
                 "no agent is left: the episode is over, or was not started; call reset() before the next step()"
             )
-
-    def render(self) -> str | NDArray[Any] | None:
-        self._require_reset("render()")
-        return render_state(self.game, self.state(), self.render_mode, f"round {self._table.elapsed}")
 
 
 class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
@@ -165,11 +157,6 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
 
     def _observations(self, agents: list[str]) -> dict[str, str]:
         return {agent: self._table.observe(agent) for agent in agents}
-
-    def save_state(self) -> Snapshot:
-        """See :meth:`textgames.environments.solo.TextGameEnv.save_state`."""
-        self._require_reset("save_state()")
-        return self._table.snapshot()
 
     def restore_state(self, snapshot: Snapshot) -> dict[str, str]:
         """Go back to a snapshot; returns the observations of the agents that still play in its state."""

@@ -4,16 +4,14 @@ import copy
 from typing import Any, ClassVar
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
-from numpy.typing import NDArray
 
 from textgames.environments.opponents import Seat
-from textgames.environments.render import RENDER_MODES, render_state
+from textgames.environments.render import RENDER_MODES
 from textgames.environments.rules import INVALID_ACTION, EpisodeRules, MaxSteps, checked_options, made
 from textgames.environments.spaces import ObservationText, response_space
-from textgames.environments.table import Snapshot
+from textgames.environments.table import OneTable, Snapshot
 from textgames.tsmg import TSMG
 
 
@@ -36,7 +34,7 @@ class StatesLimit:
             self._spec.max_episode_steps = self._spec.kwargs.get("max_episode_steps", own)
 
 
-class TextGameEnv(StatesLimit, gym.Env[str, str]):
+class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
     """A text-mediated stochastic game for one player, or for one of several.
 
     Args:
@@ -102,17 +100,13 @@ class TextGameEnv(StatesLimit, gym.Env[str, str]):
     @property
     def action_help(self) -> str:
         """What may be written inside the action tag now; ``ResetNeeded`` is raised before the first reset."""
-        self._require_reset("action_help was asked for")
+        self._require_reset("action_help")
         return self.game.action_help(self.state, self._player)
 
     @property
     def state(self) -> Any:
         """The game's current state: an immutable, hashable value. ``None`` before the first reset."""
         return self._table.state
-
-    def _require_reset(self, what: str) -> None:
-        if self._table.state is None:
-            raise ResetNeeded(f"{what} before reset(); call reset() first")
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode.
@@ -154,7 +148,7 @@ class TextGameEnv(StatesLimit, gym.Env[str, str]):
         """
         table, player = self._table, self._player
         if not table.agents and table.early is None:
-            self._require_reset("step() was called")
+            self._require_reset("step()")
             raise ResetNeeded(f"the episode ended after {table.elapsed} steps; call reset() before the next step()")
         if self._seat.alone and table.early is None:
             rewards, terminated, truncated, infos = table.play({player: action})
@@ -165,12 +159,6 @@ class TextGameEnv(StatesLimit, gym.Env[str, str]):
         read, reward, info = self.game.observe(table.state, player), rewards[player], infos[player]
         return read, reward, player in terminated, player in truncated, info
 
-    def save_state(self) -> Snapshot:
-        """Return everything that the rest of the episode depends on; ``ResetNeeded`` is raised before the first
-        reset."""
-        self._require_reset("save_state() was called")
-        return self._table.snapshot()
-
     def restore_state(self, snapshot: Snapshot) -> str:
         """Go back to a snapshot, of this environment or of another one with the same settings, and observe it.
 
@@ -179,7 +167,3 @@ class TextGameEnv(StatesLimit, gym.Env[str, str]):
         """
         self._table.restore(snapshot)
         return self.game.observe(self.state, self._player)
-
-    def render(self) -> str | NDArray[np.uint8] | None:
-        self._require_reset("render() was called")
-        return render_state(self.game, self.state, self.render_mode, f"step {self._table.elapsed}")

@@ -1,4 +1,4 @@
-"""A game being played: who is asked, what a round does, who leaves, and what everybody is paid.
+"""A game being played: which players are asked, what a round does, who leaves, and what all of them are paid.
 
 Every environment (Gymnasium's, the batch, PettingZoo's two forms) and every episode of the benchmark and the trainer is
 a table with another face.
@@ -10,40 +10,30 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
+from numpy.typing import NDArray
 
+from textgames.environments.render import render_state
 from textgames.environments.rules import EpisodeRules, layout_generator, not_a_response
 from textgames.texts.actions import Unreadable
 from textgames.tsmg import TSMG, Action, GameError, Player
 
 Round = tuple[dict[Player, float], Collection[Player], Collection[Player], dict[Player, dict[str, Any]]]
-"""What came of everybody's responses, for everybody who was at the table before the round.
-
-1. What each was paid, format penalties included; and what others were paid who had left already.
-2. The players whose own episodes the rules of the game ended.
-3. The players whose own episodes the step limit ended.
-4. Each player's ``info``, as :class:`textgames.environments.solo.TextGameEnv` describes it.
-"""
+"""What came of a round, for all who were at the table before it: what each was paid, format penalties included (and
+players who had left already, if they are paid late); the players whose own episodes the game ended, and those that the
+step limit ended; and each player's ``info``, as :class:`textgames.environments.solo.TextGameEnv` describes it."""
 
 
 class Snapshot(NamedTuple):
-    """Everything that the rest of an episode depends on: a value that can be kept and pickled.
-
-    Attributes:
-        state: the game's state.
-        elapsed_steps: rounds played.
-        agents: the players whose own episode goes on.
-        rng_state: the state of the generator that the transitions draw from, as numpy describes it.
-        sent_away: the players whose own episode was ended by an invalid response.
-        early: what came before the first turn of a Gymnasium environment's player, until it answers.
-    """
+    """Everything that the rest of an episode depends on: a value that can be kept and pickled."""
 
     state: Any
-    elapsed_steps: int
-    agents: tuple[str, ...]
-    rng_state: dict[str, Any]
-    sent_away: tuple[str, ...] = ()
-    early: Round | None = None
+    elapsed_steps: int  # rounds played
+    agents: tuple[str, ...]  # the players whose own episode isn't over
+    rng_state: dict[str, Any]  # of the generator that transitions draw from, as numpy describes it
+    sent_away: tuple[str, ...] = ()  # the players whose own episode was ended by an invalid response
+    early: Round | None = None  # what came before the first turn of a Gymnasium environment's player
 
 
 class Table:
@@ -52,13 +42,13 @@ class Table:
     Args:
         game: the rules.
         rules: what the environment adds to them.
-        seats: the players without whom the game doesn't go on; all of them when not given.
+        seats: the players without whom the game ends; all of them when not given.
         random: the players who are not asked: legal actions with equal chances are played for them.
 
     Attributes:
         state: the game's state; ``None`` before the first reset.
         elapsed: rounds played.
-        agents: the players whose own episodes go on, in the order of the game's.
+        agents: the players whose own episodes aren't over, in the order of the game's.
         asked: those of them who are to move now; empty when the episode is over.
         rng: the NumPy generator that everything random is drawn from; ``None`` before the first reset.
         early: what came before the first turn of the one player outside, until it answers; see
@@ -83,6 +73,7 @@ class Table:
         # a player who is out stays, as it may be paid late; one player alone is out when the game is over
         self._waits_out = game.pays_late is not False or not self._several
         self._sent_away = self._absent = frozenset[Player]()  # by an invalid response; and those at random as well
+        self._moving: tuple[Player, ...] = ()  # whom the game asks in this state, absent players too
 
     def reset(self, seed: int | np.random.Generator | None = None, layout_seed: int | None = None) -> None:
         """Start an episode.
@@ -99,12 +90,7 @@ class Table:
         self._begin(self.game.initial_state(rng), 0)
 
     def resume(self, state: Any, elapsed: int = 0, seed: int | None = None) -> None:
-        """Begin in any state of the game, in place of :meth:`reset`; a player who is out already isn't here.
-
-        Args:
-            state: a state in which a player is to move, such as one that was visited before.
-            elapsed: rounds that count as played, towards the limit.
-            seed: of everything that is drawn from here on.
+        """Begin in a state in which a player is to move, after ``elapsed`` rounds, in place of :meth:`reset`.
 
         Raises:
             ValueError: no round is left, or no player is to move.
@@ -116,32 +102,31 @@ class Table:
             self.rng = seeding.np_random(seed)[0]
         self._begin(state, elapsed)
         if not self.asked or not self.game.to_move(state):
-            raise ValueError("an episode can't begin in this state: the game is over there, nobody is to move")
+            raise ValueError("an episode can't begin in this state: the game is over there, no player is to move")
 
     def _begin(self, state: Any, elapsed: int) -> None:
         self.state, self.elapsed, self.early = state, elapsed, None
         self._sent_away, self._absent = frozenset(), self._random
         self.agents = self._staying(self._answering) if not self._waits_out else list(self._answering)
-        self.asked = self._to_move()
+        self._ask()
 
     def _staying(self, agents: list[Player]) -> list[Player]:
         """Return those who play on: players who are out, if they may be paid late, as well."""
         state, away, waits = self.state, self._sent_away, self._waits_out
         return [each for each in agents if each not in away and (waits or self.game.is_playing(state, each))]
 
-    def _to_move(self) -> tuple[Player, ...]:
-        players, agents = self.game.players, self.agents
-        if not self._several or not agents:  # one player alone is to move as long as the game goes on
-            return players if agents else ()
-        moving = self.game.to_move(self.state)
-        return moving if len(agents) == len(players) else tuple([each for each in moving if each in agents])
+    def _ask(self) -> None:
+        """Turn to the players who are to move in a state that the table has come to."""
+        # one player alone is to move until the game is over
+        self._moving = self.game.to_move(self.state) if self._several and self.agents else self.game.players
+        self._choose_asked()
+
+    def _choose_asked(self) -> None:
+        everyone = len(self.agents) == len(self.game.players)
+        self.asked = self._moving if everyone else tuple([each for each in self._moving if each in self.agents])
 
     def observe(self, player: Player) -> str:
-        """Return what a player reads now.
-
-        Raises:
-            GameError: it is no text.
-        """
+        """Return what a player reads now; a GameError if it is no text."""
         text: Any = self.game.observe(self.state, player)
         if not isinstance(text, str):
             raise GameError(f"{type(self.game).__name__}.observe has to return a text, and returned {text!r}")
@@ -159,20 +144,20 @@ class Table:
         """Play a round, and on to the next one in which a player of the table is asked.
 
         An absent player, who was sent away for an invalid response, plays its default action; if it was the last of the
-        seats, nothing is played any more. Giving up ends a zero-sum game.
+        seats, the game stops. Giving up ends a zero-sum game.
 
         Args:
-            responses: of everybody in :attr:`asked`.
+            responses: of all players in :attr:`asked`.
             read: what :meth:`~textgames.tsmg.TSMG.read` made of them in this state, if that is known already.
 
         Raises:
             TypeError: a response is no text.
             GameError: the game paid a player nothing, or no finite number.
         """
-        game, state, agents = self.game, self.state, self.agents
+        game, state, agents, several = self.game, self.state, self.agents, self._several
         rewards = dict.fromkeys(agents, 0.0)
         actions: dict[Player, Action] = {}
-        infos = {player: dict(_NOT_ASKED) for player in agents} if self._several else {}
+        infos = {player: dict(_NOT_ASKED) for player in agents} if several else {}
         for player, response in responses.items():
             if not isinstance(response, str):
                 raise TypeError(not_a_response(response))
@@ -189,15 +174,20 @@ class Table:
                 "legal_actions": (),
             }
         over = given_up = False
-        going, absent = True, self._absent
-        if absent and self._sent_away:
+        going, absent, staying = True, self._absent, agents
+        if self._sent_away:
             over = given_up = self._ends_by_giving_up
-            going = not given_up and self._has_seats(self._staying(agents))
+            staying = self._staying(agents)
+            going = not given_up and any(seat in staying for seat in self._seats)
             if not going:  # nothing is executed in place of the response, and the state stays
                 self.elapsed += 1
         while going:
-            if absent:
-                self._play_absent(actions)
+            if absent:  # the rules want an action of every player who is to move
+                for player in self._moving:
+                    if player in self._random:
+                        actions[player] = game.sample_action(self.state, player, self.rng)
+                    elif player in absent:
+                        actions[player] = game.default_action(self.state, player)
             self.state, paid, over = game.transition(self.state, actions, self.rng)
             self.elapsed += 1
             try:
@@ -213,12 +203,17 @@ class Table:
                     f"rewards were {paid!r}"
                 ) from None
             going = False
-            if absent and not over and self.elapsed < self.limit:
-                going, actions = self._is_left_alone(agents), {}
+            if several and not over:
+                self._moving = game.to_move(self.state)
+                if self._sent_away or not self._waits_out:
+                    staying = self._staying(agents)
+                if absent and self.elapsed < self.limit:  # on to the next player here, if a seat is left for one
+                    going = not any(player in staying for player in self._moving)
+                    going, actions = going and any(seat in staying for seat in self._seats), {}
         terminated: Collection[Player] = ()
         truncated: Collection[Player] = ()
-        if over or self._several or absent or self.elapsed >= self.limit:
-            terminated, truncated = self._leave(infos, over, given_up)
+        if over or several or self._sent_away or self.elapsed >= self.limit:
+            terminated, truncated = self._leave(infos, staying, over, given_up)
         for player in self.asked:
             infos[player]["legal_actions"] = game.legal_actions(self.state, player)
         return rewards, terminated, truncated, infos
@@ -252,51 +247,30 @@ class Table:
         told = {"valid": False, "action": action or "", "unreadable": str(unreadable.reason)}
         return {**_NOT_ASKED, **told, "invalid_action": rules.consequence}
 
-    def _play_absent(self, actions: dict[Player, Action]) -> None:
-        """Add the actions of the absent players, as the rules want one of everybody who is to move."""
-        game, state = self.game, self.state
-        for player in game.to_move(state):
-            if player in self._random:
-                actions[player] = game.sample_action(state, player, self.rng)
-            elif player in self._absent:
-                actions[player] = game.default_action(state, player)
-
     def _leave(
-        self, infos: dict[Player, dict[str, Any]], over: bool, given_up: bool
+        self, infos: dict[Player, dict[str, Any]], staying: list[Player], over: bool, given_up: bool
     ) -> tuple[Collection[Player], Collection[Player]]:
-        """Let everybody leave whose own episode has ended, and turn to the players who are asked next.
+        """Let all leave whose own episode has ended, and turn to the players who are asked next.
 
         Returns:
             The terminated players and the truncated ones.
         """
-        game, state, agents, cut_off = self.game, self.state, self.agents, self.elapsed >= self.limit
-        terminated: Collection[Player] = agents if over else ()
-        staying = agents
-        if not over and (self._sent_away or not self._waits_out):
-            staying = self._staying(agents)
-            terminated = [player for player in agents if player not in staying]
-        truncated = staying if cut_off and not over else ()
-        if over or cut_off or (terminated and not self._has_seats(staying)):
-            self.agents = []
-        elif terminated:
-            self.agents = staying
-        self.asked = self._to_move() if self.agents else ()
+        agents, cut_off = self.agents, self.elapsed >= self.limit
+        terminated = agents if over else [] if staying is agents else [one for one in agents if one not in staying]
+        truncated = staying if cut_off and not over else []
+        if over or cut_off or (terminated and not any(seat in staying for seat in self._seats)):
+            self.agents, self.asked = [], ()
+        else:
+            self.agents = staying if terminated else agents
+            self._choose_asked()
         for ended in (terminated, truncated):
             for player in ended:
                 info = infos[player]
                 # a player has won against one that gave up, whatever the state says; one that is sent away never has
                 here = info["valid"] or info["action"] != ""
-                info["success"] = here and (given_up or game.succeeded(state, player))
-                info["metrics"] = Metrics(game, state, player)
+                info["success"] = here and (given_up or self.game.succeeded(self.state, player))
+                info["metrics"] = Metrics(self.game, self.state, player)
         return terminated, truncated
-
-    def _has_seats(self, staying: Collection[Player]) -> bool:
-        return any(seat in staying for seat in self._seats)
-
-    def _is_left_alone(self, agents: list[Player]) -> bool:
-        """Return whether the game goes on for a seat while only absent players are to move."""
-        staying = self._staying(agents)
-        return self._has_seats(staying) and not any(player in staying for player in self.game.to_move(self.state))
 
     def metrics(self) -> dict[Player, dict[str, float]]:
         """Return ``{player: {name: value}}`` in this state; empty for games without metrics."""
@@ -309,18 +283,14 @@ class Table:
         return Snapshot(self.state, self.elapsed, tuple(self.agents), state, away, self.early)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot.
-
-        Raises:
-            TypeError: it is no snapshot.
-        """
+        """Return to a snapshot; a TypeError if it is none."""
         if not isinstance(snapshot, Snapshot):
             raise TypeError(f"a snapshot is what save_state() returned, got {type(snapshot).__name__}: {snapshot!r}")
         self.game.observe(snapshot.state, self.game.players[0])  # of another game it fails before anything has changed
         self.state, self.elapsed, self.agents = snapshot.state, snapshot.elapsed_steps, list(snapshot.agents)
         self._sent_away, self.early = frozenset(snapshot.sent_away), snapshot.early
         self._absent = self._random | self._sent_away
-        self.asked = self._to_move()
+        self._ask()
         if self.rng is None:
             self.rng = seeding.np_random()[0]
         self.rng.bit_generator.state = snapshot.rng_state
@@ -332,8 +302,8 @@ _NOT_ASKED = {"valid": True, "action": "", "unreadable": None, "success": False,
 class Metrics(Mapping[str, float]):
     """``{name: value}`` of an episode that ended in ``state``, computed when it is first looked at.
 
-    Some metrics cost more than the whole episode did, such as exact regrets against optimal play; a training loop that
-    never reads them shouldn't pay for them. The mapping is equal to the dictionary, and pickled as one.
+    Some metrics cost more than the whole episode did, such as regrets against optimal play. The mapping is equal to the
+    dictionary, and pickled as one.
     """
 
     def __init__(self, game: TSMG[Any], state: Any, player: Player) -> None:
@@ -358,3 +328,26 @@ class Metrics(Mapping[str, float]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (self._values,)
+
+
+class OneTable:
+    """What the environments around one table have in common."""
+
+    game: TSMG[Any]
+    rules: EpisodeRules
+    render_mode: str | None
+    _table: Table
+    _counts = "step"  # what is counted above a rendered board
+
+    def _require_reset(self, what: str) -> None:
+        if self._table.state is None:
+            raise ResetNeeded(f"{what} was called before reset(); call reset() first")
+
+    def save_state(self) -> Snapshot:
+        """Return everything that the rest of the episode depends on; a ResetNeeded before the first reset."""
+        self._require_reset("save_state()")
+        return self._table.snapshot()
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        self._require_reset("render()")
+        return render_state(self.game, self._table.state, self.render_mode, f"{self._counts} {self._table.elapsed}")

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from numpy.random import Generator
 
-from textgames.bases import BoardGame, Marks
+from textgames.bases import BoardGame, Marks, OnePlayerGame
 from textgames.frozen_lake import text
 from textgames.frozen_lake.rules import (
     ACTIONS,
@@ -22,7 +22,7 @@ from textgames.frozen_lake.rules import (
 )
 from textgames.settings import check_number, check_whole
 from textgames.texts.grids import board_rows
-from textgames.tsmg import JointAction, Outcome, Transition, action_index
+from textgames.tsmg import Action, JointAction, Transition
 
 MOST_SIZE = 100
 """The side of the largest lake: a text of 10,000 tiles."""
@@ -34,7 +34,7 @@ of 2x2 to 16x16, drawn with 0.5 to 0.9 ice, no shortest way took more."""
 _ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
 
 
-class FrozenLake(BoardGame[FrozenLakeState]):
+class FrozenLake(BoardGame[FrozenLakeState], OnePlayerGame[FrozenLakeState]):
     """Cross a frozen lake from start to goal without falling into a hole.
 
     The dynamics are those of Gymnasium's ``FrozenLake-v1``; a new map with a path is drawn at every reset, unless
@@ -114,34 +114,30 @@ class FrozenLake(BoardGame[FrozenLakeState]):
     def transition(
         self, state: FrozenLakeState, joint_action: JointAction, rng: Generator
     ) -> Transition[FrozenLakeState]:
+        action = joint_action.get("player_0")
+        if action not in _ACTION_INDEX:
+            self.chosen(state, joint_action)  # raises and says what is wrong
+        after, reward, over = self.act(state, action, rng)  # type: ignore[arg-type]
+        return after, {"player_0": reward}, over
+
+    def act(self, state: FrozenLakeState, action: Action, rng: Generator) -> tuple[FrozenLakeState, float, bool]:
         """Move by one cell; slippery ice takes one uniform number of ``rng``."""
         lake, position = state
-        tiles = lake.tiles
-        try:
-            action = _ACTION_INDEX[joint_action["player_0"]]
-        except KeyError:
-            action = action_index(joint_action, "player_0", _ACTION_INDEX)  # which says what is wrong
+        way, tiles = _ACTION_INDEX[action], lake.tiles
         if tiles[position] in "HG":  # absorbing
-            return state, {"player_0": 0.0}, True
+            return state, 0.0, True
         if self.is_slippery:
             chance = rng.random()
             if chance >= self.success_rate:
-                action = (action - 1) % 4 if chance < self.success_rate + self._aside else (action + 1) % 4
-        position = lake.moves[position][action]
+                way = (way - 1) % 4 if chance < self.success_rate + self._aside else (way + 1) % 4
+        position = lake.moves[position][way]
         tile = tiles[position]
-        return FrozenLakeState(lake, position), {"player_0": 1.0 if tile == GOAL else 0.0}, tile in "HG"
+        return FrozenLakeState(lake, position), 1.0 if tile == GOAL else 0.0, tile in "HG"
 
-    def outcomes(self, state: FrozenLakeState, joint_action: JointAction) -> list[Outcome[FrozenLakeState]]:
-        if not self.is_playing(state, "player_0"):  # absorbing
-            return [(1.0, state, {"player_0": 0.0}, True)]
-        action = action_index(joint_action, "player_0", _ACTION_INDEX)
-        return [
-            (probability, FrozenLakeState(state.lake, cell), {"player_0": reward}, terminated)
-            for probability, cell, reward, terminated in outcomes(
-                state.lake, state.position, action, self.is_slippery, self.success_rate
-            )
-            if probability
-        ]
+    def chances(self, state: FrozenLakeState, action: Action) -> list[tuple[float, FrozenLakeState, float, bool]]:
+        lake, position = state
+        listed = outcomes(lake, position, _ACTION_INDEX[action], self.is_slippery, self.success_rate)
+        return [(chance, FrozenLakeState(lake, cell), reward, over) for chance, cell, reward, over in listed if chance]
 
     def is_playing(self, state: FrozenLakeState, player: str) -> bool:
         return state.lake.tiles[state.position] not in "HG"
@@ -155,22 +151,18 @@ class FrozenLake(BoardGame[FrozenLakeState]):
     def instructions(self, player: str) -> str:
         return text.instructions(self.is_slippery, self.success_rate)
 
-    def what_happened(
-        self, state: FrozenLakeState, joint_action: JointAction, next_state: FrozenLakeState, player: str
-    ) -> str:
-        if not self.is_playing(state, player):
-            return ""
+    def told(self, state: FrozenLakeState, action: Action, after: FrozenLakeState) -> str:
         targets = move_table(state.lake.nrow, state.lake.ncol)[state.position]
-        action, arrived = _ACTION_INDEX[joint_action[player]], next_state.position
+        chosen, arrived = _ACTION_INDEX[action], after.position
         # in a corner two directions lead to the same cell; the player is then said to have slipped only if it must have
         ways = [
             direction
-            for chance, direction in directions(action, self.is_slippery, self.success_rate)
+            for chance, direction in directions(chosen, self.is_slippery, self.success_rate)
             if chance and targets[direction] == arrived
         ]
         told = []
-        if action not in ways:
-            told.append(f"slipped {' or '.join(ACTIONS[way] for way in ways)} instead of {ACTIONS[action]}")
+        if chosen not in ways:
+            told.append(f"slipped {' or '.join(ACTIONS[way] for way in ways)} instead of {action}")
         if arrived == state.position:
             told.append("bumped into the edge")
         end = {HOLE: "fell into a hole", GOAL: "reached the goal"}.get(state.lake.tiles[arrived])
