@@ -1,7 +1,6 @@
 """Methods of neighbouring papers for the trainer: credit, draws, filters, surrogates, task samplers and their presets.
 
-Entry points of ``textbench-research`` give them their names, as any package may.
-docs/research/credit/methods.md lists them.
+Entry points of ``textbench-research`` name them. docs/research/credit/methods.md has their sources.
 """
 
 from collections.abc import Mapping
@@ -12,10 +11,8 @@ from agents.msgrpo import Variant
 DIRECT_APO = Variant("vine", {"baseline": "mean", "rollouts": 16})
 """The step-level method of arXiv 2412.18279 over the samples of a state, which are visits and the sampler's branches.
 
-Our reading: the paper trains a critic on Monte-Carlo values, 16 completions a state, before the policy; here ``V`` is
-itself the mean of so many fresh episodes, unbiased and with no critic in between. As in the paper, all of it is offline
-if a run has one iteration with many ``update_passes``; with more iterations the advantages are those of the policy as
-it then is. Its loss is ``surrogate = "direct_apo"``.
+Our reading: ``V`` is the mean of 16 fresh episodes, where the paper trains a critic on them. As in the paper, all of it
+is offline if a run has one iteration with many ``update_passes``. Its loss is ``surrogate = "direct_apo"``.
 """
 ENTROPY_TREE = Variant("tree", {"choose": "entropy", "rounds": 2})
 

@@ -29,17 +29,8 @@ class RewardModel(Beside):
     """Scores responses beside the policy, and learns from preferences, by one optimiser step of a pass.
 
     Weights that the policy trains are copied, frozen ones are shared: with an adapter the reward model is a second one.
-    Of the ``[critic]`` settings ``critic_passes``, ``critic_warmup`` and ``critic_max_grad_norm`` are its own, too.
-
-    Args:
-        scorer: of the policy, as it begins.
-        config: the run's.
-        processes: the trainer's.
-        packing: the policy's.
-        rate: its learning rate, as a multiple of the policy's.
-
-    Raises:
-        ConfigError: the weights are sharded over processes.
+    ``rate`` is its learning rate as a multiple of the policy's; ``critic_passes``, ``critic_warmup`` and
+    ``critic_max_grad_norm`` are its settings, too. Weights that are sharded over processes are a ConfigError.
     """
 
     called, rate_setting = "reward model", "learning_rate"
@@ -66,10 +57,7 @@ class RewardModel(Beside):
         return [replace(each, log_ratios=np.array(list(islice(told, len(each))))) for each in trajectories]
 
     def learn(self, lessons: Iterable[tuple[Sequence[Trajectory], Any]], rng: np.random.Generator) -> dict[str, float]:
-        """See :meth:`Beside.learn`; a lesson is :class:`Preferences`, and without pairs there is nothing to learn.
-
-        Values are those of the policy as it was when they were told; of a second pass, as it is after its update.
-        """
+        """Learn from :class:`Preferences`, by the ratios as they were told; a second pass takes them anew."""
         losses, norms, right = [], [], []
         for trajectories, preferences in lessons:
             known: Any = trajectories  # all of them have log_ratios
@@ -85,8 +73,7 @@ class RewardModel(Beside):
         return metrics | ({"preferences_right": float(right[0])} if right else {})
 
     def _follow(self, trajectories: Sequence[Trajectory], pulls: Floats) -> float:
-        """Return one step down the loss, whose derivative by each episode's mean log-ratio is given; the gradient's
-        norm."""
+        """Take a step, given the loss's derivative by each episode's mean log-ratio; return the gradient's norm."""
         pairs = zip(trajectories, pulls.tolist(), strict=True)
         rows = [(row, pull / len(each)) for each, pull in pairs if pull for row in each.rows]
 

@@ -1,1 +1,1 @@
-"""Methods of credit: one file for each, or for those that share a structure."""
+"""Methods of credit; docs/research/credit/methods.md has their sources and our readings."""

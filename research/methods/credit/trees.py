@@ -1,9 +1,6 @@
-"""Credit by trees, whose episodes share steps: Tree-GRPO (arXiv 2509.21240) and AT2PO (arXiv 2601.04767).
+"""Credit by trees, whose episodes share steps: Tree-GRPO and AT2PO, for the sampler ``tree``."""
 
-Both want the sampler ``tree``. Where episodes share nothing each is a tree, and a chain of steps, of its own.
-"""
-
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -14,7 +11,6 @@ from agents.msgrpo.credit import (
     Batch,
     ByReturn,
     Credit,
-    Floats,
     Step,
     standardised,
     within_groups,
@@ -24,10 +20,10 @@ from agents.msgrpo.credit import (
 
 @configured
 class TreeGRPO(ByReturn):
-    """The episode's return among those of its tree, plus the same among those of its group.
+    """The episode's return among those of its tree, plus the same among those of its group (arXiv 2509.21240).
 
-    ``A_it = z_tree(R_i) + z_g(R_i)`` for all steps of episode i. An episode that is alone in its tree has nothing of
-    the first. Steps that episodes share are learnt from with the advantage of each of them, as in the paper.
+    ``A_it = z_tree(R_i) + z_g(R_i)``; the first part is 0 for an episode that is alone in its tree. Steps that episodes
+    share are learnt from with the advantage of each of them, as in the paper.
     """
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
@@ -42,9 +38,8 @@ class AT2PO(ByReturn):
     """What the tree behind a step has come to: the normalised returns at its leaves, carried back step by step.
 
     A leaf's value is its episode's ``z_g(R_i)`` (population std), a step's value V is a mean of the values of the steps
-    that were tried after it, and by default V is the step's advantage, as the paper found best. Steps that were tried
-    after the same step are weighed by the softmax of their entropies, ``-mean_k log pi`` in nats, as in the authors'
-    script. Our reading: a leaf's return is that of its whole episode, as games also pay on the way.
+    that were tried after it, weighted by the softmax of their entropies, ``-mean_k log pi`` in nats, as in the authors'
+    script (arXiv 2601.04767).
     """
 
     value: Literal["child_softmax", "child_mean", "leaf_mean"] = "child_softmax"
@@ -59,36 +54,32 @@ class AT2PO(ByReturn):
         leaves = within_groups(batch, batch.returns(self.discount), partial(compared, scale="group_std", ddof=0))
         advantages = [np.empty(len(each)) for each in batch.trajectories]
         for indices in batch.groups.values():
-            self._credit(batch, indices, leaves, advantages)
+            places: dict[Hashable, Step] = {}  # where each step of the tree is first met
+            below: dict[Hashable, list[int]] = {None: indices}  # the episodes through each step; None: all of them
+            after: dict[Hashable, dict[Hashable, None]] = {}  # the steps that were tried after each step, in order
+            paths: dict[int, list[Hashable]] = {}
+            for i in indices:
+                trajectory = batch.trajectories[i]
+                paths[i] = list(trajectory.nodes) or [(i, t) for t in range(len(trajectory))]
+                for t, node in enumerate(paths[i]):
+                    places.setdefault(node, (i, t))
+                    below.setdefault(node, []).append(i)
+                    after.setdefault(paths[i][t - 1] if t else None, {})[node] = None
+            values: dict[Hashable, float] = {}
+            for node in sorted(below, key=lambda node: -1 if node is None else places[node][1], reverse=True):
+                following = list(after.get(node, ()))
+                if self.value == "leaf_mean" or not following:
+                    values[node] = float(np.mean([leaves[i] for i in below[node]]))
+                    continue
+                weights = np.ones(len(following))
+                if self.value == "child_softmax":
+                    met = [places[each] for each in following]
+                    surprise = np.array([batch.trajectories[i].surprise(t) for i, t in met])
+                    weights = np.exp(surprise - surprise.max())
+                values[node] = float(np.average([values[each] for each in following], weights=weights))
+            for i, path in paths.items():
+                for t, node in enumerate(path):
+                    value, before, whole = values[node], values[path[t - 1] if t else None], values[None]
+                    less = {"value": 0.0, "parent": before, "root": whole, "both": before + whole - value}
+                    advantages[i][t] = value - less[self.advantage]
         return Credit.of(advantages)
-
-    def _credit(self, batch: Batch, indices: list[int], leaves: Floats, advantages: Sequence[Floats]) -> None:
-        """Fill in the advantages of the episodes of one group."""
-        places: dict[Hashable, Step] = {}  # where each step of the tree is first met
-        below: dict[Hashable, list[int]] = {None: indices}  # the episodes that go through each step; None: all of them
-        after: dict[Hashable, dict[Hashable, None]] = {}  # the steps that were tried after each step, in order
-        paths: dict[int, list[Hashable]] = {}
-        for i in indices:
-            trajectory = batch.trajectories[i]
-            paths[i] = list(trajectory.nodes) or [(i, t) for t in range(len(trajectory))]
-            for t, node in enumerate(paths[i]):
-                places.setdefault(node, (i, t))
-                below.setdefault(node, []).append(i)
-                after.setdefault(paths[i][t - 1] if t else None, {})[node] = None
-        values: dict[Hashable, float] = {}
-        for node in sorted(below, key=lambda node: -1 if node is None else places[node][1], reverse=True):
-            following = list(after.get(node, ()))
-            if self.value == "leaf_mean" or not following:
-                values[node] = float(np.mean([leaves[i] for i in below[node]]))
-                continue
-            weights = np.ones(len(following))
-            if self.value == "child_softmax":
-                surprise = np.array([batch.trajectories[i].surprise(t) for i, t in map(places.__getitem__, following)])
-                weights = np.exp(surprise - surprise.max())
-            values[node] = float(np.average([values[each] for each in following], weights=weights))
-        whole = values[None]
-        for i, path in paths.items():
-            for t, node in enumerate(path):
-                value, before = values[node], values[path[t - 1] if t else None]
-                less = {"value": 0.0, "parent": before, "root": whole, "both": before + whole - value}[self.advantage]
-                advantages[i][t] = value - less

@@ -1,11 +1,8 @@
 """GHPO: if all of a group fail, it plays again with a part of the solution in its prompts (arXiv 2507.10628).
 
-The part grows as long as all fail: the first 25% of the solution, then 50%, then 75%. The last rerun replaces the
-group, and is learnt from with the hinted prompts. Evaluation never sees a hint.
-
 Our reading for games: the solution is what the planner does from the group's initial state, which takes it L rounds. At
-fraction f, the prompts of the first ``ceil(f L)`` rounds name the planner's action in the state that the player is in,
-on its solution or off it; later prompts are as always. An episode fails that the game doesn't count as a success.
+fraction f the prompts of the first ``ceil(f L)`` rounds name the planner's action in the state that the player is in.
+The last rerun replaces the group, and is learnt from with the hinted prompts. Evaluation never sees a hint.
 """
 
 from collections.abc import Hashable, Sequence
@@ -19,7 +16,7 @@ from pydantic import Field
 import textgames
 from agents import EpisodeTask, PlannerPlayer, TurnRequest, rollout
 from agents.msgrpo import ConfigError, Hint, Iteration, configured
-from agents.msgrpo.credit import Trajectory
+from agents.msgrpo.credit import Trajectory, task_of
 
 FRACTIONS = (0.25, 0.5, 0.75)
 
@@ -47,7 +44,8 @@ class GHPO:
             failed = [members for members in groups.values() if not any(each.success for each in members)]
             if not failed:
                 break
-            again = [rerun(each, level) for members in failed for each in members]
+            tasks = [task_of(each) for members in failed for each in members]
+            again = [replace(task, noise=(*task.noise, level)) for task in tasks]  # the transitions' chances stay
             groups |= by_label(iteration.play(again, self.hint_of(again, fraction)))
         return [each for members in groups.values() for each in members]
 
@@ -65,11 +63,6 @@ class GHPO:
         return hint
 
     def check(self, task: EpisodeTask) -> None:
-        """Refuse a game that can't be hinted at.
-
-        Raises:
-            ConfigError: it has several players, no planner, or nothing that it counts as a success.
-        """
         game, why = textgames.parallel_env(task.env_id, **task.kwargs).game, ""
         if len(game.players) > 1:
             why = "it has several players"
@@ -85,15 +78,8 @@ class GHPO:
 
 
 def by_label(trajectories: Sequence[Trajectory]) -> dict[Hashable, list[Trajectory]]:
-    """Return the trajectories by the label of their group."""
+    """Return the trajectories of each group."""
     groups: dict[Hashable, list[Trajectory]] = {}
     for each in trajectories:
         groups.setdefault(each.group, []).append(each)
     return groups
-
-
-def rerun(trajectory: Trajectory, level: int) -> EpisodeTask:
-    """Return the task of a trajectory with other sampling noise; the transitions' stays."""
-    if trajectory.task is None:
-        raise ValueError("a group is played again from its tasks: this trajectory has none")
-    return replace(trajectory.task, noise=(*trajectory.task.noise, level))

@@ -1,8 +1,8 @@
 """A curriculum: an iteration plays the level of a game's ladder that the policy has got to, and some around it.
 
 It steps up as soon as it keeps, at its level, half of what best play gets above play that doesn't read
-(:mod:`textgames.ladders`), on average over the latest iterations there. Levels behind it go on being played, so that
-nothing is unlearnt, and so does the next one: how hard it is shows before it counts.
+(:mod:`textgames.ladders`), on average over the latest iterations there. Easier levels are still played, so that nothing
+is unlearnt, and so is the next one, whose difficulty shows before it counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,14 +42,12 @@ class LadderSampling:
         self._levels: dict[str, tuple[Scenario, ...]] = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the level and what was kept there."""
         return {"level": self.level, "kept": list(self._kept)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.level, self._kept = state["level"], list(state["kept"])
 
     def games(self, games: Sequence[Scenario | str]) -> list[Scenario]:
-        """Return what may be played in a run on these games: all of their levels."""
         return [level for game in games for level in self.levels(game if isinstance(game, str) else game.name)]
 
     def sample(self, iteration: Iteration, rng: np.random.Generator) -> list[Trajectory]:
@@ -86,14 +84,17 @@ class LadderSampling:
         if task is None or scenario is None or scenario.level_number != self.level:
             return None
         penalties = task.kwargs.get("format_penalty", 0.0) * int((~trajectory.valid).sum())
-        blind, optimum = _ends(scenario)
-        return float((trajectory.returned() + penalties - blind) / (optimum - blind))
+        play, rung = blind_play(scenario), scenario.rung
+        assert play is not None  # levels are for one player
+        assert rung is not None
+        assert rung.optimum is not None
+        return float((trajectory.returned() + penalties - play.value) / (rung.optimum - play.value))
 
     def levels(self, name: str) -> tuple[Scenario, ...]:
         """Return the levels of a scenario.
 
         Raises:
-            ConfigError: it has none, or not so many, or nobody has measured them.
+            ConfigError: it has none, or not so many, or they weren't measured.
         """
         if name not in self._levels:
             scenario = known_scenario(name)
@@ -116,12 +117,3 @@ class LadderSampling:
             for harder in ((rng.permutation(groups - own) + first) % 2).tolist()
         ]
         return [self.level] * own + others
-
-
-def _ends(scenario: Scenario) -> tuple[float, float]:
-    """Return what blind play and what best play get at a level."""
-    play = blind_play(scenario)
-    assert play is not None  # levels are for one player
-    assert scenario.rung is not None
-    assert scenario.rung.optimum is not None
-    return play.value, scenario.rung.optimum

@@ -1,11 +1,8 @@
 """PCL: an iteration plays the layouts that a critic takes to be neither easy nor hopeless (arXiv 2510.01135).
 
-Of ``candidates x groups`` candidate layouts those with the smallest ``|V - target|`` are played, V being the critic's
-value of the initial prompt; then V is regressed on the mean returns of the groups that were played. ``target`` 0.5 is
-where returns of 0 and 1 vary most.
-
-Our reading: returns are scaled to [0, 1] by the bounds that the game knows of itself (``return_range``), and those that
-format penalties take below it count as 0. A game without bounds is refused.
+Of ``candidates x groups`` layouts those with the smallest ``|V - target|`` are played, V being the critic's value of
+the initial prompt, which is regressed on the mean returns of the groups that were played. Our reading: returns are
+scaled to [0, 1] by the game's ``return_range``; format penalties below it count as 0. A game without bounds is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +15,7 @@ from pydantic import Field
 import textgames
 from agents import EpisodeTask
 from agents.msgrpo import ConfigError, Iteration, configured
-from agents.msgrpo.credit import Batch, Floats, Heads, Trajectory
+from agents.msgrpo.credit import Batch, Floats, Heads, Trajectory, task_of
 
 HEAD = "difficulty"
 
@@ -51,20 +48,13 @@ class PCL:
         nearest = np.argsort(np.abs(iteration.prompt_values(found) - self.target), kind="stable")
         chosen = [found[index] for index in nearest[: len(tasks) // size].tolist()]
         return [
-            replace(
-                task,
-                scenario=layout.scenario,
-                env_id=layout.env_id,
-                kwargs=layout.kwargs,
-                layout_seed=layout.layout_seed,
-            )
+            replace(layout, seed=task.seed, noise=task.noise)
             for layout, first in zip(chosen, range(0, len(tasks), size), strict=True)
             for task in tasks[first : first + size]
         ]
 
     def value_targets(self, batch: Batch) -> Mapping[str, Sequence[Floats]]:
-        """Return what the critic is to learn: at every first step the mean scaled return of its group, else nothing
-        (NaN)."""
+        """Return the critic's targets: at every first step the mean scaled return of its group, else NaN."""
         means: dict[int, float] = {}
         for members in batch.groups.values():
             scaled = [self.scaled_return(batch.trajectories[index]) for index in members]
@@ -78,13 +68,10 @@ class PCL:
 
     def scaled_return(self, trajectory: Trajectory) -> float:
         """Return a trajectory's return on a scale from the game's lowest (0) to its highest (1)."""
-        if trajectory.task is None:
-            raise ValueError("a return is scaled by the bounds of its game: this trajectory has no task")
-        low, high = self.bounds(trajectory.task)
+        low, high = self.bounds(task_of(trajectory))
         return float(np.clip((trajectory.returned() - low) / (high - low), 0.0, 1.0))
 
     def check(self, task: EpisodeTask) -> None:
-        """Refuse a game without bounds."""
         self.bounds(task)
 
     def bounds(self, task: EpisodeTask) -> tuple[float, float]:

@@ -2,19 +2,14 @@
 
 Two published samplers of language agents are settings of this one:
 
-* **Tree-GRPO** (arXiv 2509.21240), ``choose = "random"``: each of M chains begins a tree, steps of a tree are drawn
-  evenly, and a branch keeps the step that was drawn and goes on after it.
-* **AT2PO** (arXiv 2601.04767; zzfoutofspace/ATPO), ``choose = "entropy"``: the steps of the whole group of which the
-  policy was least sure are taken again. A step's entropy is estimated by ``-mean_k log pi`` of its own tokens, less
-  0.05 for each further sample that its place has already.
+* **Tree-GRPO** (arXiv 2509.21240), ``choose = "random"``: steps of each chain's tree are drawn evenly, and a branch
+  keeps the step that was drawn and continues after it.
+* **AT2PO** (arXiv 2601.04767; zzfoutofspace/ATPO), ``choose = "entropy"``: the steps of the group of which the policy
+  was least sure are taken again. A step's entropy is estimated by ``-mean_k log pi`` of its tokens.
 
-Rules are pure, so a branch begins exactly in the state of its step, with as many rounds left. What comes out are whole
-episodes, each with the steps that it shares with others, so every method of credit can be used; ``tree`` and ``nodes``
-of a trajectory tell who shares what. Only the steps after a branching are played, which is what trees save.
-
-Our reading: neither branches off the last step of an episode, as in the authors' code, if leaves aren't expanded; an
-episode of one step is taken again. Tree-GRPO's numbers of trees and branches weren't found, so half of a group are
-chains with both; AT2PO's code has 10 of 22.
+A branch begins exactly in the state of its step, with as many rounds left. What comes out are whole episodes, so every
+method of credit can be used; ``tree`` and ``nodes`` of a trajectory tell what is shared. As in the authors' code the
+last step of an episode isn't branched off; an episode of one step is taken again.
 """
 
 from collections import Counter
@@ -65,7 +60,10 @@ class Trees:
             raise ConfigError(
                 f"[tasks.tree] chains = {chains} can't be used with group_size = {size}; accepted: 1 to {size}"
             )
-        first = [_chain(each) for each in iteration.play([t for k, t in enumerate(tasks) if k % size < chains])]
+        first = []
+        for played in iteration.play([task for k, task in enumerate(tasks) if k % size < chains]):
+            own = task_of(played).seed
+            first.append(replace(played, tree=own, nodes=tuple((own, t) for t in range(len(played)))))
         groups = [first[k : k + chains] for k in range(0, len(first), chains)]
         seed = int(rng.integers(2**31))
         for number in range(self.rounds):
@@ -74,18 +72,23 @@ class Trees:
             if not places:
                 continue
             noise = (iteration.config.seed, iteration.number, _TREES)
-            branches = [_task(place, seed + k, noise) for k, (_, place) in enumerate(places)]
+            branches = [
+                replace(
+                    task_of(place.trajectory),
+                    seed=seed + k,
+                    layout_seed=None,
+                    noise=noise,
+                    start=EpisodeStart(place.trajectory.states[place.t], rounds_before(*place)),
+                )
+                for k, (_, place) in enumerate(places)
+            ]
             seed += len(branches)
             for (group, place), rest in zip(places, iteration.play(branches), strict=True):
                 group.append(_joined(place, rest))
         return [each for group in groups for each in group]
 
     def _places(self, group: list[Trajectory], done: int, count: int, rng: np.random.Generator) -> list[Fork]:
-        """Return where a group's next ``count`` branches begin, ``done`` having been played.
-
-        Raises:
-            ConfigError: entropies are asked for, and the engine doesn't tell log-probabilities.
-        """
+        """Return where a group's next ``count`` branches begin, ``done`` having been played."""
         if self.choose == "entropy":
             if any(each.old_logprobs is None for each in group):
                 raise ConfigError(
@@ -109,21 +112,11 @@ class Trees:
         return places
 
     def check(self, task: EpisodeTask) -> None:
-        """Refuse a game in which one player's steps don't tell the state.
-
-        Raises:
-            ConfigError: it has several players.
-        """
         if len(textgames.parallel_env(task.env_id, **task.kwargs).possible_agents) > 1:
             raise ConfigError(
                 f"task_sampling = 'tree' can't be used on {task.scenario}, which has several players: an episode is "
                 "branched by one player's steps; accepted: games of one player, of others against opponents"
             )
-
-
-def _chain(played: Trajectory) -> Trajectory:
-    seed = task_of(played).seed
-    return replace(played, tree=seed, nodes=tuple((seed, t) for t in range(len(played))))
 
 
 def _parent(place: Fork) -> Hashable:
@@ -132,21 +125,12 @@ def _parent(place: Fork) -> Hashable:
 
 
 def _steps(trajectories: list[Trajectory], after: bool = False) -> dict[Hashable, Fork]:
-    """Return ``{step: its place}`` of the steps that may be branched, once each, or with ``after`` of those that follow
-    them.
-
-    Where all episodes have a single step these are the first ones.
-    """
+    """Return ``{step: its place}`` of the steps that may be branched, once each, or with ``after`` of the next ones."""
     found: dict[Hashable, Fork] = {}
     for each in trajectories:
         for t in range(len(each) - 1):
             found.setdefault(each.nodes[t], Fork(each, t + after))
     return found or {each.nodes[0]: Fork(each, 0) for each in trajectories}
-
-
-def _task(place: Fork, seed: int, noise: tuple[int, ...]) -> EpisodeTask:
-    start = EpisodeStart(place.trajectory.states[place.t], rounds_before(*place))
-    return replace(task_of(place.trajectory), seed=seed, layout_seed=None, noise=noise, start=start)
 
 
 def _joined(place: Fork, rest: Trajectory) -> Trajectory:

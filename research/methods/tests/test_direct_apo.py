@@ -12,7 +12,7 @@ from agents.msgrpo import MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.credit import METHODS, Batch
 from agents.msgrpo.surrogates import SURROGATES
 from agents.msgrpo.surrogates.tokens import Tokens
-from research.methods.tasks.branch import Branches
+from research.methods.tasks.states import Branches
 from tests.agents.msgrpo.exact import INVALID, Exact, ExactRollouts, Known
 from tests.agents.msgrpo.hand_made import trajectory
 from tests.agents.msgrpo.played import iteration_of

@@ -6,7 +6,7 @@ import pytest
 from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS
 from agents.msgrpo.filters import FILTERS
-from research.methods.pf_ppo import PFPPO
+from research.methods.selection import PFPPO
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.test_filters import EIGHT, in_another_order, kept_groups, returning
 

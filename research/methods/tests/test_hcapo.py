@@ -12,7 +12,7 @@ from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Batch
 from agents.turn import request_in
 from research.credit.tests.helpers import direct_policy
-from research.methods.credit.hcapo import hindsight
+from research.methods.credit.asked import hindsight
 from tests.agents.msgrpo.hand_made import batch, trajectory
 from tests.agents.msgrpo.played import iteration_of
 from textgames.registry import game_of

@@ -11,7 +11,7 @@ from agents.episode import EpisodeTask
 from agents.msgrpo import ConfigError
 from agents.msgrpo.credit import METHODS, Batch
 from agents.turn import TurnRequest
-from research.methods.credit.igpo import IGPO
+from research.methods.credit.asked import IGPO
 from tests.agents.msgrpo.exact import Known
 from tests.agents.msgrpo.hand_made import trajectory
 from tests.agents.msgrpo.played import iteration_of

@@ -11,7 +11,7 @@ from agents.episode import EpisodeTask
 from agents.msgrpo import ConfigError, MSGRPOConfig, MSGRPOTrainer
 from agents.msgrpo.tasks import SAMPLERS
 from agents.msgrpo.trajectories import trajectories_of
-from research.methods.tasks.starts import ExploringStarts
+from research.methods.tasks.states import ExploringStarts
 from tests.agents.msgrpo.played import iteration_of, play
 from textgames.environments.table import Table
 

@@ -1,25 +1,4 @@
-"""HiPER's hierarchical advantages: one critic for subgoals, one for actions, one for the choice to switch.
-
-Each response says whether it keeps the player's subgoal or switches to a new one (arXiv 2602.16165, and its public
-code). An option begins at the first step and wherever a response says SWITCH, and lasts until the next one begins. With
-d its number of steps, and s' the state in which the next one begins (V_high = 0 if none does):
-
-* actions: GAE inside the option on V_low, with ``V_high(s')`` behind its last step;
-* subgoals: ``delta_k = sum_j gamma^j r_j + gamma^d V_high(s') - V_high(s)``, ``A_k = delta_k + gamma^d lam_options
-  A_{k+1}``;
-* switches: the discounted rewards from a step to its option's end and ``gamma^(steps) V_high(s')``, minus V_term.
-
-Each of the three is standardised over the batch's steps that have such tokens (population standard deviation). Tokens
-of the ``switch`` part get the third, those of ``subgoal`` the second where an option begins and 0 elsewhere.
-
-Our reading:
-
-* All other tokens get the advantage of the action, so that a response without an action tag is credited as well.
-* V_high and V_term are read at the end of the prompt; V_low where the subgoal (or else the switch) has been written, as
-  in the public code. What follows of an option's value through the prompt is the subgoal, which the prompt shows
-  (``memory`` in ``agents/prompts/subgoals.toml``).
-* The penalty for KEEP is charged at each step at which no option begins.
-"""
+"""Credit by a critic's values: bi-level GAE and HiPER. The product has the critics of single turns."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -29,11 +8,63 @@ import numpy as np
 from pydantic import Field
 
 from agents.msgrpo import Shared, configured
-from agents.msgrpo.credit import Batch, Bools, Credit, Floats, Heads, Segment, Trajectory, gae, standardised
+from agents.msgrpo.credit import (
+    Batch,
+    Bools,
+    ByReturn,
+    Credit,
+    Floats,
+    Heads,
+    Segment,
+    Trajectory,
+    gae,
+    standardised,
+    whitened,
+)
+
+
+@configured
+class PPOBilevel(ByReturn):
+    """GAE over turns, then over the tokens of each response, with a value for every token.
+
+    GAE over turns, with the value before each response's last token, gives ``Ret_t``; then GAE inside each response,
+    whose last token alone is rewarded, with ``Ret_t`` (RAGEN, arXiv 2504.20073, and its public code, which finds the
+    ends of turns by rewards; here every response is a turn).
+    """
+
+    discount: float = Field(0.95, gt=0, le=1)
+    """Discount per turn."""
+    token_discount: float = Field(1.0, gt=0, le=1)
+    """Discount per token within a response."""
+    lam: float = Field(1.0, ge=0, le=1)
+    """GAE's lambda, of turns and of tokens."""
+    whiten: bool = True
+    """Make the advantages of the batch's tokens have mean 0 and standard deviation 1."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"values"})
+    renamed: ClassVar[Shared] = {"gamma_turn": "discount", "gamma": "token_discount"}
+    heads: ClassVar[Heads] = {"token": "token"}
+
+    def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
+        each, targets = [], []
+        for trajectory in batch.trajectories:
+            values, advantages = trajectory.head_values["token"], []
+            ends = np.array([own[-1] for own in values])
+            returns = gae(trajectory.rewards, ends, 0.0, self.discount, self.lam) + ends
+            for own, last in zip(values, returns.tolist(), strict=True):
+                rewards = np.zeros(len(own))
+                rewards[-1] = last
+                advantages.append(gae(rewards, np.asarray(own), 0.0, self.token_discount, self.lam))
+            each.append(advantages)
+            targets.append([a + own for a, own in zip(advantages, values, strict=True)])
+        if self.whiten:
+            flat = iter(whitened([own for advantages in each for own in advantages]))
+            each = [[next(flat) for _ in advantages] for advantages in each]
+        return Credit.of(each, value_targets={"token": targets})
 
 
 class Levels(NamedTuple):
-    """Numbers of a trajectory's steps for its three levels, (T,) each; those of subgoals are NaN within options."""
+    """Numbers of a trajectory's steps for HiPER's levels, (T,) each; those of subgoals are NaN within options."""
 
     low: Floats
     high: Floats
@@ -41,8 +72,21 @@ class Levels(NamedTuple):
 
 
 @configured
-class HiPER:
-    """Advantages of actions, subgoals and switches, each from a value of its own."""
+class HiPER(ByReturn):
+    """Advantages of actions, subgoals and switches, each from a value of its own.
+
+    An option begins at the first step and at each one whose response says SWITCH. With d its number of steps, and s'
+    the state in which the next one begins (V_high = 0 if none does; arXiv 2602.16165 and its public code):
+
+    * actions: GAE inside the option on V_low, with ``V_high(s')`` behind its last step;
+    * subgoals: ``delta_k = sum_j gamma^j r_j + gamma^d V_high(s') - V_high(s)``,
+      ``A_k = delta_k + gamma^d lam_options A_{k+1}``;
+    * switches: the discounted rewards from a step to its option's end and ``gamma^(steps) V_high(s')``, minus V_term.
+
+    Each is standardised over the batch's steps that have such tokens. Tokens of ``switch`` get the third, those of
+    ``subgoal`` the second where an option begins and 0 elsewhere, and all others the first. V_high and V_term are read
+    at the end of the prompt, V_low where the subgoal (or else the switch) has been written.
+    """
 
     discount: float = Field(0.95, gt=0, le=1)
     """Discount per step."""
@@ -54,17 +98,15 @@ class HiPER:
     """Subtracted from the reward of each step that keeps its subgoal; the authors mention about 0.3."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"values", "segments"})
-    shared: ClassVar[Shared] = {"discount": "discount"}
     renamed: ClassVar[Shared] = {"gamma": "discount"}
     heads: ClassVar[Heads] = {"low": "token", "high": "step", "term": "step"}
     parts: ClassVar[tuple[str, ...]] = ("switch", "subgoal", "action")
 
     def assign(self, batch: Batch, rng: np.random.Generator) -> Credit:
         starts = [begins_option(each) for each in batch.trajectories]
-        values = [_values(each) for each in batch.trajectories]
-        made = [self._levels(*each) for each in zip(batch.trajectories, starts, values, strict=True)]
-        advantages, targets = [own for own, _ in made], [aims for _, aims in made]
-        scaled = _standardised_levels(batch.trajectories, advantages)
+        made = [self._levels(*each) for each in zip(batch.trajectories, starts, strict=True)]
+        scaled = _standardised_levels(batch.trajectories, [own for own, _ in made])
+        targets = [aims for _, aims in made]
         credit = Credit.of(
             [_per_token(each, level) for each, level in zip(batch.trajectories, scaled, strict=True)],
             value_targets={
@@ -77,8 +119,11 @@ class HiPER:
         switched = float(sum(each[1:].sum() for each in starts)) / max(1, steps - len(starts))
         return credit._replace(metrics={"switch_rate": switched})
 
-    def _levels(self, trajectory: Trajectory, starts: Bools, values: Levels) -> tuple[Levels, Levels]:
-        """Advantages and targets of a trajectory's three levels."""
+    def _levels(self, trajectory: Trajectory, starts: Bools) -> tuple[Levels, Levels]:
+        """Return the advantages and the targets of a trajectory's three levels."""
+        told, places = trajectory.head_values, _places(trajectory)
+        at_actions = np.array([tokens[place] for tokens, place in zip(told["low"], places, strict=True)])
+        values = Levels(at_actions, np.asarray(told["high"]), np.asarray(told["term"]))
         rewards = trajectory.rewards - self.keep_penalty * ~starts
         borders = [*np.flatnonzero(starts).tolist(), len(rewards)]
         low, term = np.empty(len(rewards)), np.empty(len(rewards))
@@ -115,30 +160,18 @@ def _part(parts: Sequence[Segment], name: str) -> Segment | None:
     return next((part for part in parts if part.name == name), None)
 
 
-def _action_place(parts: Sequence[Segment], tokens: int) -> int:
-    """Return the token before which V_low is read: the one behind the subgoal, or else behind the switch, or the
-    first."""
-    for name in ("subgoal", "switch"):
-        part = _part(parts, name)
-        if part is not None and part.stop < tokens:
-            return part.stop
-    return 0
-
-
 def _places(trajectory: Trajectory) -> list[int]:
-    """Return the place of V_low in each response."""
-    pairs = zip(_segments(trajectory), trajectory.response_ids, strict=True)
-    return [_action_place(parts, len(response)) for parts, response in pairs]
-
-
-def _values(trajectory: Trajectory) -> Levels:
-    told = trajectory.head_values
-    low = [tokens[place] for tokens, place in zip(told["low"], _places(trajectory), strict=True)]
-    return Levels(np.array(low), np.asarray(told["high"]), np.asarray(told["term"]))
+    """Return the token of each response before which V_low is read: behind the subgoal, else the switch, or the
+    first."""
+    places = []
+    for parts, response in zip(_segments(trajectory), trajectory.response_ids, strict=True):
+        written = (part for name in ("subgoal", "switch") if (part := _part(parts, name)) is not None)
+        places.append(next((part.stop for part in written if part.stop < len(response)), 0))
+    return places
 
 
 def _at_actions(trajectory: Trajectory, targets: Floats) -> list[Floats]:
-    """T arrays (K_t,) with a step's target at the place of V_low, and NaN elsewhere."""
+    """Return T arrays (K_t,) with a step's target at the place of V_low, and NaN elsewhere."""
     result = []
     for response, place, target in zip(trajectory.response_ids, _places(trajectory), targets.tolist(), strict=True):
         tokens = np.full(len(response), np.nan)
@@ -148,7 +181,7 @@ def _at_actions(trajectory: Trajectory, targets: Floats) -> list[Floats]:
 
 
 def _levels_of_tokens(trajectory: Trajectory, t: int) -> list[str]:
-    """For each token of a response, the level whose advantage it gets."""
+    """Return, for each token of a response, the level whose advantage it gets."""
     levels = ["low"] * len(trajectory.response_ids[t])
     for part in _segments(trajectory)[t]:
         if part.name in ("switch", "subgoal"):
@@ -174,7 +207,7 @@ def _standardised_levels(trajectories: Sequence[Trajectory], advantages: Sequenc
 
 
 def _per_token(trajectory: Trajectory, levels: Levels) -> list[Floats]:
-    """T arrays (K_t,); 0 for subgoals within an option."""
+    """Return T arrays (K_t,); 0 for subgoals within an option."""
     result = []
     for t in range(len(trajectory)):
         own = {level: float(getattr(levels, level)[t]) for level in Levels._fields}

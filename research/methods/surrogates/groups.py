@@ -1,0 +1,240 @@
+"""Surrogates that look at an episode's group (``row_data``): NFT, APO, P3O and LLDS."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from agents.msgrpo import PPO, SURROGATES, ConfigError, PlainSurrogate, Shared, Surrogate, Tokens, configured
+from agents.msgrpo.credit import Floats
+
+if TYPE_CHECKING:
+    from agents.msgrpo import TokenRow
+    from agents.msgrpo.credit import Batch
+
+
+@configured
+class NFT(PlainSurrogate):
+    """Likelihood training with labels of its own: the credit's advantages only decide what is drawn.
+
+    With ``c`` 1 for an episode that succeeds, else 0, and ``p`` the success rate of its group, clipped to 0.02 .. 0.98,
+    a token's loss is ``(1 - p) [c (-log rho) + (1 - c) (-log max((1 - p rho) / (1 - p), 1))]``, whose gradient goes
+    straight through the maximum (arXiv 2505.18116; NVlabs/NFT). At ``rho = 1`` it is REINFORCE with the advantage
+    ``c - p``. Groups without a difference have no loss; they still count in the normaliser's Z.
+    """
+
+    labels: Literal["success", "return"] = "success"
+    """What c is: whether the game calls the episode a success, or, for graded returns, ``(R - min) / (max - min)``
+    over its group (our reading)."""
+    floor: float = Field(0.02, gt=0, lt=0.5)
+    """The group's rate p is clipped to floor .. 1 - floor."""
+
+    def row_data(
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+    ) -> Mapping[str, Floats]:
+        """Return ``label`` c, ``rate`` p and ``weight`` of each row: its draw's scale, 0 in groups without
+        difference."""
+        labels, rates = np.array([float(each.success) for each in batch.trajectories]), np.zeros(len(batch))
+        returns = batch.returns()
+        for members in batch.groups.values():
+            if self.labels == "return":
+                own = returns[members]
+                labels[members] = (own - own.min()) / (own.max() - own.min()) if own.max() > own.min() else 0.0
+            rates[members] = labels[members].mean()
+        own_rows = [row.trajectory for row in rows]
+        some = (rates[own_rows] > 0) & (rates[own_rows] < 1)
+        return {
+            "label": labels[own_rows],
+            "rate": rates[own_rows].clip(self.floor, 1 - self.floor),
+            "weight": np.array([row.scale for row in rows]) * some,
+        }
+
+    def terms(self, tokens: Tokens) -> Tensor:
+        label, rate, weight = (tokens.spread(tokens.data[name]) for name in ("label", "rate", "weight"))
+        log_ratio = tokens.log_ratio()
+        failing = (1 - rate * log_ratio.exp()) / (1 - rate)
+        floored = failing + (failing.clamp(min=1) - failing).detach()
+        return weight * (1 - rate) * (-label * log_ratio - (1 - label) * floored.log())
+
+
+@configured
+class APO(PPO):
+    """PPO with a KL term of its own, on top of the run's; the k3 estimate (arXiv 2506.21655; Indolent-Kawhi/View-R1).
+
+    * A token of positive advantage has the KL term times ``1 - exp(-e p_g)``, ``p_g`` being the success rate of its
+      group; if ``p_g`` is 0 or 1, and for all other tokens, it counts in full.
+    * Failures that are x tokens longer than the mean success of their group have a negative advantage multiplied by
+      ``2 - 1.00001^-x``.
+
+    Our reading: an episode's length is the number of its response tokens, and the run's normaliser divides the KL term.
+    """
+
+    kl_coefficient: float = Field(1e-3, ge=0)
+    """Coefficient of the KL term that is weighed by the success rate."""
+    length_base: float = Field(1.00001, ge=1)
+    """The base of the factor of long failures; 1 leaves them as they are."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"reference"})
+
+    def row_data(
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+    ) -> Mapping[str, Floats]:
+        """Return ``kl_weight`` of a row's tokens of positive advantage, ``length_factor`` of those of negative one."""
+        weights, factors = np.ones(len(batch)), np.ones(len(batch))
+        for members in batch.groups.values():
+            group = [batch.trajectories[i] for i in members]
+            lengths = [each.tokens for each in group if each.success]
+            rate = len(lengths) / len(group)
+            if 0 < rate < 1:
+                weights[members] = 1 - math.exp(-math.e * rate)
+                excess = np.array([each.tokens - float(np.mean(lengths)) for each in group])
+                longer = np.array([not each.success for each in group]) & (excess > 0)
+                factors[members] = np.where(longer, 2 - self.length_base**-excess, 1.0)
+        own = [row.trajectory for row in rows]
+        return {"kl_weight": weights[own], "length_factor": factors[own]}
+
+    def terms(self, tokens: Tokens) -> Tensor:
+        if tokens.ref_logprobs is None:
+            raise ValueError("apo needs the reference model's log-probabilities")
+        log_r = tokens.ref_logprobs - tokens.logprobs
+        kl = log_r.exp() - 1 - log_r
+        weight = torch.where(tokens.advantages > 0, tokens.spread(tokens.data["kl_weight"]), 1.0)
+        factor = torch.where(tokens.advantages < 0, tokens.spread(tokens.data["length_factor"]), 1.0)
+        blamed = tokens._replace(advantages=factor * tokens.advantages)
+        return super().terms(blamed) + self.kl_coefficient * weight * kl
+
+
+@configured
+class P3O(PlainSurrogate):
+    """``-c_i log pi`` with the coefficient of the episode's pairs: the credit only decides what is drawn.
+
+    A pair's gradient is ``q w grad(l_i - l_j) / 2`` with ``q = R_i - R_j``, ``l`` the log-probability of a whole
+    episode and ``w = exp(l_i + l_j - old_i - old_j)`` kept between ``1 / ratio_limit`` and ``ratio_limit``; a pair
+    whose ``l_i - l_j`` has already moved by more than ``clip`` in the direction of ``q`` has none (P3O-V2, arXiv
+    2310.00212; thwu1/trlx). So ``c_i = 1 / (n - 1) sum_{j != i} q w``: on policy it is RLOO, if all episodes are in the
+    update (``episode_sampling = "off"``) and ``loss_normalizer = "episode"``.
+    """
+
+    off_policy: bool = False
+    """Weigh and clip pairs by how far their episodes have moved, which a pass before every optimiser step tells. At an
+    iteration's first step nothing has; false takes every step for such a one."""
+    clip: float = Field(0.2, ge=0)
+    """How far, in nats, the difference of a pair's log-probabilities may move its way before its gradient ends."""
+    ratio_limit: float = Field(10.0, ge=1)
+    """A pair's ratio is at most this, and at least 1 / ratio_limit."""
+    discount: float = Field(1.0, gt=0, le=1)
+    """Discount per step in an episode's return."""
+    minibatches: int = 1
+    """Optimiser steps per pass: the run's setting. The ratio of whole episodes needs all steps of each in one."""
+
+    shared: ClassVar[Shared] = {"discount": "discount", "minibatches": "minibatches"}
+
+    @model_validator(mode="after")
+    def _whole_episodes(self) -> "P3O":
+        if self.off_policy and self.minibatches != 1:
+            raise ValueError(
+                f"off_policy = true with minibatches = {self.minibatches}: a minibatch holds some steps of each "
+                "episode, and the ratio needs all; accepted: minibatches = 1 (with update_passes of 2 or more)"
+            )
+        return self
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"current"}) if self.off_policy else frozenset()
+
+    def row_data(
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+    ) -> Mapping[str, Floats]:
+        """Return ``coefficient`` c_i of each row's episode, times its draw's scale."""
+        returns = batch.returns(self.discount)
+        moved: dict[int, float] = {}  # draw -> l_i - old_i
+        trajectory_of: dict[int, int] = {}
+        for number, row in enumerate(rows):
+            by = 0.0 if log_ratios is None else float(log_ratios[number].sum())
+            moved[row.draw] = moved.get(row.draw, 0.0) + by
+            trajectory_of[row.draw] = row.trajectory
+        groups: dict[Hashable, list[int]] = {}
+        for draw, trajectory in trajectory_of.items():
+            groups.setdefault(batch.trajectories[trajectory].group, []).append(draw)
+        coefficients: dict[int, float] = {}
+        for draws in groups.values():
+            own, ratios = returns[[trajectory_of[draw] for draw in draws]], np.array([moved[draw] for draw in draws])
+            pairs = own[:, None] - own[None, :]
+            if self.off_policy:
+                limit = np.log(self.ratio_limit)
+                pairs *= np.exp((ratios[:, None] + ratios[None, :]).clip(-limit, limit))
+                pairs *= np.sign(pairs) * (ratios[:, None] - ratios[None, :]) <= self.clip
+            coefficients.update(zip(draws, (pairs.sum(1) / max(1, len(draws) - 1)).tolist(), strict=True))
+        return {"coefficient": np.array([coefficients[row.draw] * row.scale for row in rows])}
+
+    def terms(self, tokens: Tokens) -> Tensor:
+        return -tokens.spread(tokens.data["coefficient"]) * tokens.logprobs
+
+
+@configured
+class LLDS:
+    """Another surrogate and the likelihood that good episodes have lost (arXiv 2512.04220).
+
+    With ``D = log pi_old - log pi_theta``, ``weight`` times the mean over the episodes i with ``A_i >= 0`` of
+    ``1 / (tokens of i) sum_t 1[sum_k D_tk > 0] sum_k max(0, D_tk)`` is added, whatever the normaliser is. At the first
+    optimiser step of an iteration ``D`` is 0, so it needs ``minibatches`` or ``update_passes`` above 1. If an episode's
+    steps have different advantages, ``A_i`` is their mean (our reading).
+    """
+
+    base: str = "ppo"
+    """The surrogate that the term is added to; its settings stand in [surrogate.NAME] as always."""
+    weight: float = Field(0.2, ge=0)
+    """lambda, what the term is multiplied by."""
+    tolerance: float = Field(1e-5, ge=0)
+    """A loss of fewer nats, of a token or of a response, is rounding and doesn't count; 0 is the formula itself."""
+
+    def __post_init__(self) -> None:
+        if issubclass(SURROGATES.find(self.base), LLDS):
+            raise ValueError(f"base = {self.base!r} can't be used: accepted is another surrogate")
+        self._base: Surrogate = SURROGATES.make(self.base)
+
+    def compose(self, make: Callable[[str], Surrogate]) -> None:
+        """Take the base with the run's settings; a ConfigError for one that is told of every optimiser step's rows."""
+        self._base = make(self.base)
+        if "current" in self._base.needs:
+            raise ConfigError(
+                f"[surrogate.llds] base = {self.base!r} looks at the rows of every optimiser step; accepted are those "
+                "that look once"
+            )
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return self._base.needs
+
+    def row_data(
+        self, rows: "Sequence[TokenRow]", batch: "Batch", log_ratios: Sequence[Tensor] | None
+    ) -> Mapping[str, Floats]:
+        """Return ``share_of_mean``: what a row's lost nats are multiplied by, 0 in episodes of negative advantage."""
+        tokens: dict[int, int] = {}
+        advantages: dict[int, list[float]] = {}
+        for row in rows:
+            tokens[row.draw] = tokens.get(row.draw, 0) + len(row.response)
+            advantages.setdefault(row.draw, []).append(float(np.mean(row.token_advantages())))
+        good = {draw for draw, each in advantages.items() if np.mean(each) >= 0}
+        own = [1 / (len(good) * tokens[row.draw]) if row.draw in good else 0.0 for row in rows]
+        return {**self._base.row_data(rows, batch, log_ratios), "share_of_mean": np.array(own)}
+
+    def terms(self, tokens: Tokens) -> Tensor:
+        return self._base.terms(tokens)
+
+    def added(self, tokens: Tokens) -> Tensor:
+        lost = -tokens.log_ratio()
+        counts = tokens.row_sum(lost.detach()) > self.tolerance  # (r,)
+        nats = tokens.row_sum(lost * (lost > self.tolerance))
+        term = self.weight / tokens.share * (tokens.data["share_of_mean"] * counts * nats).sum()
+        more = self._base.added(tokens)
+        return term if more is None else term + more
+
+    def clipped(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        return self._base.clipped(tokens)
