@@ -106,7 +106,7 @@ class PromptTexts:
             raise ValueError(f"observation must contain $observation, got {self.observation!r}")
         if "instructions" not in used["system"] | used["opening"]:
             raise ValueError(
-                "opening (or system) must contain $instructions, else the model isn't told the rules; "
+                "opening (or system) must contain $instructions, which becomes the rules of the game; "
                 f"got opening = {self.opening!r}, system = {self.system!r}"
             )
         for part in parts.keys() - {"observation"}:

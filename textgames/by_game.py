@@ -32,7 +32,9 @@ class ByGame(Generic[Entry]):
         if not (":" in game if isinstance(game, str) else isinstance(game, type)):
             raise TypeError(f"a game is given by its class, or as 'module:Class', got {game!r}")
         if not (":" in entry if isinstance(entry, str) else callable(entry) or isinstance(entry, Path)):
-            raise TypeError(f"what {game!r} is to have is a class or function, or 'module:name' of one, got {entry!r}")
+            raise TypeError(
+                f"an entry for {game!r} must be a class or function, or 'module:name' of one, got {entry!r}"
+            )
         self.entries[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = entry
 
     def of(self, game: TSMG[Any]) -> Entry | None:
@@ -43,7 +45,7 @@ class ByGame(Generic[Entry]):
         """
         if not isinstance(game, TSMG):
             raise TypeError(
-                f"a game is asked for, got {game!r}: make it by textgames.game_of(id), or take an "
+                f"expected a game, got {game!r}: make one by textgames.game_of(id), or take an "
                 "environment's, env.unwrapped.game"
             )
         return self.find(type(game))

@@ -150,7 +150,7 @@ def _solver_of(game: TSMG[Any]) -> SearchPlayer:
     solver = search_player_of(game)
     if not isinstance(solver, SearchPlayer):
         raise ValueError(
-            f"{type(solver).__name__} plays {type(game).__name__} but tells no action values: make it a subclass of "
+            f"{type(solver).__name__} plays {type(game).__name__} but has no action values: make it a subclass of "
             "agents.baselines.search.SearchPlayer with values(request)"
         )
     return solver

@@ -71,7 +71,10 @@ def world_fidelity(
         raise ValueError(f"{world.name} answers with a move whatever it is asked: name a language model")
     game = scenario.game()
     if len(game.players) > 1 or not game.has_outcomes:
-        raise ValueError(f"{scenario.name} can't be asked about: it takes a game of one player that tells its chances")
+        raise ValueError(
+            f"{scenario.name} has no outcomes that a world model could predict: choose a single-player game that lists "
+            "its chances"
+        )
     asked = [
         (start, request, action, state)
         for start in range(starts)

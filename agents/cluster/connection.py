@@ -55,7 +55,7 @@ def connected(address: str = ANY) -> Iterator[None]:
         reason = " ".join(str(error).split()).partition(". ")[0]
         raise ClusterError(
             f"there is no Ray cluster at {address!r} ({reason}); start one with: ray start --head, or leave the "
-            "address out, and one is started on this machine for the time being"
+            "address out to use a temporary cluster on this machine"
         ) from None
     try:
         yield

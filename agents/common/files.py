@@ -21,7 +21,7 @@ from typing import IO, Any
 
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}
 _DRAFT = re.compile(r"\.(.+)\.[0-9a-f]{16}\.(draft|old)")
-_NO_FILE = "it is a device or a pipe, and what is accepted is a file"
+_NO_FILE = "it is a device or a pipe; accepted: a file"
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 
 
@@ -67,7 +67,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         OSError: the disk is full, the parent folder can't be written, or ``folder`` is a file or a link.
     """
     if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
-        raise _unfit(folder, "it is a file or a link, and what is accepted is a folder", errno.ENOTDIR)
+        raise _unfit(folder, "it is a file or a link; accepted: a folder", errno.ENOTDIR)
     folder.parent.mkdir(parents=True, exist_ok=True)
     restore(folder.parent, folder.name)
     draft = _draft_for(folder)

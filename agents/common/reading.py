@@ -31,7 +31,7 @@ def read_bytes(file: str | Path, most: int = MOST_BYTES) -> bytes:
         if S_ISDIR(about.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
         if not (device or S_ISREG(about.st_mode)):
-            raise OSError(errno.EINVAL, "it is a device or a pipe, and what is accepted is a file", str(file))
+            raise OSError(errno.EINVAL, "it is a device or a pipe; accepted: a file", str(file))
         if about.st_size > most:
             raise _too_large(file, about.st_size, most)
         with os.fdopen(handle, "rb", closefd=False) as stream:

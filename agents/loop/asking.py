@@ -33,7 +33,7 @@ def ask(policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Turn]:
     if isinstance(turns, str) or not isinstance(turns, Sequence):
         raise TypeError(
             f"{policy.name}.act returned a {type(turns).__name__}; accepted: a list, an agents.Turn(response) for each "
-            "request; who answers asynchronously has async def act_async(request) beside act, which returns one"
+            "request; for asynchronous answers define async def act_async(request) beside act; it returns one Turn"
         )
     if len(turns) != len(requests):
         raise RuntimeError(f"{policy.name} returned {len(turns)} turns for {len(requests)} requests")

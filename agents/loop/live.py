@@ -95,7 +95,7 @@ class LiveEpisode:
         if missing := [player for player in players if player not in by_player]:
             raise ValueError(
                 f"no policy for {', '.join(missing)} of {task.scenario!r}: policies has "
-                f"{', '.join(by_player) or 'nobody'}; give one policy for all players, or one for each"
+                f"{', '.join(by_player) or 'none'}; give one policy for all players, or one for each"
             )
         self.policies = {player: by_player[player] for player in players}
         self._index = {player: index for index, player in enumerate(players)}

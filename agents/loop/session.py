@@ -267,7 +267,7 @@ def _policies_inside(players: Sequence[str], seat: str | None, opponents: Oppone
         check_seat(seat, players)
     if opponents is None:
         if seat is not None:
-            raise ValueError(f"seat={seat!r} leaves the other players without anybody: give opponents, or no seat")
+            raise ValueError(f"seat={seat!r} leaves the other seats empty: give opponents, or leave seat out")
         return {}
     others = [player for player in players if player != (players[0] if seat is None else seat)]
     if not isinstance(opponents, Mapping):
@@ -275,8 +275,8 @@ def _policies_inside(players: Sequence[str], seat: str | None, opponents: Oppone
         return {player: one for player in others if one is not None}
     if missing := [player for player in others if player not in opponents]:
         raise ValueError(
-            f"opponents has nobody for {', '.join(missing)}, where {seat or players[0]} is played from outside: it has "
-            f"{', '.join(opponents) or 'no player'}; give one agent for all seats or one for each, or choose the seat"
+            f"opponents has no player for {', '.join(missing)}, where {seat or players[0]} is played from outside: it "
+            f"has {', '.join(opponents) or 'no player'}; give one agent for all or one for each, or choose the seat"
         )
     return {player: _policy_of(opponents[player]) for player in others}
 

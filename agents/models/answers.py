@@ -280,7 +280,7 @@ def sets_of(rules: Rules, tokens: Sequence[int], limit: int) -> tuple[TokenSet |
     for place, token in enumerate(tokens):
         allowed = guide.allowed()
         if allowed is not None and (token in allowed.ids) == allowed.others:
-            raise ValueError(f"token {token}, number {place + 1} of a response, goes on with no legal answer")
+            raise ValueError(f"token {token}, number {place + 1} of a response, begins no legal answer")
         found.append(allowed)
         guide.take(token)
     return tuple(found)

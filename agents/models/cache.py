@@ -156,7 +156,7 @@ class ResponseCache:
         # a view or a trigger would run a stranger's program with every question
         found = connection.execute("SELECT type, sql FROM sqlite_master").fetchall()
         if found != [("table", f"CREATE TABLE {_TABLE}")]:
-            raise sqlite3.DatabaseError("it holds something else than the one table of a cache")
+            raise sqlite3.DatabaseError("it has other tables than the one of a cache")
         connection.commit()
         # a write-ahead log lets readers go on beside a writer, and a lost last entry after a power cut is no harm
         _patiently(connection, "PRAGMA journal_mode = WAL")

@@ -108,14 +108,16 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
         run = run_folder(checkpoint)
         config = config.with_overrides([f"out={to_toml(str(run or ''))}", *options.set])
         if not config.out:
-            raise ConfigError(f"{checkpoint} was copied out of its run: say where it goes on, --set out=FOLDER")
+            raise ConfigError(
+                f"{checkpoint} was copied out of its run: name the folder of the resumed run, --set out=FOLDER"
+            )
         for name, (was, now) in saved.differences(config).items():
             if name != "out":
                 print(f"resuming with {name} = {now!r}, was {was!r}", file=sys.stderr)
         check_claims(options.resume, run or checkpoint, saved, config, named, [*options.allow, *said_by(options.set)])
         return config
     if options.allow:
-        raise ConfigError("--allow goes with --resume: what this command names itself needs no leave")
+        raise ConfigError("--allow goes with --resume: everything on this command line is allowed anyway")
     if options.config:
         return MSGRPOConfig.from_toml(options.config, options.set)
     if options.set or options.print_config:
@@ -124,7 +126,7 @@ def _config(options: argparse.Namespace) -> MSGRPOConfig:
             config = config.with_overrides(["response_mode=direct"])  # the one that this model is made for
         return config
     raise ConfigError(
-        "what to train is missing: give --config FILE or the name of a recipe, --resume DIR, or at least --set "
+        "nothing to train: give --config FILE or the name of a recipe, --resume DIR, or at least --set "
         "model=MODEL --set scenarios=SCENARIO"
     )
 

@@ -403,7 +403,7 @@ class Rollouts:
 
     def prompt_values(self, tasks: Sequence[EpisodeTask]) -> Floats:
         if self._prompt_values is None:
-            raise RuntimeError('there is no critic: a method that asks for values says so with needs = {"values"}')
+            raise RuntimeError('there is no critic: a method that asks for values declares it: needs = {"values"}')
         return self._prompt_values(tasks)
 
     def returns_from(self, starts: Sequence[Start], count: int) -> Floats:

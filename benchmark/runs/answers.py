@@ -128,7 +128,7 @@ class AnswersFile:
         if any(count > MOST_TOKENS or count < 0 for usage in (turn.usage, turn.discarded) for count in usage):
             raise ValueError("an answer has more tokens than any has")
         if _turn_type().dump_python(turn, exclude=TOLD, exclude_defaults=True):
-            raise ValueError("an answer has what no record tells of one")
+            raise ValueError("an answer has keys that records of answers don't have")
         kept = _Kept(line["observed"], turn, recorded=False)
         self._episodes.setdefault(key, {})[tuple(line["decision"])] = kept
 

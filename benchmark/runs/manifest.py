@@ -233,7 +233,7 @@ def strict_json(data: bytes) -> Any:
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON ({error})") from None
     except RecursionError:
-        raise ValueError("not JSON that anybody can read: it is nested too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

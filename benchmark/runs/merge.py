@@ -103,7 +103,9 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
                 raise UsageError(f"{folder.path} has another agent named {card['name']!r} than the runs before it")
         for name, definition in manifest["scenarios"].items():
             if scenarios.setdefault(name, definition) != definition:
-                raise UsageError(f"{folder.path} means something else by scenario {name!r} than the runs before it")
+                raise UsageError(
+                    f"{folder.path} defines another scenario under the name {name!r} than the runs before it"
+                )
         for matchup, found in Plan.from_manifest(manifest).seeds.items():
             seeds.setdefault(matchup, set()).update(found)
     plan = Plan.from_manifest({"kind": RUN_KIND, "settings": first["settings"], "scenarios": scenarios, "matchups": []})

@@ -327,7 +327,9 @@ def _add_source(results: ResultColumns, folder: RunFolder, keep: frozenset[str],
     for name, scenario in plan.scenarios.items():
         known = results.scenarios.setdefault(name, scenario)
         if known._replace(training=False) != scenario._replace(training=False):
-            raise UsageError(f"{folder.path} means something else by scenario {name!r} than the sources before it")
+            raise UsageError(
+                f"{folder.path} defines another scenario under the name {name!r} than the sources before it"
+            )
     for matchup, seeds in plan.seeds.items():
         for agent in matchup.agents:
             if agent in wanted:

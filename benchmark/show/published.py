@@ -170,7 +170,7 @@ def _models(document: Mapping[str, Any]) -> Iterator[tuple[AgentView, list[Score
         if own and kind_of(agent) != SCRIPTED:
             found.append((agent, own))
     if not found:
-        raise UsageError("there is no score to publish: no model has played a scenario whole that has such a score")
+        raise UsageError("no score to publish: no model has all episodes of a scenario with a normalised score")
     return iter(found)
 
 

@@ -189,7 +189,7 @@ def test_action_values_at_an_equilibrium_are_equal_where_it_mixes() -> None:
         values = action_values(tree, policy, each.key)
         played = [values[action] for action, chance in policy[each.key].items() if chance > 0.05]
         assert max(values.values()) - min(played) < 0.01
-    with pytest.raises(ValueError, match="never to move where it reads 'nothing'"):
+    with pytest.raises(ValueError, match="never has to move at the observation 'nothing'"):
         action_values(tree, policy, ("player_0", "nothing"))
 
 

@@ -258,7 +258,7 @@ def test_minimax_sees_no_further_than_the_horizon() -> None:
 def test_large_games_have_no_minimax() -> None:
     assert textgames.find_yardstick(textgames.openspiel("connect_four")) is None
     assert textgames.find_yardstick(textgames.openspiel("pig", winscore=50)) is None
-    with pytest.raises(NotImplementedError, match="connect_four is no small zero-sum game"):
+    with pytest.raises(NotImplementedError, match="connect_four isn't a small zero-sum game"):
         textgames.openspiel("connect_four").read_observation("anything", "player_0")
-    with pytest.raises(ValueError, match="this is no observation of nim at which player_1 is to move: 'anything'"):
+    with pytest.raises(ValueError, match="not an observation of nim at which player_1 is to move: 'anything'"):
         textgames.openspiel("nim").read_observation("anything", "player_1")

@@ -129,7 +129,7 @@ def test_several_opponents_and_random_ones_play_side_by_side() -> None:
 def test_nobody_plays_inside_where_there_is_one_player(make: Any) -> None:
     for name in ("TextFrozenLake-v0", "TextSnake-v0"):
         make(name).close()
-        with pytest.raises(ValueError, match="has one player, and opponents = 'planner' would play nobody"):
+        with pytest.raises(ValueError, match="has one player, and opponents = 'planner' has no seat to fill"):
             make(name, opponents="planner")
 
 

@@ -32,7 +32,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"columns": 13}, "columns must be a whole number from 1 to 12, got 13"),
         ({"rows": 4.0}, "rows must be a whole number"),
         ({"connect": 1}, "connect must be a whole number from 2 to 12, got 1"),
-        ({"rows": 3, "columns": 3}, "nobody can connect 4 on a board of 3 rows and 3 columns"),
+        ({"rows": 3, "columns": 3}, "no line of 4 fits on a board of 3 rows and 3 columns"),
     ],
     "TextContextualBandit-v0": [
         ({"noise": -1.0}, "noise must be a number from 0 to 10, got -1.0"),

@@ -87,7 +87,9 @@ class Seat:
         if len(others) == len(game.players):
             raise ValueError(f"seat must be one of {', '.join(game.players)}, got {player!r}")
         if not others and opponents not in (None, "random"):  # which an id is registered with whose game may have more
-            raise ValueError(f"this game has one player, and opponents = {opponents!r} would play nobody: leave it out")
+            raise ValueError(
+                f"this game has one player, and opponents = {opponents!r} has no seat to fill: leave it out"
+            )
         if others and opponents is None:
             raise ValueError(
                 f"a Gymnasium environment has one player and this game has {len(game.players)}; say who plays the "
@@ -102,7 +104,9 @@ class Seat:
                     f"{given.get(other)!r}"
                 )
         if strangers := [name for name in given if name not in others]:
-            raise ValueError(f"opponents names {strangers[0]!r}, and who plays inside is {', '.join(others)}")
+            raise ValueError(
+                f"opponents names {strangers[0]!r}; the players inside the environment are {', '.join(others)}"
+            )
         named = {spec: _agent(game, spec) for spec in given.values() if isinstance(spec, str) and spec != "random"}
         self._inside: dict[Player, Opponent] = {
             other: named[given[other]] if isinstance(given[other], str) else given[other]

@@ -85,7 +85,7 @@ class Evidence(NamedTuple):
 def read_evidence(observation: str, names: tuple[str, ...]) -> Evidence:
     """Return the evidence in an observation of either style; a ValueError if the text is none."""
     if not observation.startswith(("Round ", "All ")):
-        raise ValueError(f"this is not an observation of a bandit: {observation[:80]!r}")
+        raise ValueError(f"not an observation of a bandit: {observation[:80]!r}")
     pulls, sums = dict.fromkeys(names, 0), dict.fromkeys(names, 0.0)
     for name, times, total in _ARM.findall(observation):
         pulls[name], sums[name] = int(times), float(total)

@@ -85,7 +85,7 @@ def read_evidence(observation: str, names: tuple[str, ...]) -> Evidence:
     """Return the evidence in an observation; a ValueError if the text is none."""
     now = _NOW.search(observation)
     if now is None or now[1] not in _INDEX:
-        raise ValueError(f"this is not an observation of a contextual bandit: {observation[:80]!r}")
+        raise ValueError(f"not an observation of a contextual bandit: {observation[:80]!r}")
     log = [Visit(_INDEX[x], names.index(name), float(reward)) for x, name, reward in _VISIT.findall(observation)]
     return Evidence(_INDEX[now[1]], tuple(log))
 

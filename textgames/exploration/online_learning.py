@@ -95,7 +95,7 @@ def _round_line(day: int, losses: tuple[float, ...], chosen: int) -> str:
 def read_losses(observation: str) -> list[tuple[float, ...]]:
     """Return the losses of all rounds so far; a ValueError if the text is not an observation of this game."""
     if "minutes" not in observation:
-        raise ValueError(f"this is not an observation of online learning: {observation[:80]!r}")
+        raise ValueError(f"not an observation of online learning: {observation[:80]!r}")
     return [tuple(map(float, _LOSS.findall(told))) for told, _ in _ROUND.findall(observation)]
 
 

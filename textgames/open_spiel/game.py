@@ -127,7 +127,7 @@ class OpenSpiel(TSMG[SpielState]):
         """Return the node after the players' moves, which may be one of chance."""
         moving = self.to_move(state)
         if not moving:
-            raise ValueError(f"the game of {self.key[0]} is over, so nobody can move")
+            raise ValueError(f"the game of {self.key[0]} is over, so no player can move")
         numbers = {}
         for player in moving:
             legal = state.actions(self.players.index(player), self.reading)
@@ -213,9 +213,7 @@ class OpenSpiel(TSMG[SpielState]):
         """Return a state in which a player who is to move reads this: in games small enough for minimax."""
         state = self._states_by_observation.get((player, observation))
         if state is None:
-            raise ValueError(
-                f"this is no observation of {self.key[0]} at which {player} is to move: {observation[:80]!r}"
-            )
+            raise ValueError(f"not an observation of {self.key[0]} at which {player} is to move: {observation[:80]!r}")
         return state
 
     @cached_property

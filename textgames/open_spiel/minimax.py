@@ -53,7 +53,9 @@ def small_positions(key: Key) -> Mapping[Position, SpielState]:
     )
     positions = positions_of(key) if solvable else None
     if positions is None:
-        raise ValueError(f"{key[0]} is no small zero-sum game of two who take turns, without chance and secrets")
+        raise ValueError(
+            f"{key[0]} isn't a small zero-sum game for two players in turn, without chance and hidden information"
+        )
     return positions
 
 

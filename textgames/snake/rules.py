@@ -116,7 +116,7 @@ class SnakeRules(BoardGame[SnakeState]):
         for name, worth in {**worths, "death": death_reward, "step": step_reward}.items():
             check_number(f"{name}_reward", worth, -inf, inf)
         if not (coordinates or grid):
-            raise ValueError("coordinates=False and grid=False leave nothing to observe; at least one must be True")
+            raise ValueError("coordinates=False and grid=False leave nothing to observe; set at least one to True")
         if axes and not grid:
             raise ValueError("axes=True numbers the rows of the grid, so it needs grid=True, got grid=False")
         self.coordinates, self.grid, self.axes = bool(coordinates), bool(grid), bool(axes)

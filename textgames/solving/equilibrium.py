@@ -163,7 +163,7 @@ def action_values(tree: GameTree, policy: Policy | Behaviour, key: Key) -> dict[
     decisions = tree.decisions[place]
     number = next((i for i, each in enumerate(decisions.sets) if each.key == key), None)
     if number is None:
-        raise ValueError(f"{key[0]} is never to move where it reads {key[1]!r}")
+        raise ValueError(f"{key[0]} never has to move at the observation {key[1]!r}")
     first, actions = int(decisions.firsts[number]), decisions.sets[number].actions
     values = sequence_values(tree, _behaviour(tree, policy))[place][first : first + len(actions)]
     if np.isnan(values).any():

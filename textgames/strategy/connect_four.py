@@ -61,7 +61,7 @@ class ConnectFour(BoardDuel[ConnectFourState]):
         for name, value, least in (("rows", rows, 1), ("columns", columns, 1), ("connect", connect, 2)):
             check_whole(name, value, least, 12)
         if connect > max(rows, columns):
-            raise ValueError(f"nobody can connect {connect} on a board of {rows} rows and {columns} columns")
+            raise ValueError(f"no line of {connect} fits on a board of {rows} rows and {columns} columns")
         self.rows, self.columns, self.connect = int(rows), int(columns), int(connect)
         self.longest_episode = self.rows * self.columns
         self.actions = tuple(str(column) for column in range(1, self.columns + 1))

@@ -59,7 +59,7 @@ class CommonsPlayer(SearchPlayer):
     def _read(self, observation: str) -> _View:
         found = _SELF.search(observation)
         if found is None:
-            raise ValueError(f"this is no observation of a player who is asked to move: {observation[:200]!r}")
+            raise ValueError(f"not an observation of a player that is to move: {observation[:200]!r}")
         apples = {self._cells[name]: 0 for name in _listed(observation, "Apples")}
         apples |= {self._cells[name]: int(rounds) for name, rounds in _COMING.findall(observation)}
         dirt = frozenset(self._cells[name] for name in _listed(observation, "Dirt"))

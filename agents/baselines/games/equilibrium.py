@@ -117,7 +117,7 @@ class EquilibriumPlayer(SearchPlayer):
         if found is None:
             shown = request.observation[:80]
             raise ValueError(
-                f"{request.player} of {type(self._game).__name__} is never to move where it reads {shown!r}"
+                f"{request.player} of {type(self._game).__name__} never has to move at the observation {shown!r}"
             )
         return found
 
@@ -125,7 +125,7 @@ class EquilibriumPlayer(SearchPlayer):
 def hidden_game_player(game: TSMG[Any]) -> EquilibriumPlayer:
     """Build the player of a game that came without one; raise a ValueError if it is too large, or not zero-sum."""
     if not tree_of(game, MOST_HISTORIES).is_zero_sum:
-        raise ValueError(f"{type(game).__name__} isn't zero-sum: what one of two players wins the other has to lose")
+        raise ValueError(f"{type(game).__name__} isn't a zero-sum game for two players")
     return EquilibriumPlayer(game)
 
 

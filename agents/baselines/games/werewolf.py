@@ -117,7 +117,7 @@ def _read(request: TurnRequest) -> _View:
     text = request.observation
     own = _OWN.search(text)
     if own is None:
-        raise ValueError(f"this is no observation of Werewolf: {text[:200]!r}")
+        raise ValueError(f"not an observation of Werewolf: {text[:200]!r}")
     me, role = own.groups()
     alive = _names(text, "Alive")
     wolves, cleared = _names(text, "Your fellow wolves"), frozenset[str]()

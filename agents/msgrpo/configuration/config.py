@@ -149,7 +149,7 @@ class MSGRPOConfig(TrainingSettings):
                 raise ConfigError("\n".join(wrong)) from None
 
         def __setattr__(self, name: str, value: Any) -> None:  # a frozen class leaves other names to its subclasses
-            raise FrozenInstanceError(f"a config doesn't change: dataclasses.replace(config, {name}=...) makes another")
+            raise FrozenInstanceError(f"a config is frozen: dataclasses.replace(config, {name}=...) makes another")
 
     @classmethod
     def preset(cls, name: str, **settings: Any) -> "MSGRPOConfig":

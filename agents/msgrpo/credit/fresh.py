@@ -48,7 +48,7 @@ class Rounds:
             if env.rules.invalid_action == "terminate" and len(env.possible_agents) > 1:
                 raise ConfigError(
                     "fresh rollouts can't be used with invalid_action = 'terminate' in games of several players: a "
-                    "state doesn't tell who was sent away; accepted: default, random, noop"
+                    "state doesn't record which players were removed; accepted: default, random, noop"
                 )
 
     def environment(self, trajectory: Trajectory) -> TextParallelEnv:
@@ -94,7 +94,7 @@ class Rounds:
         game, player, action = env.game, trajectory.player, trajectory.actions[t]
         if not game.has_outcomes:
             raise ConfigError(
-                f"expected = true needs a game that tells its outcomes, which {here.scenario} doesn't: set expected = "
+                f"expected = true needs a game that lists its outcomes, and {here.scenario} doesn't: set expected = "
                 "false in [credit.vine]"
             )
         if game.to_move(here.state) != (player,):

@@ -43,7 +43,7 @@ class PPOTurn:
             values = each.values
             if values is None:
                 raise ValueError(
-                    'the trajectory has no values; a method that uses them says needs = frozenset({"values"})'
+                    'the trajectory has no values; a method that uses them declares needs = frozenset({"values"})'
                 )
             after = float(values[-1]) if self.cut_goes_on and not each.terminated else 0.0
             own = gae(each.rewards, values, after, self.discount, self.lam)

@@ -168,7 +168,7 @@ def with_twins(choice: Choice, options: RunOptions, say: Callable[[str], None]) 
             named |= {twin.name} if name in choice.named else set()
     if len(without) == len(choice.scenarios):
         raise UsageError(
-            f"there are no twins of {', '.join(without)}, since nobody has written them a vocabulary; see docs/twins.md"
+            f"there are no twins of {', '.join(without)}, because they have no vocabulary; see docs/twins.md"
         )
     if without:
         played = "played as they are, without a twin gap" if options.twins is not None else "not played"

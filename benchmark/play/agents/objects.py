@@ -63,7 +63,7 @@ def given_agents(agents: Agents) -> GivenAgents:
         UsageError: something that is none of these, an empty list, or a name that no agent can have.
     """
     if isinstance(agents, list | dict) and not agents:
-        raise UsageError("the agents are an empty list, with which nobody would play; leave them out for the usual")
+        raise UsageError("agents is an empty list; name at least one, or leave it out for the default agents")
     given = GivenAgents((), {}, {})
     if isinstance(agents, Mapping):
         for name, one in agents.items():

@@ -56,7 +56,9 @@ def improve(
     scenarios = find_scenarios(task.scenarios)
     for name, scenario in scenarios.items():
         if num_players(scenario) > 1:
-            raise UsageError(f"{name} has several players, whose answers nobody knows before: choose a game of one")
+            raise UsageError(
+                f"{name} has several players, so its outcomes can't be listed: choose a single-player game"
+            )
     asked_otherwise = {"mode", "prompts", "max_tokens"} & task.agent.keys()
     if asked_otherwise:
         raise UsageError(

@@ -152,7 +152,7 @@ def begins_option(trajectory: Trajectory) -> Bools:
 
 def _segments(trajectory: Trajectory) -> tuple[tuple[Segment, ...], ...]:
     if trajectory.segments is None:
-        raise ValueError('the trajectory has no segments; a method that uses them says needs = {"segments"}')
+        raise ValueError('the trajectory has no segments; a method that uses them declares needs = {"segments"}')
     return trajectory.segments
 
 

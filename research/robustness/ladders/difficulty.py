@@ -94,7 +94,7 @@ def solve(game: TSMG[Any], horizon: int, starts: int) -> Solved:
     if isinstance(game, GuessNumber):
         return Guessing(game)
     if game.hidden_information:
-        raise ValueError(f"nobody has written how {type(game).__name__} is solved with slips")
+        raise ValueError(f"no solver of {type(game).__name__} with slips is registered")
     return Listed(game, horizon, starts)
 
 

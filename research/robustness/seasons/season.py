@@ -398,7 +398,7 @@ def register(
         UsageError: the seeds are known already, or an agent of this name is registered.
     """
     if season.revealed is not None:
-        raise UsageError(f"the secret of {season.path} is revealed, so nobody can be registered any more")
+        raise UsageError(f"the secret of {season.path} is revealed, so no more agents can be registered")
     name = folder_name(card["name"])
     file = season.path / "agents" / f"{name}.json"
     if name in season.agents:

@@ -187,7 +187,7 @@ def test_cheat_2_the_organiser_chooses_other_seeds(season):
 
 def test_cheat_3_an_agent_is_registered_when_the_seeds_are_known(season, capsys):
     assert main(["season", "commit", str(season), "--agent", "peeker=planner"]) == 2
-    assert "nobody can be registered any more" in capsys.readouterr().err
+    assert "no more agents can be registered" in capsys.readouterr().err
     shutil.copy(season / "agents" / "planner.json", season / "agents" / "peeker.json")  # by hand, then
     card = json.loads((season / "agents" / "planner.json").read_text())["card"] | {"name": "peeker"}
     change(season / "agents" / "peeker.json", card=card)

@@ -194,5 +194,5 @@ def test_a_state_in_which_the_game_is_over() -> None:
     table = EnvironmentPool().table(EpisodeTask("lake", "TextFrozenLake-v0", 0, kwargs=kwargs))
     table.reset(0)
     table.play({"player_0": "right"})
-    with pytest.raises(ValueError, match="nobody is to move"):
+    with pytest.raises(ValueError, match="no player is to move"):
         table.resume(table.state, 1)

@@ -146,8 +146,8 @@ def test_nobody_is_asked_when_it_is_over() -> None:
     ("options", "message"),
     [
         ({"seat": "player_9"}, "unknown seat"),
-        ({"seat": "player_1", "opponents": None}, "without anybody"),
-        ({"opponents": {"player_0": "random"}}, "nobody for player_1"),
+        ({"seat": "player_1", "opponents": None}, "leaves the other seats empty"),
+        ({"opponents": {"player_0": "random"}}, "no player for player_1"),
         ({"opponents": "plannner"}, "plannner"),
         ({"no_such_setting": 1}, "no_such_setting"),
     ],

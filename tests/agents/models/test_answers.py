@@ -169,5 +169,5 @@ def test_whole_endings_and_their_grammar_for_engines_that_are_told_them() -> Non
 
 def test_an_engine_that_allowed_something_else_is_found_out() -> None:
     rules = VOCABULARY.rules(LegalAnswers(NAMES))
-    with pytest.raises(ValueError, match="number 2 of a response, goes on with no legal answer"):
+    with pytest.raises(ValueError, match="number 2 of a response, begins no legal answer"):
         sets_of(rules, [TEXTS.index("<action>"), TEXTS.index("hm")], 99)

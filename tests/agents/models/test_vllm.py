@@ -242,7 +242,7 @@ def test_legal_answers_are_told_as_choices_and_what_was_allowed_is_found_again(v
     assert all(token in allowed.ids for token, allowed in zip(turn.response_ids, turn.allowed, strict=True))
     said["text"] = "<action>left</action>"
     (turn,) = policy.act([request])
-    assert "goes on with no legal answer" in turn.error
+    assert "begins no legal answer" in turn.error
     with pytest.raises(ValueError, match=r"can't be played legal-only: .* in the mode direct alone"):
         LanguageAgentPolicy(VLLMModel("some/model"), PromptMap("think"), legal_only=True)
 

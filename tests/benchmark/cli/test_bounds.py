@@ -352,7 +352,7 @@ def test_a_cache_is_one_table(workplace, statements):
         connection.execute(statement)
     connection.commit()
     connection.close()
-    with pytest.raises(ResponseCacheError, match="it holds something else than the one table of a cache"):
+    with pytest.raises(ResponseCacheError, match="it has other tables than the one of a cache"):
         ResponseCache("cache.db")
 
 

@@ -116,7 +116,7 @@ def test_damaged_lines_are_set_aside_and_nothing_else_is_touched(folder):
     [
         (lambda path: None, r"run has no file episodes\.jsonl; play its episodes again: textbench resume"),
         (os.mkdir, r"episodes\.jsonl isn't a file; move it away, and play its episodes again: textbench resume"),
-        (os.mkfifo, r"episodes\.jsonl: it is a device or a pipe, and what is accepted is a file; remove it"),
+        (os.mkfifo, r"episodes\.jsonl: it is a device or a pipe; accepted: a file; remove it"),
     ],
 )
 def test_episodes_that_arent_in_a_file_are_one_sentence(folder, make, said):

@@ -116,4 +116,4 @@ def test_a_twin_that_is_told_in_other_words_by_now_is_refused_with_a_sentence(te
     assert textbench("leaderboard", "then").code == 0  # the scores are what they were
     together = textbench("leaderboard", "then", "now")
     assert together.code == 2
-    assert "means something else by scenario 'nim-twin-1'" in together.err
+    assert "defines another scenario under the name 'nim-twin-1'" in together.err

@@ -150,7 +150,7 @@ def test_two_meanings_of_a_scenario_cant_be_shown_together(tmp_path):
     manifest = json.loads((paths[1] / "manifest.json").read_text())
     manifest["scenarios"]["frozen-lake"]["horizon"] = 80
     (paths[1] / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(Exception, match="means something else by scenario 'frozen-lake'"):
+    with pytest.raises(Exception, match="defines another scenario under the name 'frozen-lake'"):
         read_columns(paths)
 
 

@@ -137,7 +137,7 @@ def test_whose_seat_has_nobody_is_named_as_the_one_to_train() -> None:
     rollouts = StepRollouts(opponents={"player_1": "random"})
     model = load_agent("random")
     assert rollouts._policies(("player_0", "player_1"), "player_0", model)["player_0"] is model
-    with pytest.raises(ValueError, match=r"nobody for player_0, where player_1 is trained.*seats=\['player_0'\]"):
+    with pytest.raises(ValueError, match=r"no player for player_0, where player_1 is trained.*seats=\['player_0'\]"):
         rollouts._policies(("player_0", "player_1"), "player_1", model)
 
 

@@ -77,7 +77,7 @@ def put_on(model: Any, adapter: str) -> Any:
         raise
     except Exception as error:  # peft stumbles over broken settings in any way there is
         told = " ".join(str(error).split())
-        raise ValueError(f"the adapter {adapter!r} can't be put on {model.name_or_path!r}: {told[:300]}") from error
+        raise ValueError(f"the adapter {adapter!r} doesn't fit {model.name_or_path!r}: {told[:300]}") from error
 
 
 def check_weights(adapter: str | Path) -> None:

@@ -138,13 +138,15 @@ def test_it_plays_with_the_current_policy_and_tells_the_tokens() -> None:
 def test_what_can_not_be_is_refused_with_a_sentence() -> None:
     rollouts = ExactRollouts(Exact(tasks_of("frozen-lake", 1)[0]))
     many = played(tasks_of("kuhn-poker", 2, invalid_action="terminate"), Known())
-    with pytest.raises(ConfigError, match="a state doesn't tell who was sent away; accepted: default, random, noop"):
+    with pytest.raises(
+        ConfigError, match="a state doesn't record which players were removed; accepted: default, random, noop"
+    ):
         assigned(many, rollouts)
     at_once = played(tasks_of("prisoners-dilemma", 2, max_steps=2), Known())
     with pytest.raises(ConfigError, match="in prisoners-dilemma several do: set expected = false"):
         assigned(at_once, rollouts, expected=True)
     silent = played(tasks_of("TestButtons-v0", 2), Known())
-    with pytest.raises(ConfigError, match="tells its outcomes, which TestButtons-v0 doesn't: set expected = false"):
+    with pytest.raises(ConfigError, match="lists its outcomes, and TestButtons-v0 doesn't: set expected = false"):
         assigned(silent, rollouts, expected=True)
     with pytest.raises(ConfigError, match=r"\[credit.vine\] rollouts = 0"):
         METHODS.make("vine", {"rollouts": 0})

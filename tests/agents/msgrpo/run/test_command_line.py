@@ -74,7 +74,7 @@ def test_a_checkpoint_that_was_copied_out_of_its_run_writes_into_no_folder_aroun
     (copied / STATE).write_bytes(b"")
     (copied / CONFIG).write_text(MSGRPOConfig(model="tiny", out=str(tmp_path)).to_toml())
     assert main(["--resume", str(copied)]) == 2
-    assert "was copied out of its run: say where it goes on, --set out=FOLDER" in capsys.readouterr().err
+    assert "was copied out of its run: name the folder of the resumed run, --set out=FOLDER" in capsys.readouterr().err
     assert run_folder(tmp_path / "checkpoints" / "iteration-000002") == tmp_path
 
 

@@ -31,7 +31,7 @@ class SelfPlayConfig(vf.EnvConfig):
     def _have_seats(self) -> Self:
         for scenario in played_by(self).scenarios.values():
             if without := [player for player in scenario.game().players if player not in type(self).model_fields]:
-                raise ValueError(f"{scenario.name} has players for whom there is no seat: {', '.join(without)}")
+                raise ValueError(f"{scenario.name} has players without a seat: {', '.join(without)}")
         return self
 
 
