@@ -21,9 +21,9 @@ from agents.models.base import NotLoaded
 from agents.models.provider import Provider
 from agents.models.served.address import MissingAPIKeyError, check_timeout, check_url, read_headers, read_key
 from agents.models.served.answers import NO_ANSWER, ProviderError
-from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import Dialect
-from agents.models.served.model import Asking, ServedModel
+from agents.models.served.model import ServedModel
+from agents.models.served.routes import CONTINUE
 from textgames.extras import install_command, missing_packages
 
 FUNCTIONS = {"/chat/completions": "acompletion", "/completions": "atext_completion"}
@@ -43,7 +43,7 @@ class LiteLLMModel(ServedModel):
         base_url: the address, if it isn't the provider's own or LiteLLM's variables don't name it.
         key_variable: the environment variable with the key, if it isn't the one that LiteLLM reads for the provider
             (``ANTHROPIC_API_KEY``, ``GEMINI_API_KEY``, AWS's and Azure's variables ...).
-        route: ``"chat"``, or ``"completions"`` for base models. Where a model needs OpenAI's Responses interface,
+        route: ``"chat"``, or ``"completions"`` for base models. If a model needs OpenAI's Responses interface,
             LiteLLM asks there by itself.
         timeout, max_retries, patience, omit, reasoning_effort, reasoning_tokens, send_seed, extra_body, headers: as for
             :class:`~agents.models.openai.OpenAIModel`; LiteLLM translates the effort and the limit for each provider.
@@ -76,29 +76,38 @@ class LiteLLMModel(ServedModel):
         if base_url is not None:
             check_url(base_url)
         litellm = load_litellm(model)
-        provider = _provider_of(litellm, model)
+        try:
+            provider = str(litellm.get_llm_provider(model)[1])
+        except Exception:  # noqa: BLE001 - LiteLLM's own kind of error, of many lines
+            raise ValueError(
+                f"LiteLLM knows no provider of {model!r}; write litellm:PROVIDER/MODEL, such as litellm:gemini/{model}"
+            ) from None
         key = read_key(key_variable, "")
-        if key is None:
-            missing = [] if base_url else _missing_keys(litellm, model)
-            if missing:
-                raise MissingAPIKeyError(f"the model {model!r} needs a key: export {missing[0]}=...")
-            if base_url and provider in OPEN_SERVERS and not os.environ.get("OPENAI_API_KEY"):
-                key = "none"  # servers of one's own need none, but LiteLLM wants something
+        if key is None and not base_url:
+            missing = litellm.validate_environment(model).get("missing_keys") or []
+            # other credentials, such as AWS's profiles, it finds in other places, too
+            if keys := [name for name in missing if name.endswith("_API_KEY")]:
+                raise MissingAPIKeyError(f"the model {model!r} needs a key: export {keys[0]}=...")
+        elif key is None and provider in OPEN_SERVERS and not os.environ.get("OPENAI_API_KEY"):
+            key = "none"  # servers of one's own need none, but LiteLLM wants something
         sent_headers = read_headers(headers)
         if route not in get_args(LiteLLMRoute):
             raise ValueError(f"route is chat or completions, got {route!r}")
         self._provider = provider
+        self.base_url = None if base_url is None else public_url(base_url)
         arguments: dict[str, Any] = {"api_base": base_url, "api_key": key, "extra_headers": sent_headers or None}
-        url = f"{public_url(base_url)} (LiteLLM)" if base_url else f"{provider} (LiteLLM)"
         given = {name: value for name, value in arguments.items() if value is not None}
+        url = f"{self.base_url or provider} (LiteLLM)"
         super().__init__(
             model,
             LiteLLMTransport(url, given, timeout, open_server=provider in OPEN_SERVERS),
-            Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {})),
             Dialect(route, omit, "auto", reasoning_effort, reasoning_tokens),
             Redactor.from_environment(secrets=[key or "", *url_secrets(base_url or ""), *sent_headers.values()]),
+            max_retries=max_retries,
+            patience=patience,
+            send_seed=send_seed,
+            extra_body=extra_body,
         )
-        self.base_url = None if base_url is None else public_url(base_url)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -107,7 +116,7 @@ class LiteLLMModel(ServedModel):
         return {**about, **({"base_url": self.base_url} if self.base_url else {}), **super().settings}
 
     def check_prefix(self, prefix: str) -> None:
-        """A ValueError if the provider is known not to go on from a response's prefix."""
+        """Raise a ValueError if the provider is known not to continue a response's prefix."""
         if self._provider in ("openai", "azure") and self.base_url is None:
             raise ValueError(
                 f"{self.name} can't go on from the response prefix {prefix!r}: OpenAI's interfaces begin every "
@@ -119,7 +128,7 @@ class LiteLLMModel(ServedModel):
 
 
 class LiteLLMTransport:
-    """Carries requests by LiteLLM's functions, and makes of what they return or raise an answer as servers give it."""
+    """Carries requests by LiteLLM's functions; what they return or raise becomes an answer as servers give it."""
 
     def __init__(self, url: str, arguments: Mapping[str, Any], timeout: float, *, open_server: bool = False) -> None:
         self.url, self._open = url, open_server
@@ -128,25 +137,20 @@ class LiteLLMTransport:
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
         """Return the status, the headers and the body of the answer to one request."""
         litellm = load_litellm(self.url)
-        function = getattr(litellm, FUNCTIONS[path])
-        if not self._open:  # providers that go on from an assistant's message do so unasked
+        if not self._open:  # providers that continue an assistant's message do so unasked
             fields = {name: value for name, value in fields.items() if name not in CONTINUE}
+        once = {"num_retries": 0, "max_retries": 0, "timeout": self._timeout}
         try:
             async with asyncio.timeout(self._timeout):
-                once = {"num_retries": 0, "max_retries": 0, "timeout": self._timeout}
-                answer = await function(**self._arguments, **fields, **once)
+                answer = await getattr(litellm, FUNCTIONS[path])(**self._arguments, **fields, **once)
         except (TimeoutError, litellm.Timeout):
             raise ProviderError(f"{NO_ANSWER} {self.url} within {self._timeout:g} s", overloaded=True) from None
         except Exception as error:
             status = getattr(error, "status_code", None)
             if not isinstance(status, int):  # an error of the program: a field that LiteLLM doesn't take
                 raise
-            told = getattr(error, "body", None)
-            code = told.get("code") if isinstance(told, dict) else getattr(error, "code", None)
-            said = {"message": _message_of(error), "param": getattr(error, "param", None), "code": code}
-            return status, _headers_of_error(error), json.dumps({"error": said}, default=str).encode()
-        hidden = getattr(answer, "_hidden_params", None) or {}
-        told = hidden.get("additional_headers") or {}
+            return status, *_told_by(error)
+        told = (getattr(answer, "_hidden_params", None) or {}).get("additional_headers") or {}
         headers = {str(name).removeprefix("llm_provider-").lower(): str(value) for name, value in told.items()}
         body = answer.model_dump(mode="json")
         if path == "/chat/completions":
@@ -161,7 +165,7 @@ class LiteLLMTransport:
 
 
 def load_litellm(asked_for: str) -> Any:
-    """Return the package, set up to fetch nothing and to say nothing; it takes some seconds the first time.
+    """Return the package, set up to fetch and print nothing; it takes some seconds the first time.
 
     Raises:
         ModuleNotFoundError: it isn't installed; the message has the command.
@@ -184,32 +188,19 @@ def _loaded() -> Any:
     return litellm
 
 
-def _provider_of(litellm: Any, model: str) -> str:
-    try:
-        return str(litellm.get_llm_provider(model)[1])
-    except Exception:  # noqa: BLE001 - LiteLLM's own kind of error, of many lines
-        raise ValueError(
-            f"LiteLLM knows no provider of {model!r}; write litellm:PROVIDER/MODEL, such as litellm:gemini/{model}"
-        ) from None
-
-
-def _missing_keys(litellm: Any, model: str) -> list[str]:
-    """Return the variables with keys that LiteLLM misses; other credentials (AWS's profiles) it finds in other places,
-    too."""
-    missing = litellm.validate_environment(model).get("missing_keys") or []
-    return [name for name in missing if name.endswith("_API_KEY")]
-
-
-def _message_of(error: Exception) -> str:
-    """Return what the provider said, without LiteLLM's words before it."""
+def _told_by(error: Exception) -> tuple[dict[str, str], bytes]:
+    """Return headers and body of a provider's error, without LiteLLM's words before its message."""
     text = str(getattr(error, "message", None) or error)
-    return text.partition("Exception - ")[2] or text.removeprefix("litellm.")
-
-
-def _headers_of_error(error: Exception) -> dict[str, str]:
+    body = getattr(error, "body", None)
+    said = {
+        "message": text.partition("Exception - ")[2] or text.removeprefix("litellm."),
+        "param": getattr(error, "param", None),
+        "code": body.get("code") if isinstance(body, dict) else getattr(error, "code", None),
+    }
     response = getattr(error, "response", None)
     headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
-    return {str(name).lower(): str(value) for name, value in dict(headers).items()}
+    lower = {str(name).lower(): str(value) for name, value in dict(headers).items()}
+    return lower, json.dumps({"error": said}, default=str).encode()
 
 
 def _undo(body: dict[str, Any]) -> None:
@@ -230,11 +221,10 @@ def _undo(body: dict[str, Any]) -> None:
 
 
 def list_price(model: str, *, base_url: str | None = None) -> dict[str, Any] | None:
-    """Return the price of a model in the table that comes with LiteLLM, US dollars per million tokens; ``None`` without
-    one.
+    """Return the price of a model in LiteLLM's table, US dollars per million tokens; ``None`` if it isn't known.
 
-    A server of one's own (``openai/NAME`` at another address) may have any price. If the table has 0 for prompts and
-    completions the price isn't known, but for models that run on one's own machine.
+    A server of one's own (``openai/NAME`` at another address) may have any price, and 0 for prompts and completions
+    stands for a price that isn't known.
     """
     if find_spec("litellm") is None or (base_url is not None and model.startswith("openai/")):
         return None
@@ -251,7 +241,7 @@ def list_price(model: str, *, base_url: str | None = None) -> dict[str, Any] | N
 
 
 def check(model: str, **options: Any) -> LiteLLMModel | NotLoaded:
-    """Return the model as it would be asked, which asks nobody; a key isn't needed until it is."""
+    """Return the model as it would be asked, which asks no server; a key isn't needed until then."""
     try:
         return LiteLLMModel(model, **options)
     except MissingAPIKeyError:

@@ -19,7 +19,7 @@ from agents.models.served.address import (
     read_key,
 )
 from agents.models.served.dialect import Dialect, LimitField
-from agents.models.served.model import Asking, ServedModel
+from agents.models.served.model import ServedModel
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -41,11 +41,11 @@ class OpenAIModel(ServedModel):
             models). ``"auto"`` is chat, and another one once the server has named it.
         omit: parameters that are not sent, for servers that refuse them: any of temperature, top_p, stop, max_tokens,
             seed. An omitted stop string still ends the response, here instead of at the server. All but max_tokens are
-            left out by themselves once the server has refused them, which is said.
-        max_tokens_field: what the server calls the limit. ``"auto"`` sends ``max_tokens``, and
-            ``max_completion_tokens`` once the server has said that it wants that.
+            left out by themselves once the server has refused them, with a notice.
+        max_tokens_field: the server's name of the limit. ``"auto"`` sends ``max_tokens``, and
+            ``max_completion_tokens`` once the server has asked for that.
         reasoning_effort: how much a reasoning model is to reason, in the server's words: ``"low"``, ``"medium"`` ...
-        reasoning_tokens: what is added to the limit of a response for the reasoning before it. When not given, 25,000
+        reasoning_tokens: added to the limit of a response for the reasoning before it. When not given, 25,000
             if an effort is asked for, or once reasoning has eaten up a response; else nothing.
         chat_template_kwargs: arguments of the model's chat template, for servers of open models:
             ``{"enable_thinking": False}``. A model that is told to think is sent no stop string, which servers look for
@@ -91,30 +91,29 @@ class OpenAIModel(ServedModel):
         if not model:
             raise ValueError("a model needs a name, as in openai:gpt-4o-mini")
         timeout = check_timeout(timeout)
-        address = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).strip()
+        address = _address(base_url)
         check_url(address)
         key = api_key or read_key(key_variable, "OPENAI_API_KEY") or ""
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise ValueError(
                 "the API key has characters that no key has (spaces, line breaks, non-ASCII); set it again"
             )
-        if not key and address.rstrip("/") == DEFAULT_BASE_URL:
-            raise MissingAPIKeyError(
-                f"the model {model!r} at {DEFAULT_BASE_URL} needs a key: export OPENAI_API_KEY=..., or name another "
-                "server with --base-url (base_url=, OPENAI_BASE_URL); local servers need none"
-            )
-        if address.rstrip("/") == DEFAULT_BASE_URL and (chat_template_kwargs or thinking_budget is not None):
-            raise ValueError(
-                f"{DEFAULT_BASE_URL} takes neither chat_template_kwargs nor thinking_budget: its models reason as "
-                "reasoning_effort says; servers of open models take both (--base-url)"
-            )
+        if address.rstrip("/") == DEFAULT_BASE_URL:
+            if not key:
+                raise MissingAPIKeyError(
+                    f"the model {model!r} at {DEFAULT_BASE_URL} needs a key: export OPENAI_API_KEY=..., or name "
+                    "another server with --base-url (base_url=, OPENAI_BASE_URL); local servers need none"
+                )
+            if chat_template_kwargs or thinking_budget is not None:
+                raise ValueError(
+                    f"{DEFAULT_BASE_URL} takes neither chat_template_kwargs nor thinking_budget: its models reason as "
+                    "reasoning_effort says; servers of open models take both (--base-url)"
+                )
         sent_headers = read_headers(headers)
         server = Server(address, key, sent_headers, timeout=timeout)
-        secrets = [*url_secrets(address), *url_secrets(proxy_for(address)), *sent_headers.values()]
         super().__init__(
             model,
             server,
-            Asking(int(max_retries), float(patience), send_seed, dict(extra_body or {}), grammar),
             Dialect(
                 route,
                 omit,
@@ -124,7 +123,12 @@ class OpenAIModel(ServedModel):
                 chat_template_kwargs,
                 thinking_budget,
             ),
-            Redactor([key, *secrets]),
+            Redactor([key, *url_secrets(address), *url_secrets(proxy_for(address)), *sent_headers.values()]),
+            max_retries=max_retries,
+            patience=patience,
+            send_seed=send_seed,
+            extra_body=extra_body,
+            grammar=grammar,
         )
         self.base_url = server.url
         """The server's URL, without anything secret."""
@@ -135,7 +139,7 @@ class OpenAIModel(ServedModel):
         return {"kind": "openai", "name": self.name, "base_url": self.base_url, **super().settings}
 
     def check_prefix(self, prefix: str) -> None:
-        """A ValueError if the server is known not to go on from a response's prefix."""
+        """Raise a ValueError if the server is known not to continue a response's prefix."""
         if self.base_url.rstrip("/") == DEFAULT_BASE_URL or self._dialect.settings.get("route") == "responses":
             raise ValueError(
                 f"{self.name} at {self.base_url} can't go on from the response prefix {prefix!r}: OpenAI's interfaces "
@@ -147,23 +151,25 @@ class OpenAIModel(ServedModel):
         return f"OpenAIModel({self.name!r}, base_url={self.base_url!r})"
 
 
+def _address(base_url: str | None) -> str:
+    return (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).strip()
+
+
 def _missing() -> str | None:
-    """Return whether there is neither a key nor a server of the user's own."""
     if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
         return None
     return "a key (export OPENAI_API_KEY=...) or a server of your own (--base-url http://127.0.0.1:8000/v1)"
 
 
 def list_price(model: str, *, base_url: str | None = None) -> Mapping[str, Any] | None:
-    """OpenAI's own price of a model, if LiteLLM is installed, whose table has it; of other servers nobody knows."""
+    """Return OpenAI's own price of a model, if LiteLLM is installed, whose table has it; other servers' isn't known."""
     from agents.models import litellm
 
-    address = base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
-    return litellm.list_price(f"openai/{model}") if address.strip().rstrip("/") == DEFAULT_BASE_URL else None
+    return litellm.list_price(f"openai/{model}") if _address(base_url).rstrip("/") == DEFAULT_BASE_URL else None
 
 
 def check(model: str, **options: Any) -> OpenAIModel:
-    """Return the model as it would be asked, which asks nobody; a key isn't needed until it is."""
+    """Return the model as it would be asked, which asks no server; a key isn't needed until then."""
     return OpenAIModel(model, **{"api_key": "none", **options})
 
 

@@ -1,5 +1,5 @@
-"""Models behind servers: what is sent, what an answer means, when to ask again, and how fast.
+"""Models behind servers: ``prompt -> fields (a route) -> transport -> answer -> completion``.
 
-``prompt -> fields (a route) -> transport -> answer -> completion``, with a :class:`~agents.models.served.pacing.Pacer`
-before the transport and a :class:`~agents.models.served.dialect.Dialect` that knows what the server takes.
+A :class:`~agents.models.served.pacing.Pacer` stands before the transport, and a
+:class:`~agents.models.served.dialect.Dialect` knows what the server takes. Begin at :mod:`agents.models.served.model`.
 """

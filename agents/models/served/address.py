@@ -1,4 +1,4 @@
-"""Where a server is and with which key it is asked: reading both, and saying what is wrong with them."""
+"""The address of a server and the key to it: reading both, and what is wrong with them."""
 
 import os
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from agents.common.redaction import public_url, with_variables
 
 
 class MissingAPIKeyError(ValueError):
-    """There is no key for a server that needs one. Said when the model is built, before any request."""
+    """There is no key for a server that needs one; raised when the model is built, before any request."""
 
 
 def read_key(variable: str | None, usual: str) -> str | None:
-    """Return the key in an environment variable, or in the usual one when none is named; ``None`` if that isn't set.
+    """Return the key in an environment variable, or in the usual one if none is named; ``None`` if that isn't set.
 
     Raises:
-        MissingAPIKeyError: a variable is named, and holds nothing.
+        MissingAPIKeyError: the named variable holds nothing.
     """
     key = os.environ.get(variable or usual, "").strip()
     if not key and variable is not None:
@@ -25,31 +25,19 @@ def read_key(variable: str | None, usual: str) -> str | None:
 
 
 def read_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """Further headers of every request, with the values of the environment variables that they name.
-
-    Raises:
-        ValueError: one of these isn't set.
-    """
+    """Return further headers, the environment variables in them replaced; a ValueError if one isn't set."""
     return {name: with_variables(value) for name, value in (headers or {}).items()}
 
 
 def check_timeout(seconds: float) -> float:
-    """Return the seconds that one attempt may take.
-
-    Raises:
-        ValueError: they aren't above 0.
-    """
+    """Return the seconds that one attempt may take; a ValueError if they aren't above 0."""
     if not seconds > 0:
         raise ValueError(f"timeout is above 0, got {seconds!r}")
     return float(seconds)
 
 
 def check_url(url: str) -> None:
-    """Refuse what isn't an http(s) URL.
-
-    Raises:
-        ValueError: says what is wrong, without repeating the secret parts.
-    """
+    """Refuse a text that isn't an http(s) URL with a ValueError that doesn't repeat its secret parts."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -64,7 +52,7 @@ def check_url(url: str) -> None:
 
 
 def proxy_for(url: str) -> str:
-    """Return the proxy that the environment names for a URL, ``""`` for none. The transport finds it by itself."""
+    """Return the proxy that the environment names for a URL, or ``""``; the transport finds it by itself."""
     parts, proxies = urlsplit(url), getproxies()
     name = parts.scheme if parts.scheme in proxies else "all"
     proxy = proxies.get(name, "")

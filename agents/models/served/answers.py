@@ -5,17 +5,17 @@ answer                                              outcome
 ==================================================  ==========================================================
 text with a known, complete finish                  the response
 text cut off by the token limit                     the response, ``finish_reason="length"``; nothing is repaired
-no content, for any reason but a filter             the response ``""``: the model had its say and said nothing
+no content, for any reason but a filter             the response ``""``
 a call of a tool, none of which was offered         likewise, or the text beside it, with the call in ``tool_calls``
 refusal, in its field or in words                   the refusal's text is the response, ``finish_reason="refusal"``
 withheld by a content filter                        a failure: what the model said isn't known
-no finish, or one that isn't known to be complete   a failure: nobody knows whether the model had finished
+no finish, or one that isn't known to be complete   a failure: the model may not have finished
 not JSON, JSON of another shape, an error object    a failure
 more than :data:`MAX_ANSWER_BYTES`                  a failure: no response within the token limit is as long
 ==================================================  ==========================================================
 
-A failure is the provider's. But for a content filter and a huge answer, which would come again, it may pass, and the
-request is sent again as after a status 500. What is here is common to all routes (:mod:`agents.models.served.routes`).
+A failure is the provider's. But for a content filter and a huge answer, which would come again, the request is repeated
+as after a status 500.
 """
 
 import json
@@ -30,6 +30,8 @@ from textgames.texts.actions import OPEN_TAG, THINK, THOUGHT
 MAX_ANSWER_BYTES = 2**20
 """The most that is read of an answer. 256 tokens are some kilobytes; the rest is room for a long visible reasoning."""
 MAX_NAME_LENGTH = 200
+NO_ANSWER = "no answer from"
+"""The beginning of the error of a request whose time was up; a server's address follows."""
 
 
 class ProviderError(Exception):
@@ -37,47 +39,26 @@ class ProviderError(Exception):
 
     Attributes:
         may_pass: whether the same request may be answered the next time.
-        overloaded: whether it looks as if the server has more to do than it can: fewer requests at once may help.
+        overloaded: whether fewer requests at once may help.
     """
 
     def __init__(self, message: str, *, may_pass: bool = True, overloaded: bool = False) -> None:
         super().__init__(message)
-        self.may_pass = may_pass
-        self.overloaded = overloaded
-
-
-_HOPELESS = re.compile(r"\bstatus 40[12] from |\binsufficient_quota\b")
+        self.may_pass, self.overloaded = may_pass, overloaded
 
 
 def is_hopeless(error: str) -> bool:
-    """Say whether a provider's error would meet every further request too: a wrong key, or an account without money."""
-    return _HOPELESS.search(error) is not None
+    """Report whether a provider's error would meet every further request: a wrong key, or an account without money."""
+    return re.search(r"\bstatus 40[12] from |\binsufficient_quota\b", error) is not None
 
 
 FINISH_REASONS: dict[str, FinishReason] = {
-    "stop": "stop",
-    "eos": "stop",
-    "eos_token": "stop",
-    "stop_sequence": "stop",
-    "end_turn": "stop",
-    "tool_calls": "stop",
-    "function_call": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_length": "length",
+    **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn", "tool_calls", "function_call"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
     "refusal": "refusal",
     "content_filter": "content_filter",
-}
-"""What servers say when a response is complete, in OpenAI's words and the dialects of others; case doesn't count."""
-
-
-NO_ANSWER = "no answer from"
-"""What the error of a request begins with whose time was up; a server's address follows."""
-
-_FAILED = ("error", "failed", "fail", "failure")
-_FINE = ("none", "0", "", "200", "ok", "success")
-"""Codes that stand beside an answer which is none: absent, zero, HTTP's 200, a word."""
+}  # type: ignore[dict-item]
+"""The finish reasons of complete responses, in OpenAI's words and those of other servers; case doesn't count."""
 
 
 def decode(body: str) -> dict[str, Any]:
@@ -92,48 +73,29 @@ def decode(body: str) -> dict[str, Any]:
         raise ProviderError(f"something that isn't JSON: {excerpt(body)}") from None
     if not isinstance(answer, dict):
         raise ProviderError(f"something that isn't a completion: {excerpt(body)}")
-    if says_error(answer):  # gateways put upstream errors into a status 200
+    if _is_error(answer):  # gateways put upstream errors into a status 200
         raise ProviderError(f"an error: {error_message(answer) or excerpt(body)}")
     return answer
 
 
-def says_error(answer: Mapping[str, Any]) -> bool:
-    """Return whether a JSON object with status 200 says that it is an error, in any of the ways that servers have.
+def _is_error(answer: Mapping[str, Any]) -> bool:
+    """Report whether a JSON object with status 200 is an error, in any form that servers use.
 
     OpenAI's ``error``; ``object`` or ``type: "error"`` (vLLM, FastChat, Anthropic); ``base_resp.status_code`` that
     isn't 0 (MiniMax); ``error_code`` (Baidu), ``code`` (iFlytek, DashScope), ``success: false`` and ``errors``
     (Cloudflare), ``status: "error"``, ``Response.Error`` (Tencent).
     """
-    if answer.get("error") or answer.get("errors") or answer.get("success") is False:
-        return True
-    if any(str(answer.get(name)).casefold() in _FAILED for name in ("object", "type", "status")):
-        return True
-    inside = answer.get("base_resp")
+    inside, wrapped = answer.get("base_resp"), answer.get("Response")
     codes = [answer.get("error_code"), answer.get("code"), inside.get("status_code") if isinstance(inside, dict) else 0]
-    wrapped = answer.get("Response")
-    return any(str(code).casefold() not in _FINE for code in codes) or (
-        isinstance(wrapped, dict) and bool(wrapped.get("Error"))
+    return (
+        bool(answer.get("error") or answer.get("errors") or answer.get("success") is False)
+        or any(
+            str(answer.get(k)).casefold() in ("error", "failed", "fail", "failure")
+            for k in ("object", "type", "status")
+        )
+        or any(str(code).casefold() not in ("none", "0", "", "200", "ok", "success") for code in codes)
+        or (isinstance(wrapped, dict) and bool(wrapped.get("Error")))
     )
-
-
-def first_choice(answer: Mapping[str, Any], body: str) -> dict[str, Any]:
-    """Return the one choice of a completion, or a :class:`ProviderError`."""
-    choices = answer.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise ProviderError(f"no choices: {excerpt(body)}")
-    return choices[0]
-
-
-def error_message(answer: object) -> str | None:
-    """Return what an error object says: ``{"error": {"message": ...}}``, ``{"error": ...}``, ``{"message": ...}`` and
-    such."""
-    for _ in range(10):  # a server may nest its errors, but not for ever
-        if isinstance(answer, list) and answer:
-            answer = answer[0]
-        if not isinstance(answer, dict):
-            break
-        answer = next((said for key in _MESSAGES if (said := answer.get(key))), None)
-    return answer if isinstance(answer, str) else None
 
 
 _MESSAGES = (
@@ -142,13 +104,24 @@ _MESSAGES = (
 )
 
 
+def error_message(answer: object) -> str | None:
+    """Return the text of an error object, which may be nested: ``{"error": {"message": ...}}`` and such."""
+    for _ in range(10):  # a server may nest its errors, but not for ever
+        if isinstance(answer, list) and answer:
+            answer = answer[0]
+        if not isinstance(answer, dict):
+            break
+        answer = next((text for key in _MESSAGES if (text := answer.get(key))), None)
+    return answer if isinstance(answer, str) else None
+
+
 def excerpt(body: str) -> str:
     """Return the beginning of an answer, for a message."""
     return repr(body[:120])
 
 
 def finish_reason_of(given: object) -> FinishReason:
-    """Return what a server's finish reason means, or a :class:`ProviderError` if the response isn't whole."""
+    """Return the meaning of a server's finish reason; a ProviderError if the response isn't known to be complete."""
     if given is None:
         raise ProviderError("a response without a finish_reason: whether it is complete isn't known")
     reason = FINISH_REASONS.get(str(given).casefold())
@@ -160,8 +133,7 @@ def finish_reason_of(given: object) -> FinishReason:
 
 
 def writable(text: str) -> str:
-    """Return the text without half surrogate pairs: they are legal JSON, but no file and no later request can hold
-    them."""
+    """Return the text without half surrogate pairs: they are legal JSON, but no file and no request holds them."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -169,22 +141,19 @@ def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any
     """Return the response with the stop string that ended it, if that is known.
 
     Servers cut the stop string out, so a response that was stopped at ``</action>`` comes back as ``...<action>up``.
-    What is put back is the decoding's own stop string, not a guess at a move, and only if the server says that the
-    response ended by stopping, not at the token limit. vLLM names the string (``stop_reason``), and then that is what
-    counts. Elsewhere it is taken for the cause when its tag is open at the end; the protocol has no way to tell this
-    from a model that fell silent inside the tag. A server that ignores stop strings is stopped here, at the first one
-    outside of a ``<think>``. The tag may have been opened by the prefix that the response went on from.
+    The decoding's own stop string is put back, and only after a stop, not at the token limit. vLLM names the string
+    (``stop_reason``), and then that counts. Other servers' is taken for the cause if its tag is open at the end; the
+    protocol can't tell this from a model that fell silent inside the tag. If a server ignores stop strings, the
+    response ends here, at the first one outside of a ``<think>``. The tag may have been opened by the response's ``prefix``.
     """
     if (end := end_of_response(text, stops, prefix)) is not None:
         return text[:end]
     if "stop_reason" in choice:
         reason = choice["stop_reason"]
         return text + reason if isinstance(reason, str) and reason in stops else text
-    said = (prefix + text).rpartition(THOUGHT)[2]
-    for stop in stops:
-        if stop.startswith("</") and said.count("<" + stop[2:]) == 1:
-            return text + stop
-    return text
+    behind = (prefix + text).rpartition(THOUGHT)[2]
+    opened = (stop for stop in stops if stop.startswith("</") and behind.count("<" + stop[2:]) == 1)
+    return text + next(opened, "")
 
 
 def completion_of(
@@ -197,12 +166,11 @@ def completion_of(
     begun: Begun = NOT_BEGUN,
     tool_calls: object = None,
 ) -> Turn:
-    """Return the completion that an answer holds, once its route has found the text and how it ended.
+    """Return the completion that an answer holds; ``stops`` and ``choice`` are as in :func:`with_stop_string`.
 
-    ``stops`` and ``choice`` are as in :func:`with_stop_string`. Reasoning that the server left in the text goes to that
-    which it gave apart. What ended in the middle of reasoning has no response, not even the string that it ended at.
-    A text that closes more reasoning than it opens went on from a ``<think>`` of the chat template's. What a server
-    wrote behind the end of the response was paid for, so it is kept, apart.
+    Reasoning that the server left in the text joins the reasoning that it gave apart. A response that ends in
+    reasoning is empty. If a text closes more reasoning than it opens, the chat template had opened it. The text
+    behind the end of the response was paid for, so it is kept in ``cut``.
     """
     text, behind, cut = writable(text), 0, ""
     if not begun.prefix and text.count(THOUGHT) > text.count(THINK):
@@ -239,16 +207,16 @@ _REFUSAL = re.compile(
 
 
 def read_usage(usage: object) -> Usage:
-    """Tokens as counted by the server, under the names of either protocol; 0 if it doesn't say, or something absurd.
+    """Return the tokens as the server counted them, under the names of either protocol; absurd or absent counts are 0.
 
-    Reasoning is part of the completion, as it is paid for. Where a server counts it beside the completion (its total
-    says so), it is added here.
+    Reasoning is part of the completion, as it is paid for. If a server counts it beside the completion, as its total
+    tells, it is added here.
     """
     if not isinstance(usage, dict):
         return Usage()
 
-    def count(where: object, *names: str) -> int:
-        values = [where.get(name) for name in names] if isinstance(where, dict) else []
+    def count(holder: object, *names: str) -> int:
+        values = [holder.get(name) for name in names] if isinstance(holder, dict) else []
         return next((value for value in values if type(value) is int and 0 <= value <= MOST_TOKENS), 0)
 
     prompt = count(usage, "prompt_tokens", "input_tokens")
@@ -274,6 +242,6 @@ def usage_in(body: str) -> Usage:
 
 
 def served_by(answer: Mapping[str, Any]) -> str | None:
-    """Return the name and the fingerprint under which the server says that it answered."""
-    said = [answer.get(name) for name in ("model", "system_fingerprint")]
-    return " ".join(writable(text[:MAX_NAME_LENGTH]) for text in said if isinstance(text, str) and text) or None
+    """Return the model's name and fingerprint as the answer has them."""
+    names = [answer.get(name) for name in ("model", "system_fingerprint")]
+    return " ".join(writable(text[:MAX_NAME_LENGTH]) for text in names if isinstance(text, str) and text) or None

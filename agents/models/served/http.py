@@ -1,7 +1,5 @@
-"""One server, asked with the ``openai`` package, which takes as long, reads as much and repeats as often as it likes.
-
-Here a whole request has a time and an answer has a size.
-"""
+"""One server, asked with the ``openai`` package, which by itself bounds neither a whole request's time nor an answer's
+size; here both are bounded."""
 
 import asyncio
 import base64
@@ -20,10 +18,11 @@ from agents.models.served.answers import MAX_ANSWER_BYTES, NO_ANSWER, ProviderEr
 from agents.models.served.loops import PerLoop
 
 CONNECT_SECONDS = 10.0
-Limits = type(openai.DEFAULT_CONNECTION_LIMITS)
 # the idle time is under the 5 s after which uvicorn, and so most local servers, drops a connection
-LIMITS = Limits(max_connections=4096, max_keepalive_connections=4096, keepalive_expiry=4.0)
-httpx = import_module(Limits.__module__.partition(".")[0])  # the package's transport: httpx2 since openai 3
+LIMITS = type(openai.DEFAULT_CONNECTION_LIMITS)(
+    max_connections=4096, max_keepalive_connections=4096, keepalive_expiry=4.0
+)
+httpx = import_module(type(LIMITS).__module__.partition(".")[0])  # the package's transport: httpx2 since openai 3
 ERRORS: tuple[type[Exception], ...] = (openai.APIError, httpx.HTTPError, OSError)
 with suppress(ImportError):  # over aiohttp, if it is installed, a request costs half the processor time
     ERRORS += (import_module("aiohttp").ClientError,)
@@ -50,20 +49,23 @@ class Server:
         self._clients: PerLoop[openai.AsyncOpenAI] = PerLoop()
 
     async def complete(self, path: str, fields: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
-        """Return the status, the headers and the body of the answer to one request; little of it beyond the most that
-        is read.
+        """Return the status, the headers and the body, or slightly more than the most that is read, of one answer.
 
         Raises:
             ProviderError: there is no whole answer in time.
         """
-        return await self._answer(self._asked(path, fields))
+        client = self._clients.get(self._connect)
+        # the extra body replaces the other fields, and the package doesn't walk through it
+        if path == "/responses":
+            asked = client.responses.with_streaming_response.create(extra_body=fields)
+        elif path == "/completions":
+            asked = client.completions.with_streaming_response.create(model="", prompt="", extra_body=fields)
+        else:
+            asked = client.chat.completions.with_streaming_response.create(model="", messages=[], extra_body=fields)
+        return await self._answer(asked)
 
     async def models(self) -> tuple[int, bytes]:
-        """Return the status and the body of the list of models that the server has.
-
-        Raises:
-            ProviderError: as :meth:`complete`.
-        """
+        """Return the status and the body of the server's list of models; the errors are those of :meth:`complete`."""
         client = self._clients.get(self._connect)
         status, _, body = await self._answer(client.models.with_streaming_response.list())
         return status, body
@@ -87,22 +89,13 @@ class Server:
             what = "whole answer from" if connected else "connection to"
             raise ProviderError(f"no {what} {self.url}: {type(cause).__name__}: {cause}") from None
 
-    def _asked(self, path: str, fields: Mapping[str, Any]) -> AbstractAsyncContextManager[Any]:
-        """Return the request on its way. What is in the extra body replaces the other fields, and isn't walked
-        through."""
-        client = self._clients.get(self._connect)
-        if path == "/responses":
-            return client.responses.with_streaming_response.create(extra_body=fields)
-        if path == "/completions":
-            return client.completions.with_streaming_response.create(model="", prompt="", extra_body=fields)
-        return client.chat.completions.with_streaming_response.create(model="", messages=[], extra_body=fields)
-
     def _connect(self) -> openai.AsyncOpenAI:
-        # A redirect isn't followed: it would carry the key to another host.
         options: Any = {
-            "limits": LIMITS, "follow_redirects": False, "event_hooks": {"response": [_refuse]},
+            "limits": LIMITS,
+            "follow_redirects": False,  # a redirect would carry the key to another host
+            "event_hooks": {"response": [_refuse]},
             "verify": _certificates(),
-        }  # fmt: skip
+        }
         try:
             transport = openai.DefaultAioHttpClient(**options)
         except RuntimeError:  # the package's extra isn't installed
@@ -119,8 +112,7 @@ class Server:
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; they are opened again when they are needed."""
-        client = self._clients.pop()
-        if client is not None:
+        if (client := self._clients.pop()) is not None:
             await client.close()
 
 

@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class PerLoop(Generic[T]):
-    """One value for every event loop that asks for it; those of loops that are closed are forgotten."""
+    """One value for every event loop that asks for it; those of closed loops are forgotten."""
 
     def __init__(self) -> None:
         self._kept: dict[asyncio.AbstractEventLoop, T] = {}

@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -14,28 +13,23 @@ from agents.models.base import Decoding, seed_number
 from agents.models.reasoning import Begun
 from agents.models.served import names, pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError, usage_in
-from agents.models.served.chat import CONTINUE
 from agents.models.served.dialect import OMITTABLE, REASONING_TOKENS, Dialect, refusal_of
 from agents.models.served.loops import PerLoop
-from agents.models.served.routes import ROUTES
+from agents.models.served.routes import CONTINUE, ROUTES, Route
 from agents.turn import Prompt, Turn, Usage, eaten_up, total_usage
 
 MESSAGE_LENGTH = 400
 BUDGET_MARGIN = 16  # tokens that a server may take to close the reasoning
 
 GRAMMARS = ("gbnf", "structured_outputs")
-"""How servers are told what a response may be: llama.cpp's field ``grammar``, and vLLM's."""
+"""Forms in which servers are told what a response may be: llama.cpp's field ``grammar``, and vLLM's."""
 
 NOTICES = logging.getLogger("agents.models.served")
-"""What people should know of a server while it is asked: parameters that it refuses, budgets that reasoning ate up."""
+"""Warnings about a server while it is asked: parameters that it refuses, budgets that reasoning ate up."""
 
 
 class Transport(Protocol):
-    """What carries requests to a server.
-
-    Attributes:
-        url: what messages call the server; nothing in it is secret.
-    """
+    """The carrier of requests to a server, which messages call by its ``url``; nothing in that is secret."""
 
     url: str
 
@@ -50,63 +44,50 @@ class Transport(Protocol):
         """Close the connections of the running event loop; they are opened again when they are needed."""
 
 
-@dataclass(frozen=True)
-class Asking:
-    """How a server is asked, apart from what it is asked.
-
-    Attributes:
-        max_retries: further attempts after a failure that may pass.
-        patience: seconds that are waited in all while the server refuses every request as one too many.
-        send_seed: send a seed made from the decision's seed.
-        extra_body: further fields of every request.
-        grammar: how the server is told what a response may be: ``"gbnf"`` (llama.cpp's ``grammar``),
-            ``"structured_outputs"`` (vLLM's field); empty: it can't be told.
-    """
-
-    max_retries: int = 6
-    patience: float = 300.0
-    send_seed: bool = False
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    grammar: str = ""
-
-    def __post_init__(self) -> None:
-        if self.grammar not in ("", *GRAMMARS):
-            raise ValueError(f"grammar is {' or '.join(GRAMMARS)}, got {self.grammar!r}")
-        if self.max_retries < 0 or not self.patience >= 0:
-            raise ValueError(
-                f"max_retries at least 0, and patience too; got {self.max_retries!r} and {self.patience!r}"
-            )
-
-
 class ServedModel:
     """An :class:`~agents.models.base.AsyncLanguageModel` over any transport.
 
     Args:
         name: the model's name at the server.
         transport: carries the requests.
-        asking, dialect: how the server is asked, and what it is known to take.
+        dialect: what the server is known to take.
         redactor: knows the secrets that are sent.
+        max_retries, patience, send_seed, extra_body, grammar: as for :class:`~agents.models.openai.OpenAIModel`.
     """
 
-    def __init__(self, name: str, transport: Transport, asking: Asking, dialect: Dialect, redactor: Redactor) -> None:
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        dialect: Dialect,
+        redactor: Redactor,
+        *,
+        max_retries: int,
+        patience: float,
+        send_seed: bool,
+        extra_body: Mapping[str, Any] | None,
+        grammar: str = "",
+    ) -> None:
+        if grammar not in ("", *GRAMMARS):
+            raise ValueError(f"grammar is {' or '.join(GRAMMARS)}, got {grammar!r}")
+        if max_retries < 0 or not patience >= 0:
+            raise ValueError(f"max_retries at least 0, and patience too; got {max_retries!r} and {patience!r}")
         self.name = name
-        self._transport, self._asking, self._dialect, self._redactor = transport, asking, dialect, redactor
+        self._transport, self._dialect, self._redactor = transport, dialect, redactor
+        self._max_retries, self._patience = int(max_retries), float(patience)
+        self._send_seed, self._extra_body, self._grammar = send_seed, dict(extra_body or {}), grammar
         self._pacers: PerLoop[pacing.Pacer] = PerLoop()  # requests of one loop wait for each other
         self._noticed: set[str] = set()
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How the model is asked, as far as it decides the responses; what is as usual is mostly left out."""
-        return {
-            **self._dialect.settings,
-            "send_seed": self._asking.send_seed,
-            "extra_body": dict(self._asking.extra_body),
-            **({"grammar": self._asking.grammar} if self._asking.grammar else {}),
-        }
+        """How the model is asked, as far as it decides the responses; most defaults are left out."""
+        grammar = {"grammar": self._grammar} if self._grammar else {}
+        return {**self._dialect.settings, "send_seed": self._send_seed, "extra_body": self._extra_body, **grammar}
 
     def why_unconstrained(self, reasons: bool) -> str | None:
         """Return why responses can't be held to legal answers; ``None`` if the server can be told them."""
-        if self._asking.grammar:
+        if self._grammar:
             return NEVER_CLOSED if reasons else None
         return (
             "OpenAI's API takes no grammar (its JSON schemas are another form); a llama.cpp server does, with the "
@@ -118,34 +99,34 @@ class ServedModel:
     ) -> Turn:
         """Return the completion of one prompt; a provider's failure comes back in its ``error``."""
         started = perf_counter()
-        number = seed_number(seed) if self._asking.send_seed else None
+        number = seed_number(seed) if self._send_seed else None
         try:
-            told = self._constraint(answers, decoding.max_tokens)
+            told = {} if answers is None else self._constraint(answers, decoding.max_tokens)
         except ValueError as error:
             return Turn("", finish_reason="error", error=str(error))
         failures, discarded = 0, list[Usage]()
+        pacer = self._pacers.get(lambda: pacing.Pacer(self._patience))
         while True:
             try:
-                completion = await self._pacers.get(self._new_pacer).send(
-                    lambda: self._ask(prompt, decoding, number, told, discarded)
-                )
+                completion = await pacer.send(lambda: self._ask(prompt, decoding, number, told, discarded))
                 break
             except ProviderError as error:
                 failure = error
             failures += 1
-            if not failure.may_pass or failures > self._asking.max_retries:
-                completion = Turn("", finish_reason="error", error=self._message(failure, failures))
+            if not failure.may_pass or failures > self._max_retries:
+                text = self._redactor.scrub_message(" ".join(str(failure).split()))
+                text = text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
+                text += f" (the last of {failures} attempts)" if failures > 1 else ""
+                completion = Turn("", finish_reason="error", error=text)
                 break
             await asyncio.sleep(pacing.back_off(failures - 1, pacing.FIRST_BACK_OFF))
         return replace(completion, seconds=perf_counter() - started, discarded=total_usage(discarded))
 
-    def _constraint(self, answers: LegalAnswers | None, max_tokens: int) -> dict[str, Any]:
+    def _constraint(self, answers: LegalAnswers, max_tokens: int) -> dict[str, Any]:
         """Return the fields that hold a response to legal answers; a ValueError if one may not fit."""
-        if answers is None:
-            return {}
         if max_tokens < (most := answers.most_tokens):
             raise ValueError(f"a legal answer may take {most} tokens, and max_tokens is {max_tokens}: raise it")
-        if self._asking.grammar == "gbnf":
+        if self._grammar == "gbnf":
             return {"grammar": answers.gbnf()}
         return {"structured_outputs": {"choice": answers.endings()}}
 
@@ -154,22 +135,15 @@ class ServedModel:
         dialect = self._dialect
         fields = ROUTES[dialect.route].fields(prompt, decoding, dialect.effort)
         shaped = dialect.shape(fields, decoding.max_tokens, seed, dialect.begun(prompt))
-        return {"model": self.name, **shaped, **told, **self._asking.extra_body}
+        return {"model": self.name, **shaped, **told, **self._extra_body}
 
     async def _ask(
-        self,
-        prompt: Prompt,
-        decoding: Decoding,
-        seed: int | None,
-        told: Mapping[str, Any],
-        discarded: list[Usage],
+        self, prompt: Prompt, decoding: Decoding, seed: int | None, told: Mapping[str, Any], discarded: list[Usage]
     ) -> Turn:
         """Return one attempt, and another one for everything that the server's refusal teaches.
 
-        The tokens of answers that aren't taken are added to ``discarded``.
-
-        Raises:
-            ProviderError: there is no response.
+        The tokens of answers that aren't taken are added to ``discarded``. A ProviderError is raised if there is no
+        response.
         """
         while True:
             route, fields = ROUTES[self._dialect.route], self._fields(prompt, decoding, seed, told)
@@ -177,40 +151,36 @@ class ServedModel:
             status, headers, body = await self._transport.complete(route.path, fields)
             # The first thing that happens to an answer: what is parsed, quoted or cut below holds no secret any more.
             text = self._redactor.scrub(body.decode("utf-8-sig", "replace"))
-            if 200 <= status < 300:
-                try:
-                    completion = self._read(partial(route.read, text, decoding, begun), len(body))
-                except ProviderError:
-                    discarded.append(usage_in(text))
-                    raise
-                if (learnt := self._dialect.learn_of_stop(completion, prompt, fields)) is not None:
-                    self._notice(learnt)
-                    discarded.append(completion.usage)
+            if not 200 <= status < 300:
+                if self._fields(prompt, decoding, seed, told) != fields:  # others have learnt something meanwhile
                     continue
-                self._look_at(completion, begun)
-                reasoning = completion.usage.reasoning_tokens or completion.reasoning
-                if not eaten_up(completion.finish_reason, completion.response, reasoning):
-                    return completion
-                if self._fields(prompt, decoding, seed, told) == fields and not self._more_tokens():
-                    return completion
-                discarded.append(completion.usage)
-            elif self._fields(prompt, decoding, seed, told) == fields:  # else others have learnt something meanwhile
-                learnt = self._dialect.learn(status, text, fields)
-                if learnt is None:
+                if (learnt := self._dialect.learn(status, text, fields)) is None:
                     discarded.append(usage_in(text))
                     raise self._status_error(status, headers, text)
                 self._notice(learnt)
+                continue
+            try:
+                completion = self._read(route, text, len(body), decoding, begun)
+            except ProviderError as error:
+                discarded.append(usage_in(text))
+                raise ProviderError(f"{self._transport.url} answered with {error}", may_pass=error.may_pass) from None
+            if (learnt := self._dialect.learn_of_stop(completion, prompt, fields)) is not None:
+                self._notice(learnt)
+                discarded.append(completion.usage)
+                continue
+            self._look_at(completion, begun)
+            reasoning = completion.usage.reasoning_tokens or completion.reasoning
+            if not eaten_up(completion.finish_reason, completion.response, reasoning):
+                return completion
+            if self._fields(prompt, decoding, seed, told) == fields and not self._more_tokens():
+                return completion
+            discarded.append(completion.usage)
 
-    def _read(self, read: Callable[[], Turn], size: int) -> Turn:
-        try:
-            if size > MAX_ANSWER_BYTES:
-                raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
-            completion = read()
-        except ProviderError as error:
-            raise ProviderError(f"{self._transport.url} answered with {error}", may_pass=error.may_pass) from None
-        # once more, as JSON can spell any letter as an escape
-        scrub = self._redactor.scrub
-        return replace(
+    def _read(self, route: Route, text: str, size: int, decoding: Decoding, begun: Begun) -> Turn:
+        if size > MAX_ANSWER_BYTES:
+            raise ProviderError(f"more than {MAX_ANSWER_BYTES} bytes", may_pass=False)
+        completion, scrub = route.read(text, decoding, begun), self._redactor.scrub
+        return replace(  # scrubbed once more, as JSON can spell any letter as an escape
             completion,
             response=scrub(completion.response),
             served_by=completion.served_by and scrub(completion.served_by),
@@ -221,7 +191,7 @@ class ServedModel:
         )
 
     def _look_at(self, completion: Turn, begun: Begun) -> None:
-        """Say it if a server doesn't seem to hold to what it was asked."""
+        """Warn if a server doesn't seem to hold to what it was asked."""
         if begun.prefix and completion.response.lstrip().startswith(begun.prefix):
             self._notice(
                 f"a response begins with {begun.prefix!r} again: this server seems not to go on from the prompts' "
@@ -235,7 +205,7 @@ class ServedModel:
             )
 
     def _more_tokens(self) -> bool:
-        """Take notice that reasoning left no token for a response; whether there are more to ask again with."""
+        """Report that reasoning left no token for a response; return whether there are more to ask again with."""
         more = self._dialect.learn_of_reasoning()
         if more:
             self._notice(
@@ -243,39 +213,28 @@ class ServedModel:
                 "(reasoning_tokens = N in the agent's options says how many)"
             )
         else:
-            enough = 2 * max(self._dialect.allowance, 1024)
             self._notice(
-                "reasoning ate up a whole response, which is empty now; allow more tokens: "
-                f"reasoning_tokens = {enough} in the agent's options, or a lower reasoning_effort"
+                "reasoning ate up a whole response, which is empty now; allow more tokens: reasoning_tokens = "
+                f"{2 * max(self._dialect.allowance, 1024)} in the agent's options, or a lower reasoning_effort"
             )
         return more
 
     async def unknown_name(self) -> str | None:
-        """Return why the server has no model of this name, asked before a run; ``None`` if it has, or if nobody
-        knows.
+        """Return why the server has no model of this name; ``None`` if it has, or if that can't be found out."""
+        return await names.unknown_name(self.name, self._transport, self._dialect, self._redactor, self._extra_body)
 
-        See :mod:`agents.models.served.names`.
-        """
-        asking = self._asking.extra_body
-        return await names.unknown_name(self.name, self._transport, self._dialect, self._redactor, asking)
-
-    def _notice(self, said: str) -> None:
-        if said not in self._noticed:
-            self._noticed.add(said)
-            NOTICES.warning("%s at %s: %s", self.name, self._transport.url, said)
-
-    def _new_pacer(self) -> pacing.Pacer:
-        return pacing.Pacer(self._asking.patience)
+    def _notice(self, text: str) -> None:
+        if text not in self._noticed:
+            self._noticed.add(text)
+            NOTICES.warning("%s at %s: %s", self.name, self._transport.url, text)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; they are opened again when they are needed."""
         self._pacers.pop()
         await self._transport.aclose()
 
-    # ---------------------------------------------------------------- failures
-
     def _status_error(self, status: int, headers: Mapping[str, str], text: str) -> ProviderError:
-        """Return what a status other than 200 means, with advice if there is any."""
+        """Return the error for a status other than 200, with advice if there is any."""
         said, parameter = refusal_of(text)
         for name in OMITTABLE:
             if status == 400 and (f"'{name}'" in said or parameter == name):
@@ -292,8 +251,3 @@ class ServedModel:
             return pacing.TooManyRequestsError(message, wait)
         overloaded = status in (502, 503, 504, 529)
         return ProviderError(message, may_pass=status in (408, 409) or status >= 500, overloaded=overloaded)
-
-    def _message(self, failure: ProviderError, attempts: int) -> str:
-        text = self._redactor.scrub_message(" ".join(str(failure).split()))
-        text = text if len(text) <= MESSAGE_LENGTH else text[:MESSAGE_LENGTH] + "..."
-        return text if attempts == 1 else f"{text} (the last of {attempts} attempts)"

@@ -1,7 +1,7 @@
 """Whether a server has a model of the name that it is asked for: one question before a run, not a run of errors.
 
 Its list of models (``GET /models``) answers it if it has the name. Many servers take names that they don't list, and
-some have no list, so else one small request is sent, and only its refusal, in words that are about the model, counts.
+some have no list; then one small request is sent, and only a refusal in words about the model counts.
 """
 
 import asyncio
@@ -26,7 +26,6 @@ MOST_LENGTH = 100  # of a name in it
 QUESTION = (Message("user", "Say yes."),)
 SMALL = Decoding(temperature=1.0, max_tokens=16, stop=())
 
-_ABOUT_A_MODEL = re.compile(r"\bmodels?\b", re.IGNORECASE)
 _UNKNOWN = re.compile(
     r"not[ _](found|exist|available|supported|a valid|valid|recogni[sz]ed|have access)|n't (exist|have|found)|unknown"
     r"|invalid|no such|unsupported|does not exist|no endpoints",
@@ -39,31 +38,40 @@ async def unknown_name(
 ) -> str | None:
     """Return why a server has no model of this name, as half a sentence.
 
-    ``None`` if it has, and where that isn't known: the server is down, or slow, or refuses for another reason.
+    ``None`` if it has, and if that isn't known: the server is down, or slow, or refuses for another reason.
     """
     listed: list[str] | None = None
     try:
         if (models := getattr(transport, "models", None)) is not None:
             async with asyncio.timeout(SECONDS):
-                listed = read_names(await models(), redactor)
+                status, body = await models()
+            listed = _read_names(redactor.scrub(body.decode("utf-8-sig", "replace"))) if status == 200 else None
         if listed is not None and {name, f"{name}:latest"} & set(listed):  # Ollama's default tag
             return None
         async with asyncio.timeout(SECONDS):
             status, text = await _small_request(name, transport, copy(dialect), redactor, extra_body)
     except (TimeoutError, ProviderError):
         return None
-    if status not in (400, 403, 404, 422) or not _about_the_name(status, text, name, listed):
+    words, parameter = refusal_of(text)
+    about_the_name = (
+        (parameter == "model" or "model_not_found" in text)
+        or (listed is not None and status == 404)
+        or ((re.search(r"\bmodels?\b", words, re.IGNORECASE) or name in words) and _UNKNOWN.search(words))
+    )
+    if status not in (400, 403, 404, 422) or not about_the_name:
         return None
-    said = " ".join((refusal_of(text)[0]).split())[:200]
-    return f"{transport.url} has no model {name!r} (status {status}: {said}){_instead(name, listed or [])}"
+    return (
+        f"{transport.url} has no model {name!r} (status {status}: {' '.join(words.split())[:200]})"
+        f"{_instead(name, listed or [])}"
+    )
 
 
 async def _small_request(
     name: str, transport: Any, dialect: Dialect, redactor: Redactor, extra_body: Mapping[str, Any]
 ) -> tuple[int, str]:
-    """Status and text of the answer to one small request, by the route and with the parameters that the server takes.
+    """Return status and text of the answer to one small request, by the route and parameters that the server takes.
 
-    What is learnt of them is learnt again in the run, if it is said.
+    ``dialect`` is a copy: the run learns the same again, and reports it.
     """
     while True:
         route = ROUTES[dialect.route]
@@ -74,34 +82,19 @@ async def _small_request(
             return status, text
 
 
-def _about_the_name(status: int, text: str, name: str, listed: list[str] | None) -> bool:
-    """Return whether a refusal is one of the model's name."""
-    said, parameter = refusal_of(text)
-    if parameter == "model" or "model_not_found" in text:
-        return True
-    if listed is not None and status == 404:
-        return True
-    return bool((_ABOUT_A_MODEL.search(said) or name in said) and _UNKNOWN.search(said))
-
-
-def read_names(answer: tuple[int, bytes], redactor: Redactor) -> list[str] | None:
+def _read_names(text: str) -> list[str] | None:
     """Return the names in the answer of a models route; ``None`` if it is no list of models."""
-    status, body = answer
-    if status != 200:
-        return None
     try:
-        models = json.loads(redactor.scrub(body.decode("utf-8-sig", "replace")))
+        models = json.loads(text)
     except (ValueError, RecursionError):
         return None
     models = models.get("data") if isinstance(models, dict) else models
-    if not isinstance(models, list):
-        return None
-    names = [model.get("id") for model in models if isinstance(model, dict)]
+    names = [model.get("id") for model in models if isinstance(model, dict)] if isinstance(models, list) else []
     return [name for name in names if isinstance(name, str) and name] or None
 
 
 def _instead(name: str, listed: list[str]) -> str:
-    """Return what the server has instead, as the end of a sentence."""
+    """Return the end of a sentence: the models that the server has."""
     names = [one for one in listed if len(one) <= MOST_LENGTH and one.isprintable()]
     if near := did_you_mean(name, names):
         return near

@@ -1,7 +1,7 @@
 """When a request is sent: how many a server works on at once, and when it is asked again after it refused one.
 
 Clients retry a refused request by itself, so a refused wave comes back as a wave; and the libraries that limit rates
-(aiolimiter, pyrate-limiter) have to be told the rate. Here it isn't known: it is found by what is refused.
+(aiolimiter, pyrate-limiter) have to be told the rate. Here it isn't known: it is found by the refusals.
 """
 
 import asyncio
@@ -22,11 +22,7 @@ FIRST_BACK_OFF, LONGEST_BACK_OFF = 0.5, 8.0  # seconds
 
 
 class TooManyRequestsError(ProviderError):
-    """The server took a request for one too many.
-
-    Attributes:
-        wait: seconds after which it wants to be asked again, if it says so.
-    """
+    """The server refused a request as one too many; ``wait`` are the seconds until the next, if it names them."""
 
     def __init__(self, message: str, wait: float | None) -> None:
         super().__init__(message)
@@ -36,14 +32,14 @@ class TooManyRequestsError(ProviderError):
 class Pacer:
     """Sends a server as many requests at once as it takes, and none before the time that it names.
 
-    There is no limit until the server refuses a request; what was refused goes first when there is room again. Limits
+    There is no limit until the server refuses a request; refused requests go first when there is room again. Limits
     are found as TCP finds that of a network, by slow start and congestion avoidance: each answer lets one more request
     be in flight up to a threshold, and beyond it as many answers as there are requests in flight.
 
     A refusal that names a time closes the door until then; one request goes first after it, and the threshold is nine
     tenths of the number that was in flight. A refusal that names none is taken for a limit on requests in flight: their
-    number falls to those that the server goes on working on, and where it works on none, the next is sent after a
-    back-off. A server that is overloaded (it answers with 502, 503 or 504, or not in time) gets half as many at once.
+    number falls to those that the server is still working on; if there are none, the next is sent after a back-off. A
+    server that is overloaded (it answers with 502, 503 or 504, or not in time) gets half as many at once.
 
     Args:
         patience: the seconds that are waited in all while the server takes no request whatever.
@@ -60,7 +56,7 @@ class Pacer:
         self._timer: asyncio.TimerHandle | None = None
 
     async def send(self, request: Callable[[], Awaitable[T]]) -> T:
-        """Return what ``request()`` returns. It is called when there is room, and again after it was refused.
+        """Return the result of ``request()``, which is called when there is room, and again after it was refused.
 
         Raises:
             ProviderError: refused for longer than the patience lasts, or whatever else ``request()`` raises.
@@ -85,7 +81,7 @@ class Pacer:
                 self._admit()
 
     def _is_new(self, sent_at: float) -> bool:
-        """Return whether a failure is the first of its wave: the others of it were sent before, and say nothing new."""
+        """Report whether a failure is the first of its wave: the others were sent before, and tell nothing new."""
         if sent_at < self._lowered_at:
             return False
         self._lowered_at = monotonic()
@@ -109,7 +105,7 @@ class Pacer:
         self._opens_at = max(self._opens_at, now + wait)
 
     async def _enter(self, *, first: bool) -> tuple[float, int]:
-        """Wait for room, before the others or behind them, and take it; returns when, and how many were in flight."""
+        """Wait for room, before the others or behind them, and take it; return the time and the number in flight."""
         place: asyncio.Future[tuple[float, int]] = asyncio.get_running_loop().create_future()
         (self._waiting.appendleft if first else self._waiting.append)(place)
         self._admit()
@@ -122,7 +118,7 @@ class Pacer:
             raise
 
     def _admit(self) -> None:
-        """Give room to those who wait, as far as there is any; when it is too early, once it isn't."""
+        """Give room to waiting requests, as far as there is any; if it is too early, once it isn't."""
         while self._waiting and self.in_flight + 1 <= self.limit:
             if (pause := self._opens_at - monotonic()) > 0:
                 if self._timer is not None:
@@ -136,17 +132,13 @@ class Pacer:
 
 
 def back_off(failures: int, first: float) -> float:
-    """Return seconds until the next attempt after ``failures`` others: doubling, with jitter against marching in
-    step."""
+    """Return seconds until the next attempt after ``failures`` others: doubling, with jitter."""
     return min(first * 2.0 ** min(failures, 100), LONGEST_BACK_OFF) * (1 - 0.25 * random.random())
 
 
 def named_wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that an answer's headers ask to wait: ``retry-after-ms``, or ``Retry-After`` in seconds or as
-    a date.
-
-    ``None`` if they name none or nothing that can be read.
-    """
+    """Return the seconds to wait that an answer's headers name: ``retry-after-ms`` or ``Retry-After``, as seconds or a
+    date; ``None`` if there are none that can be read."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit

@@ -283,7 +283,7 @@ def test_a_writer_is_asked_as_patiently_as_the_agent(workplace):
     mine = replace(task(workplace / "out"), agent={"spec": "openai:m", **asked})
     writer = mine.questions("openai:w")._policy.model
     assert isinstance(writer, ServedModel)
-    assert (writer._asking.max_retries, writer._asking.patience) == (0, 7.0)
+    assert (writer._max_retries, writer._patience) == (0, 7.0)
 
 
 @pytest.mark.parametrize("method", ["imitate", "world-model"])

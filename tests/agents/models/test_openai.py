@@ -19,7 +19,7 @@ from agents import Decoding, LanguageAgentPolicy, PromptMap
 from agents.models.openai import MissingAPIKeyError, OpenAIModel
 from agents.models.served import pacing
 from agents.models.served.answers import MAX_ANSWER_BYTES, ProviderError
-from agents.models.served.chat import read as read_completion
+from agents.models.served.routes import read_chat as read_completion
 from agents.turn import Message, TurnRequest
 from tests.agents import openai_server
 from tests.agents.openai_server import OpenAIServer

@@ -9,7 +9,7 @@ import pytest
 from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
 from agents.models.openai import DEFAULT_BASE_URL, OpenAIModel
 from agents.models.reasoning import Begun, split_reasoning
-from agents.models.served.chat import read
+from agents.models.served.routes import read_chat as read
 from agents.turn import Message, eaten_up
 from tests.agents.openai_server import OpenAIServer
 
