@@ -1,11 +1,8 @@
-"""What a language model is to this package: prompts in, completions out, and nothing about games.
+"""A language model as this package sees it: prompts in, completions out, and nothing about games.
 
-Two forms of the same thing:
-
-* :class:`LanguageModel` completes a whole batch at once (models in this process);
-* :class:`AsyncLanguageModel` completes one prompt at a time, many at once (models behind a server).
-
-A model of either form becomes a player through :class:`agents.policy.LanguageAgentPolicy`.
+:class:`LanguageModel` completes a whole batch at once (models in this process), :class:`AsyncLanguageModel` one prompt
+at a time, many at once (models behind a server). A model of either form becomes a player through
+:class:`agents.policy.LanguageAgentPolicy`.
 """
 
 import hashlib
@@ -17,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from agents.turn import Prompt, Turn
 
 CLOSE_TAG = "</action>"
-"""The default stop string. What follows a response's action is neither read nor worth paying for."""
+"""The default stop string. Text behind a response's action is neither read nor worth paying for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +59,14 @@ class Decoding:
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model in this process: completes a batch of prompts at once.
-
-    Attributes:
-        name: what results call it: a repository, a folder, a deployment.
-    """
+    """A model in this process; results call it by its ``name``."""
 
     name: str
 
     def generate(self, prompts: Sequence[Prompt], decoding: Decoding, seeds: Sequence[tuple[int, ...]]) -> list[Turn]:
         """Return one :class:`~agents.turn.Turn` per prompt, in order, without the prompt.
 
-        A prompt that is longer than the model can read has its completion's :attr:`Turn.error` say so; the others
-        are answered.
+        If a prompt is longer than the model can read, its :attr:`Turn.error` reports it; the others are answered.
 
         Args:
             prompts: any number of prompts, of any lengths; identical ones are common.
@@ -86,11 +78,7 @@ class LanguageModel(Protocol):
 
 @runtime_checkable
 class AsyncLanguageModel(Protocol):
-    """A model behind a server: completes one prompt at a time, many at once.
-
-    Attributes:
-        name: what results call it.
-    """
+    """A model behind a server; results call it by its ``name``."""
 
     name: str
 
@@ -103,12 +91,7 @@ class AsyncLanguageModel(Protocol):
 
 
 class NotLoaded:
-    """A :class:`LanguageModel` of which no more is known than before it is loaded.
-
-    Args:
-        name: what results will call it.
-        unconstrained: its ``why_unconstrained``, see :func:`why_unconstrained`.
-    """
+    """A :class:`LanguageModel` that was checked and can't answer; ``unconstrained`` is its ``why_unconstrained``."""
 
     def __init__(self, name: str, unconstrained: Callable[[bool], str | None] = lambda reasons: None) -> None:
         self.name, self.why_unconstrained = name, unconstrained
@@ -135,10 +118,7 @@ def settings_of(model: LanguageModel | AsyncLanguageModel) -> Any:
 
 
 def check_prefix(model: LanguageModel | AsyncLanguageModel, prefix: str) -> None:
-    """Raise the ``ValueError`` of a model that can't go on from a response's prefix, if that is known beforehand.
-
-    Such a model has a method ``check_prefix(prefix)``.
-    """
+    """Raise the ValueError of a model that is known not to continue a response's prefix, by its ``check_prefix``."""
     check: Callable[[str], None] = getattr(model, "check_prefix", lambda prefix: None)
     check(prefix)
 

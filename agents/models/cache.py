@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from agents.common.checksum import opened, sealed
 from agents.common.reading import MOST_LINE
@@ -37,19 +37,17 @@ from agents.turn import MOST_TOKENS, NO_USAGE, FinishReason, Prompt, Turn, Usage
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-ModelT = TypeVar("ModelT", bound=LanguageModel | AsyncLanguageModel)
-
 FORMAT = 1
 """Part of every key: raised when the meaning of an entry changes."""
 _APPLICATION_ID = 0x74627263  # "tbrc", so that a foreign database is recognised
 _TABLE = "responses (key TEXT PRIMARY KEY, completion TEXT) WITHOUT ROWID"
 _BUSY_SECONDS = 60.0
-_KEPT_AS = {"response": "text", "response_ids": "token_ids"}  # names of the file's own, which older versions wrote
-_NOT_KEPT = ("allowed", "discarded", "prompt", "uncounted")
+_KEPT_AS = {"response": "text", "response_ids": "token_ids"}  # names in the file, as older versions wrote them
+_NOT_KEPT = ("allowed", "discarded", "prompt", "uncounted")  # the prompt is in the key; nothing is learnt from a cache
 
 
 class ResponseCacheError(ValueError):
-    """The cache's file can't be used; the message says why and what to do."""
+    """The cache's file can't be used; the message has the reason and the remedy."""
 
 
 class ResponseCache:
@@ -70,8 +68,8 @@ class ResponseCache:
         self._redactor = Redactor.from_environment()
         self.asking: PerLoop[dict[str, asyncio.Event]] = PerLoop()  # by key, set when an answer is there or failed
         self._lock = threading.Lock()
-        self._connections: dict[int, sqlite3.Connection] = {}
-        self._run("SELECT count(*) FROM responses")
+        self._connections: dict[int, sqlite3.Connection] = {}  # by process: none may be used after a fork
+        len(self)
 
     def accepts(self, decoding: Decoding) -> bool:
         return self.sampled or decoding.deterministic
@@ -92,17 +90,18 @@ class ResponseCache:
     def get(self, key: str) -> Turn | None:
         """Return the kept completion, marked as cached, or ``None``."""
         rows = self._run("SELECT completion FROM responses WHERE key = ?", (key,))
-        return read_row(rows[0][0]) if rows else None
+        return _read(rows[0][0]) if rows else None
 
     def put(self, key: str, completion: Turn) -> None:
-        """Keep a completion, without any secret that the model repeated.
-
-        Errors aren't responses and aren't kept, and neither is what :meth:`get` wouldn't take for a completion.
-        """
+        """Keep a completion, without any secret that the model repeated, unless it is an error or can't be read back."""
         if completion.error is not None:
             return
-        row = row_of(completion, self._redactor)
-        if read_row(row) is not None:
+        model = None if completion.served_by is None else writable(completion.served_by)
+        kept = replace(completion, seconds=0.0, served_by=model, reasoning=writable(completion.reasoning))
+        plain = {_KEPT_AS.get(name, name): value for name, value in asdict(kept).items() if name not in _NOT_KEPT}
+        text = json.dumps(plain | {"usage": list(kept.usage)})
+        row = sealed(self._redactor.scrub(text).encode(), b"}").decode()
+        if _read(row) is not None:
             self._run("INSERT OR REPLACE INTO responses VALUES (?, ?)", (key, row))
 
     def __len__(self) -> int:
@@ -118,81 +117,59 @@ class ResponseCache:
     def _run(self, statement: str, values: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
         try:
             with self._lock:
-                connection = self._connection()
+                if (process := os.getpid()) not in self._connections:
+                    self._connections[process] = _connect(self.path)
+                connection = self._connections[process]
                 rows = connection.execute(statement, values).fetchall()
                 connection.commit()
             return rows
         except (sqlite3.Error, OSError) as error:
-            raise self._unusable(str(error)) from None
+            raise ResponseCacheError(
+                f"the response cache {str(self.path)!r} can't be used: {error}. Name another file, or, if this was a "
+                "cache of textbench's, delete it: responses are then asked for again"
+            ) from None
 
-    def _connection(self) -> sqlite3.Connection:
-        """This process's connection; one made before a fork must not be used after it."""
-        process = os.getpid()
-        if process not in self._connections:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self.path.exists() and not self.path.is_file():  # a pipe would be waited for
-                raise OSError("it isn't a file")
-            connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, check_same_thread=False)
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connections[process] = connection
-        return self._connections[process]
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+def _connect(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise OSError("it isn't a file")
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
+    try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_LINE)
         connection.execute("PRAGMA trusted_schema = OFF")
-        # nobody else may stand between the question whose file this is and the answer
-        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("BEGIN IMMEDIATE")  # no other process may come between the look at the owner and the mark
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         if owner != _APPLICATION_ID:
-            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if tables:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
                 raise sqlite3.DatabaseError("the file is a database of another program")
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
         # a view or a trigger would run a stranger's program with every question
-        found = connection.execute("SELECT type, sql FROM sqlite_master").fetchall()
-        if found != [("table", f"CREATE TABLE {_TABLE}")]:
+        if connection.execute("SELECT type, sql FROM sqlite_master").fetchall() != [
+            ("table", f"CREATE TABLE {_TABLE}")
+        ]:
             raise sqlite3.DatabaseError("it has other tables than the one of a cache")
         connection.commit()
-        # a write-ahead log lets readers go on beside a writer, and a lost last entry after a power cut is no harm
-        _patiently(connection, "PRAGMA journal_mode = WAL")
+        # A write-ahead log lets readers continue beside a writer, and a lost last entry after a power cut is no harm.
+        # SQLite doesn't wait by itself for a change of the journal's mode.
+        until = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
         connection.execute("PRAGMA synchronous = NORMAL")
-
-    def _unusable(self, reason: str) -> ResponseCacheError:
-        return ResponseCacheError(
-            f"the response cache {str(self.path)!r} can't be used: {reason}. Name another file, or, if this was a "
-            "cache of textbench's, delete it: responses are then asked for again"
-        )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
-def _patiently(connection: sqlite3.Connection, statement: str) -> None:
-    """Execute a statement for which SQLite doesn't wait by itself: the journal's mode, changed beside others."""
-    until = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            connection.execute(statement)
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
-
-
-def row_of(completion: Turn, redactor: Redactor) -> str:
-    """Return a completion as the cache keeps it: a JSON object with a checksum."""
-    said = None if completion.served_by is None else writable(completion.served_by)
-    kept = replace(completion, seconds=0.0, served_by=said, reasoning=writable(completion.reasoning))
-    # nobody learns from what is answered from here, so what was allowed isn't kept; the prompt is in the key
-    plain = {_KEPT_AS.get(name, name): value for name, value in asdict(kept).items() if name not in _NOT_KEPT}
-    text = json.dumps(plain | {"usage": list(kept.usage)})
-    return sealed(redactor.scrub(text).encode(), b"}").decode()
-
-
-def read_row(row: object) -> Turn | None:
+def _read(row: object) -> Turn | None:
     """Return the completion of a row, marked as cached; ``None`` if the row is damaged or was never one."""
     from pydantic import ValidationError
 
@@ -204,10 +181,6 @@ def read_row(row: object) -> Turn | None:
     data["weights"] = tuple(WeightsSpan(*span) for span in data.get("weights", ()))
     named = {name: data.pop(kept) for name, kept in _KEPT_AS.items()}
     return Turn(**data, **named, usage=usage)
-
-
-def _used_again(completion: Turn) -> Turn:
-    return replace(completion, usage=completion.usage._replace(cached=True), discarded=NO_USAGE, seconds=0.0)
 
 
 @cache
@@ -230,24 +203,23 @@ def _row_type() -> "TypeAdapter[Any]":
         usage: Annotated[list[count | bool], Field(min_length=2, max_length=len(Usage._fields))]
         seconds: float
         error: None
-        # what earlier versions didn't keep
+        # not kept by earlier versions
         served_by: NotRequired[str | None]
         weights: NotRequired[tuple[tuple[int, int, int], ...]]
         reasoning: NotRequired[str]
         left_out: NotRequired[tuple[str, ...]]
         tool_calls: NotRequired[str]
         cut: NotRequired[str]
-        allowed: NotRequired[None]  # models behind a cache aren't held to legal answers
+        allowed: NotRequired[None]
 
     return TypeAdapter(Row)
 
 
-class _Kept(Generic[ModelT]):
-    """A model whose answers are kept; all but how it is asked."""
+class _Kept:
+    """A model whose answers are kept; the two classes below differ in how it is asked."""
 
-    def __init__(self, model: ModelT, cache: ResponseCache) -> None:
-        self.model: ModelT = model
-        self.cache, self.name = cache, model.name
+    def __init__(self, model: Any, cache: ResponseCache) -> None:
+        self.model, self.cache, self.name = model, cache, model.name
 
     @property
     def settings(self) -> Any:
@@ -262,7 +234,7 @@ class _Kept(Generic[ModelT]):
         return why_unconstrained(self.model, reasons)
 
 
-class CachedModel(_Kept[LanguageModel]):
+class CachedModel(_Kept):
     """A batched model that asks the cache first; prompts whose answers have one key are asked once in a batch."""
 
     def generate(
@@ -270,43 +242,42 @@ class CachedModel(_Kept[LanguageModel]):
         prompts: Sequence[Prompt],
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
-        answers: Sequence[LegalAnswers | None] | None = None,
+        *answers: Sequence[LegalAnswers | None] | None,
     ) -> list[Turn]:
-        generate: Any = self.model.generate  # models that can be constrained take the answers besides
         if not self.cache.accepts(decoding):
-            return generate(prompts, decoding, seeds, *([] if answers is None else [answers]))  # type: ignore[no-any-return]
-        legal = answers or [None] * len(prompts)
+            return self.model.generate(prompts, decoding, seeds, *answers)  # type: ignore[no-any-return]
+        legal = (answers and answers[0]) or [None] * len(prompts)
         keys = [
             self.cache.key(self.model, prompt, decoding, seed, own)
             for prompt, seed, own in zip(prompts, seeds, legal, strict=True)
         ]
         known = {key: kept for key in keys if (kept := self.cache.get(key)) is not None}
-        rows: dict[str, int] = {}
-        for row, key in enumerate(keys):
-            if key not in known:
-                rows.setdefault(key, row)
+        rows = {key: row for row, key in reversed([*enumerate(keys)]) if key not in known}  # the first of each
         if rows:
-            asked = list(rows.values())
-            constrained = [] if answers is None else [[answers[row] for row in asked]]
-            fresh = generate([prompts[row] for row in asked], decoding, [seeds[row] for row in asked], *constrained)
-            for key, completion in zip(rows, fresh, strict=True):
-                self.cache.put(key, completion)
-                known[key] = completion
-        return [
-            known[key] if rows.get(key, row) == row else _used_again(known[key])  # what is asked once is paid once
+            asked = sorted(rows.values())
+            constrained = [[legal[row] for row in asked]] if answers else []
+            fresh = self.model.generate(
+                [prompts[row] for row in asked], decoding, [seeds[row] for row in asked], *constrained
+            )
+            for row, completion in zip(asked, fresh, strict=True):
+                self.cache.put(keys[row], completion)
+                known[keys[row]] = completion
+        return [  # what is asked once is paid once
+            known[key]
+            if rows.get(key, row) == row
+            else replace(known[key], usage=known[key].usage._replace(cached=True), discarded=NO_USAGE, seconds=0.0)
             for row, key in enumerate(keys)
         ]
 
 
-class AsyncCachedModel(_Kept[AsyncLanguageModel]):
+class AsyncCachedModel(_Kept):
     """A model behind a server whose answers are kept. Of equal prompts that are in flight together one is asked."""
 
     async def generate_async(
         self, prompt: Prompt, decoding: Decoding, seed: tuple[int, ...], *answers: LegalAnswers | None
     ) -> Turn:
-        generate: Any = self.model.generate_async  # models that can be constrained take the answers besides
         if not self.cache.accepts(decoding):
-            return await generate(prompt, decoding, seed, *answers)  # type: ignore[no-any-return]
+            return await self.model.generate_async(prompt, decoding, seed, *answers)  # type: ignore[no-any-return]
         key = self.cache.key(self.model, prompt, decoding, seed, *answers)
         asking: dict[str, asyncio.Event] = self.cache.asking.get(dict)
         completion = self.cache.get(key)
@@ -315,11 +286,11 @@ class AsyncCachedModel(_Kept[AsyncLanguageModel]):
             completion = self.cache.get(key)
         if completion is not None:
             return completion
-        # Where the first one has failed, all who waited ask at once: from a server that is down they would else wait
+        # If the first one has failed, all that waited ask at once: from a server that is down they would else wait
         # for one failure after the other.
         answered = asking.setdefault(key, asyncio.Event())
         try:
-            fresh: Turn = await generate(prompt, decoding, seed, *answers)
+            fresh: Turn = await self.model.generate_async(prompt, decoding, seed, *answers)
             self.cache.put(key, fresh)
             return fresh
         finally:
@@ -337,7 +308,5 @@ class AsyncCachedModel(_Kept[AsyncLanguageModel]):
 
 
 def cached(model: LanguageModel | AsyncLanguageModel, cache: ResponseCache) -> CachedModel | AsyncCachedModel:
-    """Return the model with a cache before it, which answers what was asked before."""
-    if isinstance(model, AsyncLanguageModel):
-        return AsyncCachedModel(model, cache)
-    return CachedModel(model, cache)
+    """Return the model with a cache before it, which answers repeated questions."""
+    return AsyncCachedModel(model, cache) if isinstance(model, AsyncLanguageModel) else CachedModel(model, cache)

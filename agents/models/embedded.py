@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.models import hf
 from agents.models.base import NotLoaded
 from agents.models.local.loading.card import read_card
 from agents.models.provider import Provider
-
-if TYPE_CHECKING:
-    from agents.models.local.transformers import TransformersModel
 
 _PAPER = ("frozen-lake", "frozen-lake-slippery", "snake", "snake-poison")
 READS: Mapping[str, tuple[str, ...]] = {
@@ -27,8 +24,7 @@ EMBEDDED = tuple(READS)
 
 CONTEXT_LENGTH = 16_384
 """How many tokens they read. They were trained on prompts of some hundred. Those of other games are long, since nearly
-every letter of an unknown text is a token to their tokenizer; positions are rotary, so any number of them can be
-computed, however badly they then play."""
+every letter of an unknown text is a token to their tokenizer; rotary positions can be computed for any number."""
 
 FOLDER = Path(__file__).parents[1] / "tiny" / "weights"
 
@@ -39,11 +35,7 @@ def embedded_agents() -> tuple[str, ...]:
 
 
 def folder_of(name: str) -> str:
-    """Return where the weights of a model are.
-
-    Raises:
-        ValueError: this version doesn't ship it.
-    """
+    """Return the folder of a model's weights; a ValueError if this version doesn't ship it."""
     if name not in embedded_agents():
         raise ValueError(
             f"the embedded model {name!r} isn't in this version of textbench (it ships: "
@@ -52,38 +44,13 @@ def folder_of(name: str) -> str:
     return str(FOLDER / name)
 
 
-def load(
-    name: str,
-    *,
-    dtype: str = "auto",
-    device: str = "auto",
-    adapter: str | None = None,
-    max_batch_tokens: int | None = None,
-) -> "TransformersModel":
-    """Load a model that this version ships; the options are those of ``TransformersModel.from_pretrained``."""
-    hf.PROVIDER.check_packages(name)
-    from agents.models.local.transformers import TransformersModel
-
-    return TransformersModel.from_pretrained(
-        folder_of(name),
-        dtype=dtype,
-        device=device,
-        adapter=adapter,
-        max_batch_tokens=max_batch_tokens,
-        name=name,
-        context_length=CONTEXT_LENGTH,
-    )
-
-
 def check(name: str, **options: Any) -> NotLoaded:
-    """Refuse what is known to be wrong with a model before it is loaded."""
+    """Refuse a model that is known to be wrong before it is loaded."""
     hf.PROVIDER.check_packages(name)
     return hf.check(folder_of(name), **options)
 
 
-def _missing() -> str | None:
-    return hf.PROVIDER.missing() or (None if embedded_agents() else "not shipped with this version")
-
+load = hf.loader(folder_of, CONTEXT_LENGTH)
 
 PROVIDER = Provider(
     load,
@@ -93,7 +60,7 @@ PROVIDER = Provider(
     # the post-trained model, without saying on what, is the one of the paper's headline game
     models={**{name: name for name in EMBEDDED}, "tiny-msgrpo": "tiny-msgrpo-frozen-lake"},
     folder=folder_of,
-    missing=_missing,
+    missing=lambda: hf.PROVIDER.missing() or (None if embedded_agents() else "not shipped with this version"),
     check=check,
     card=lambda name: read_card(str(FOLDER / name)),
     reads=READS.get,

@@ -1,4 +1,4 @@
-"""Which model answered: a local folder may hold another tomorrow under the same name, so a name says too little.
+"""Which model answered: a local folder may hold another tomorrow under the same name.
 
 Manifests, entries and the response cache carry this; without it a cache would answer for a model that was trained on.
 """
@@ -42,11 +42,9 @@ def weights_fingerprint(folder: str | Path) -> str | None:
 
 
 def weights_identity(path_or_repo: str | Path, *, commit: str | None = None) -> dict[str, str]:
-    """Return what settings say of the weights: ``{"weights": digest}`` of a folder, ``{"revision": commit}`` of the
-    hub.
+    """Return the weights' part of settings: ``{"weights": digest}`` of a folder, ``{"revision": commit}`` of the hub.
 
-    Of a folder that holds an adapter it is what is said of its base, with what :func:`adapter_identity` says beside it:
-    neither alone answers.
+    An adapter's folder has both that of its base and its own :func:`adapter_identity`: neither alone answers.
     """
     if (base := base_of(path_or_repo)) is not None:
         return weights_identity(model_folder(base), commit=commit) | adapter_identity(path_or_repo)
@@ -56,12 +54,18 @@ def weights_identity(path_or_repo: str | Path, *, commit: str | None = None) -> 
     return {"revision": commit} if commit else {}
 
 
+def adapter_identity(path_or_repo: str | Path) -> dict[str, str]:
+    """Return an adapter's part of settings: digests of its weights and of its settings, such as its scale."""
+    found = {"adapter_weights": weights_fingerprint(path_or_repo), "adapter_settings": settings_digest(path_or_repo)}
+    return {name: digest for name, digest in found.items() if digest is not None}
+
+
 def tokenizer_identity(tokenizer: Any, eos_ids: Iterable[int]) -> dict[str, str]:
-    """Return what settings report of how texts become tokens and tokens become texts, as a digest.
+    """Return the tokenizer's part of settings, a digest of how texts become tokens and tokens become texts.
 
     It covers the tokenizer, its special tokens, its chat template and the tokens that end a response, but not padding
-    and truncation, which every call of a tokenizer sets. Tokenizers that aren't transformers', as vLLM has some, are
-    known by what they have of it.
+    and truncation, which every call of a tokenizer sets. Tokenizers of other libraries, as vLLM has some, are known by
+    the attributes that they share with transformers'.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     vocabulary = getattr(tokenizer, "get_vocab", dict)
@@ -74,10 +78,3 @@ def tokenizer_identity(tokenizer: Any, eos_ids: Iterable[int]) -> dict[str, str]
         sorted(eos_ids),
     ]
     return {"tokenizer": sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]}
-
-
-def adapter_identity(path_or_repo: str | Path) -> dict[str, str]:
-    """Return what settings say of an adapter: digests of its weights and of what decides what they do, such as its
-    scale."""
-    found = {"adapter_weights": weights_fingerprint(path_or_repo), "adapter_settings": settings_digest(path_or_repo)}
-    return {name: digest for name, digest in found.items() if digest is not None}

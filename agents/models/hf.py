@@ -1,13 +1,12 @@
 """The provider ``hf:PATH_OR_REPO``: causal models in Hugging Face format, run in this process by transformers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agents.models.answers import CLOSED_BY_A_BUDGET
 from agents.models.base import NotLoaded
-from agents.models.local.loading.adapters import base_of, check_peft, of_a_base
+from agents.models.local.loading.adapters import base_of, check_peft, find_place, of_a_base
 from agents.models.local.loading.card import Card, read_card
-from agents.models.local.loading.places import find_place
 from agents.models.provider import Provider, check_source, fetched_by, find_model
 from textgames.extras import Packages
 
@@ -46,14 +45,42 @@ def load(
     )
 
 
+def loader(folder_of: Callable[[str], str], context_length: int | None = None) -> Callable[..., "TransformersModel"]:
+    """Return the ``make`` of a provider whose models are folders on this machine, found by ``folder_of(name)``."""
+
+    def load_named(
+        name: str,
+        *,
+        dtype: str = "auto",
+        device: str = "auto",
+        adapter: str | None = None,
+        max_batch_tokens: int | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        thinking_budget: int | None = None,
+    ) -> "TransformersModel":
+        """Load a model; the options are those of ``TransformersModel.from_pretrained``, which needs torch."""
+        PROVIDER.check_packages(name)
+        from agents.models.local.transformers import TransformersModel
+
+        return TransformersModel.from_pretrained(
+            folder_of(name),
+            dtype=dtype,
+            device=device,
+            adapter=adapter,
+            max_batch_tokens=max_batch_tokens,
+            name=name,
+            context_length=context_length,
+            chat_template_kwargs=chat_template_kwargs,
+            thinking_budget=thinking_budget,
+        )
+
+    return load_named
+
+
 def unloaded(
     name: str, *, dtype: str = "auto", device: str = "auto", thinking_budget: int | None = None, **others: Any
 ) -> NotLoaded:
-    """Return what stands for a model of this process with these options until it is loaded.
-
-    Raises:
-        ValueError: there is no such number type or device, or not here; torch is asked if one is chosen.
-    """
+    """Return the stand-in for a model of this process until it is loaded; a ValueError for a wrong dtype or device."""
     if (dtype, device) != ("auto", "auto"):
         from agents.models.local.loading.load import pick_device, pick_dtype
 
@@ -62,7 +89,7 @@ def unloaded(
 
 
 def check(path_or_repo: str, *, adapter: str | None = None, **options: Any) -> NotLoaded:
-    """Refuse what is known to be wrong with a model, or with what it stands on, before it is loaded."""
+    """Refuse a model that is known to be wrong, or whose base is, before it is loaded."""
     base = base_of(find_place(path_or_repo))
     if base is not None:
         try:
@@ -81,7 +108,7 @@ def fetches(path_or_repo: str) -> str | None:
             folder = find_place(path_or_repo)
             base = base_of(folder)
             found = None if base is None else find_model(base)
-        except (OSError, ValueError):  # a folder that isn't there or isn't a model's, which is said when it is loaded
+        except (OSError, ValueError):  # not there, or no model's folder: loading reports it
             return None
         if not folder.is_dir():
             return path_or_repo
@@ -92,8 +119,7 @@ def fetches(path_or_repo: str) -> str | None:
 
 
 def card_of(path_or_repo: str, *, adapter: str | None = None) -> Card | None:
-    """Return how the weights were asked when they were trained; an adapter's card goes before that of the model below
-    it."""
+    """Return the card of an adapter, or else of the model below it."""
     return (None if adapter is None else read_card(adapter)) or read_card(path_or_repo)
 
 

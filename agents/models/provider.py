@@ -2,7 +2,7 @@
 
 The spec ``NAME:MODEL`` is a model of the provider ``NAME``. The options of a provider are the parameters of the class
 or function that makes its models, so they are written, typed and explained in one place. A provider's module imports
-what it is about (torch, an API client) only when it makes a model, because lists of agents read all of these modules.
+its heavy packages (torch, an API client) only when it makes a model, because lists of agents read all of these modules.
 """
 
 import inspect
@@ -30,17 +30,17 @@ class Provider:
     Attributes:
         make: ``make(model, **options) -> model``, a class or a function. Its further parameters are the provider's
             options, explained in its docstring.
-        description: what its models are, in one line.
+        description: its models, in one line.
         example: a model that ``NAME:`` could be followed by.
-        takes: what stands for the model's name in lists; empty if all of its models are in ``models``.
+        takes: the placeholder of the model's name in lists; empty if all of its models are in ``models``.
         models: ``{spec: model}`` of models that are known without ``NAME:``; a second spec of one is an alias.
         folder: ``folder(model)``, if the weights of a model are in Hugging Face format, made first if they have
             to be; training and adapters load them from there. ``None`` if models have no such folder.
-        missing: says what has to be done before its models can run here; ``None`` when they can. If it is
-            :class:`~textgames.extras.Packages`, that is said before anything is fetched or loaded.
+        missing: what has to be done before its models can run here; ``None`` when they can. If it is
+            :class:`~textgames.extras.Packages`, that is reported before anything is fetched or loaded.
         check: ``check(model, **options)`` refuses what ``make`` would, as far as that is known without loading weights
-            or asking a server. It returns the model where making it does neither, else one that is not loaded.
-        card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` if nobody knows.
+            or asking a server. It returns the model if making it does neither, else one that is not loaded.
+        card: ``card(model, **options)``, how a model was asked when it was trained, or ``None`` if it isn't known.
         reads: ``reads(model)``, the scenarios that a model has learnt to read, if it can't read others; ``None`` for
             models that read any.
         fetches: ``fetches(model)``, what would be fetched from a hub or an index before a model can play; ``None`` when
@@ -76,18 +76,13 @@ class Provider:
 
 
 _PROVIDERS: dict[str, Provider | str] = {
-    "adapters": "agents.models.adapters:PROVIDER",
-    "embedded": "agents.models.embedded:PROVIDER",
-    "gguf": "agents.models.gguf:PROVIDER",
-    "hf": "agents.models.hf:PROVIDER",
-    "litellm": "agents.models.litellm:PROVIDER",
-    "openai": "agents.models.openai:PROVIDER",
-    "vllm": "agents.models.vllm:PROVIDER",
+    name: f"agents.models.{name}:PROVIDER"
+    for name in ("adapters", "embedded", "gguf", "hf", "litellm", "openai", "vllm")
 }
 
 
 def register_provider(name: str, provider: Provider | str) -> None:
-    """Let ``name:MODEL`` be a model of a provider; ``"module:ATTRIBUTE"`` is imported when somebody asks for it.
+    """Let ``name:MODEL`` be a model of a provider; ``"module:ATTRIBUTE"`` is imported when it is first asked for.
 
     Raises:
         ValueError: the name is another provider's, or can't stand before a colon.
@@ -109,7 +104,7 @@ def providers() -> dict[str, Provider]:
 
 
 def _of_package(entry: EntryPoint) -> Provider:
-    """Return an installed package's provider. A broken one says so when it is asked for, and the others still work."""
+    """Return an installed package's provider. A broken one raises when it is asked for, and the others still work."""
     try:
         provider = entry.load()
         wrong = "" if isinstance(provider, Provider) else f"it is a {type(provider).__name__} and no Provider"
@@ -125,8 +120,11 @@ def _of_package(entry: EntryPoint) -> Provider:
 
 
 def find_model(spec: str) -> tuple[Provider, str] | None:
-    """Return the provider that a spec names and its model's name, which must not be empty; ``None`` if it names
-    none."""
+    """Return the provider that a spec names and its model's name; ``None`` if it names no provider.
+
+    Raises:
+        ValueError: the spec names a provider and no model.
+    """
     name, separator, model = spec.partition(":")
     known = providers()
     for provider in known.values():
@@ -143,8 +141,8 @@ def model_folder(source: str) -> str:
     """Return the folder, in Hugging Face format, of a model's spec; any other source as it is.
 
     ``tiny``, ``smollm2``, ``gguf:PATH`` and ``hf:PATH_OR_REPO`` name the same models here as for ``--agent``, so an
-    adapter's ``base_model_name_or_path`` may be one of them and holds on every machine. What has to be fetched or
-    converted first is, once: it stays in the user's cache folder. A folder of such a name is written ``./tiny``.
+    adapter's ``base_model_name_or_path`` may be one of them and holds on every machine. A model that has to be fetched
+    or converted first is, once: it stays in the user's cache folder. A folder of such a name is written ``./tiny``.
 
     Raises:
         ValueError, OSError: there is no such model, or it can't be had; in one sentence.
@@ -163,20 +161,14 @@ def fetched_by(source: str) -> str | None:
     """
     name, separator, model = source.partition(":")
     if separator and not model and name in providers():
-        return None  # a provider without a model, which is said when it is made
+        return None  # a provider without a model, which is an error when it is made
     provider, model = find_model(source) or (providers()["hf"], source)
     return provider.fetches(model)
 
 
 def check_source(source: str) -> None:
-    """Refuse a model that :func:`model_folder` would, as far as that is known without fetching or converting anything.
-
-    Raises:
-        ValueError, OSError: there is no such model.
-        ModuleNotFoundError: a package is missing; the message has the command.
-    """
-    found = find_model(source)
-    provider, name = found or (providers()["hf"], source)
+    """Refuse a model that :func:`model_folder` would, in the same words, without fetching or converting anything."""
+    provider, name = find_model(source) or (providers()["hf"], source)
     provider.check_packages(source)
     call_with(provider.check, {}, name)
 
@@ -184,7 +176,7 @@ def check_source(source: str) -> None:
 def call_with(make: Callable[..., Any], options: Mapping[str, Any], *arguments: Any) -> Any:
     """Call a class or function with those of the options that are its own: with all, if it has ``**options``.
 
-    A TypeError says what else it needs.
+    A TypeError names the other arguments that it needs.
     """
     own = taken_by(make, arguments=len(arguments))
     options = {name: value for name, value in options.items() if own.others or name in own.named}

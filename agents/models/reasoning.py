@@ -1,14 +1,12 @@
 """A model's own reasoning, ``<think>...</think>`` before its response, told from the response.
 
-Models that were trained to reason (Qwen3, DeepSeek-R1 and others) write it first, and what they consider there isn't
-their answer: the response is what follows the last ``</think>``.
+Models that were trained to reason (Qwen3, DeepSeek-R1 and others) write it first; the response is the text behind the
+last ``</think>``. The response mode ``think`` asks every model for a ``<think>`` that is a part of the response, so
+whether reasoning is the model's own is never guessed from the mode's text: for models of this process the chat template
+tells it (:func:`agents.models.local.templates.opening_of`), for those behind servers the user or a response does.
 
-The response mode ``think`` asks every model for a ``<think>`` of its own, which is a part of the response. So whether
-reasoning is the model's own is never guessed from the mode's text: a chat template says so for models of this process
-(:func:`agents.models.local.templates.opening_of`), and the user, or a response itself, for those behind servers.
-
-Games read no action in a ``<think>``, whoever asked for it (:mod:`textgames.texts.actions`), and a stop string ends no
-response there either.
+Games read no action in a ``<think>`` of either kind (:mod:`textgames.texts.actions`), and no stop string ends a
+response there.
 """
 
 import re
@@ -27,14 +25,14 @@ ends so."""
 
 
 class Begun(NamedTuple):
-    """What a response begins with: the prefix that it goes on from, and whether the model reasons before it."""
+    """The beginning of a response: the prefix that it continues, and whether the model reasons before it."""
 
     prefix: str = ""
     opening: Opening = "none"
 
     @property
     def text(self) -> str:
-        """What of the response stands in its prompt: the prefix, or the template's ``<think>``."""
+        """The part of the response that stands in its prompt: the prefix, or the template's ``<think>``."""
         return THINK if self.opening == "open" else self.prefix
 
 
@@ -42,17 +40,17 @@ NOT_BEGUN = Begun()
 
 
 def still_reasons(text: str, opening: Opening) -> bool:
-    """Return whether what a model has written so far ends in reasoning, which may be opened again behind its close."""
+    """Report whether a model's text so far ends in reasoning, which may be opened again behind its close."""
     return opening != "none" and behind_thoughts(Begun(opening=opening).text + text) is None
 
 
 def split_reasoning(text: str, opening: Opening) -> tuple[str, str]:
-    """Return ``(reasoning, response)`` of what a model wrote, or has written so far: all is reasoning until it is
-    closed."""
-    if still_reasons(text, opening):
-        return _bare(text), ""
-    before, closed, after = text.rpartition(THOUGHT)
-    return (_bare(before), after.lstrip()) if closed and opening != "none" else ("", text)
+    """Return ``(reasoning, response)`` of a model's text so far: all is reasoning until it is closed."""
+    inside = still_reasons(text, opening)
+    before, closed, after = (text, THOUGHT, "") if inside else text.rpartition(THOUGHT)
+    if not closed or opening == "none":
+        return "", text
+    return before.strip().removeprefix(THINK).strip(), after.lstrip()
 
 
 def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> int:
@@ -65,17 +63,17 @@ def reasoning_tokens(ids: Sequence[int], opening: Opening, decode: Decode) -> in
 
 
 def end_of_response(text: str, stops: Sequence[str], begun: str = "") -> int | None:
-    """Return where the first stop string ends that no open ``<think>`` is around; ``None`` if there is none.
+    """Return the end of the first stop string outside of an open ``<think>``; ``None`` if there is none.
 
-    What comes after it wouldn't have been written by an engine that stops there, and doesn't count. ``begun`` is what
-    of the response stands in its prompt.
+    An engine that stops there wouldn't have written the text behind it, which doesn't count. ``begun`` is the part of
+    the response that stands in its prompt.
     """
     ends = sorted({found.end() for stop in stops for found in re.finditer(re.escape(stop), text)})
     return next((end for end in ends if behind_thoughts(begun + text[:end]) is not None), None)
 
 
 def behind_reasoning(completion: Turn, opening: Opening, stops: Sequence[str], decode: Decode) -> Turn:
-    """Return what an engine that was sent no stop string has written, ended at the first one behind the reasoning.
+    """Return the completion of an engine that was sent no stop string, ended at the first one behind the reasoning.
 
     The tokens after that are left out, as if the engine had stopped there.
     """
@@ -109,22 +107,14 @@ def _fewest(ids: Sequence[int], enough: Callable[[str], bool], decode: Decode) -
     return low
 
 
-def _bare(reasoning: str) -> str:
-    return reasoning.strip().removeprefix(THINK).strip()
-
-
 def asks_for_reasoning(arguments: Mapping[str, Any]) -> bool | None:
-    """Return whether a chat template's arguments switch reasoning on or off; ``None`` if they say nothing of it."""
-    said = [arguments[name] for name in ("enable_thinking", "thinking") if isinstance(arguments.get(name), bool)]
-    return said[0] if said else None
+    """Return whether a chat template's arguments switch reasoning on or off; ``None`` if they do neither."""
+    switches = [arguments[name] for name in ("enable_thinking", "thinking") if isinstance(arguments.get(name), bool)]
+    return switches[0] if switches else None
 
 
 def check_thinking(arguments: Mapping[str, Any] | None, budget: int | None) -> dict[str, Any]:
-    """Return a chat template's arguments as a dictionary, once they and the budget are seen to be such.
-
-    Raises:
-        ValueError: they aren't; it names the option.
-    """
+    """Return a chat template's arguments as a dictionary; a ValueError if they or the budget have a wrong type."""
     if arguments is not None and not isinstance(arguments, Mapping):
         raise ValueError(f"chat_template_kwargs is a table, such as {{enable_thinking = false}}, got {arguments!r}")
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int) or not 1 <= budget <= 10**7):

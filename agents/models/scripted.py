@@ -14,16 +14,13 @@ class ScriptExhaustedError(RuntimeError):
 
 
 class ScriptedModel:
-    """A :class:`~agents.models.base.LanguageModel` that says what it is told to.
+    """A :class:`~agents.models.base.LanguageModel` with prepared responses.
 
     Args:
-        responses: the responses in the order in which they are asked for (any iterable, endless ones included), or a
-            function ``(prompt, decoding, seed) -> response``. A response is a text, or a whole
-            :class:`~agents.models.base.Turn` (to play provider errors and truncated answers).
+        responses: the responses in the order of the calls (any iterable, endless ones included), or a function
+            ``(prompt, decoding, seed) -> response``, whose results don't depend on the order of play. A response is a
+            text, or a whole :class:`~agents.turn.Turn` (to play provider errors and truncated answers).
         name: what results call it.
-
-    A list gives its responses in the order of the calls, so its results depend on the order of play; for results that
-    don't, use a function of the prompt and the seed.
     """
 
     def __init__(self, responses: Iterable[str | Turn] | Script, name: str = "scripted") -> None:

@@ -1,4 +1,4 @@
-"""Adapters of peft on disk: the base below one, putting one on, and what tells two of them apart."""
+"""Models and peft adapters on disk: where they lie, the base below an adapter, and putting one on."""
 
 import json
 import warnings
@@ -16,8 +16,25 @@ SETTINGS, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _BASE = "base_model_name_or_path"
 
 
+def find_place(source: str) -> Path:
+    """Return the folder of a model, or of an adapter; it isn't there if the source is a name on the hub.
+
+    Raises:
+        FileNotFoundError: a folder was meant, and there is none.
+        ValueError: the folder holds no model in Hugging Face format.
+    """
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        if base_of(folder) is None and not (folder / "config.json").is_file():
+            raise ValueError(f"{source} has no config.json: it is not a model in Hugging Face format")
+    # hub names have at most one slash and don't begin with a dot
+    elif source.startswith((".", "/", "~")) or source.count("/") > 1 or "\\" in source or source.endswith("/"):
+        raise FileNotFoundError(f"no folder {source!r}: a local model is a folder with config.json and weights")
+    return folder
+
+
 def base_of(path: str | Path) -> str | None:
-    """Return the base model that an adapter's folder names, as it is written there; ``None`` if no adapter is.
+    """Return the base model that an adapter's folder names, as it is written there; ``None`` if no adapter is there.
 
     It is a path, a hub's name, or a spec such as ``smollm2``, which holds on every machine.
 
@@ -36,15 +53,14 @@ def base_of(path: str | Path) -> str | None:
 
 
 def of_a_base(adapter: str, error: Exception) -> ValueError:
-    """Return what to say of an adapter whose base can't be had."""
+    """Return the error for an adapter whose base can't be had."""
     return ValueError(f"the adapter {adapter!r} stands on a model that can't be had here: {error}")
 
 
 def settings_digest(path: str | Path) -> str | None:
-    """Return a digest of the settings that decide what an adapter's weights do, such as its scale; ``None`` without
-    any.
+    """Return a digest of the settings that decide what an adapter's weights do, such as its scale, if there are any.
 
-    Where the base lies isn't among them: it may lie elsewhere on another machine.
+    The place of the base isn't among them: it may be another one on another machine.
     """
     settings = _settings(Path(path).expanduser())
     if settings is None:
@@ -57,16 +73,20 @@ def put_on(model: Any, adapter: str) -> Any:
     """Return the model with an adapter from a folder or a hub on it, frozen. Its weights are kept in float32.
 
     Raises:
-        ModuleNotFoundError: peft isn't installed.
-        ValueError: no adapter is there, or it is of another model.
+        ModuleNotFoundError: peft isn't installed, or PyTorch is too old for weights from a hub.
+        ValueError: no adapter is there, it is of another model, or its weights may hold code, which peft would unpickle.
     """
     check_peft(adapter)
-    check_weights(adapter)
+    folder = Path(adapter).expanduser()
+    if not folder.is_dir():
+        check_torch(adapter)
+    elif not (folder / WEIGHTS).is_file():
+        raise not_safetensors(adapter)
     import peft
     from safetensors import SafetensorError
 
     try:
-        check_patterns(_settings(Path(adapter).expanduser()) or {}, (name for name, _ in model.named_modules()))
+        check_patterns(_settings(folder) or {}, (name for name, _ in model.named_modules()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that are being retired
             settings = peft.PeftConfig.from_pretrained(adapter)
@@ -80,27 +100,10 @@ def put_on(model: Any, adapter: str) -> Any:
         raise ValueError(f"the adapter {adapter!r} doesn't fit {model.name_or_path!r}: {told[:300]}") from error
 
 
-def check_weights(adapter: str | Path) -> None:
-    """Refuse an adapter whose weights may hold code, which peft would unpickle.
-
-    Raises:
-        ValueError: its folder has no weights as safetensors.
-        ModuleNotFoundError: it is on a hub, and the installed PyTorch is too old for what may come from there.
-    """
-    folder = Path(adapter).expanduser()
-    if not folder.is_dir():
-        check_torch(adapter)
-    elif not (folder / WEIGHTS).is_file():
-        raise not_safetensors(adapter)
-
-
 def check_shards(folder: Path) -> None:
     """Refuse an index of a model's weights that leads out of its folder, or to files that aren't safetensors.
 
-    Transformers would read those with pickle.
-
-    Raises:
-        ValueError: says which name, and where it stands.
+    Transformers would read those with pickle. The ValueError has the name.
     """
     file = folder / "model.safetensors.index.json"
     if not file.is_file():
@@ -123,7 +126,7 @@ def not_safetensors(source: str | Path) -> ValueError:
 
 
 def check_peft(adapter: str) -> None:
-    """Raise a ModuleNotFoundError with the command where what puts an adapter on isn't installed."""
+    """Raise a ModuleNotFoundError with the command if peft isn't installed."""
     if find_spec("peft") is None:
         raise ModuleNotFoundError(
             f"{adapter} is an adapter and needs peft, which is not installed: {install_command('train')}"
@@ -131,10 +134,8 @@ def check_peft(adapter: str) -> None:
 
 
 def save_pretrained(model: Any, folder: str | Path, **options: Any) -> None:
-    """``model.save_pretrained``; of an adapter without peft's look at its base, for which it would ask the hub.
-
-    It looks whether the vocabulary has grown, as tables of tokens would then have to be saved; here it never does.
-    """
+    """Save a model, or an adapter alone: peft would ask the hub whether the base's vocabulary has grown, which it never
+    has here."""
     own = {"save_embedding_layers": False} if hasattr(model, "peft_config") else {}
     model.save_pretrained(folder, **own, **options)
 

@@ -1,4 +1,4 @@
-"""Bounds of what a model's folder may ask for: a stranger's could fill the memory, or go on without end."""
+"""Bounds of what a model's folder may ask for: a stranger's could fill the memory, or run without end."""
 
 import json
 import subprocess
@@ -14,8 +14,13 @@ MOST_LAYERS = 1_000
 """The largest published models have some 130."""
 MOST_POSITIONS = 100_000_000
 """The longest published contexts have ten million tokens."""
-_LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_encoder_layers", "num_decoder_layers")
-_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
+_MOST = {
+    **dict.fromkeys(
+        ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_encoder_layers", "num_decoder_layers"),
+        MOST_LAYERS,
+    ),
+    **dict.fromkeys(("max_position_embeddings", "n_positions", "max_seq_len"), MOST_POSITIONS),
+}
 
 PATTERN_SECONDS = 10.0
 """In which an adapter's patterns have to be compared with all names; those of published ones take milliseconds."""
@@ -38,16 +43,26 @@ def check_sizes(folder: Path) -> None:
     """Refuse a model's configuration that asks for more layers or positions than a model has, or than its files hold.
 
     Raises:
-        ValueError: says which number, and what is accepted.
+        ValueError: with the number, and the accepted ones.
     """
     file = folder / "config.json"
     if not file.exists():
         return  # from a hub, or missing, which loading reports
     try:
         config = read_json(file)
-        why = why_out_of_bounds(config) or _why_not_in_files(config, folder)
+        why = why_out_of_bounds(config)
+        # Weights that aren't in the files would be drawn at random. A layer has more than twice hidden_size squared
+        # weights, and the tightest files have two weights a byte.
+        there = sum(part.stat().st_size for end in ("safetensors", "bin", "gguf") for part in folder.glob(f"*.{end}"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{file} can't be read: {reason_of(error)}") from None
+    found = dict(_numbers(config))
+    hidden, layers, words = (found.get(name, 0) for name in ("hidden_size", "num_hidden_layers", "vocab_size"))
+    if why is None and max(hidden * hidden * layers, hidden * words / 2) > there + 2**20:
+        why = (
+            f"hidden_size {hidden:,}, num_hidden_layers {layers:,} and vocab_size {words:,} need more weights than "
+            f"there are in the {there:,} bytes of its files"
+        )
     if why is not None:
         raise ValueError(f"{file}: {why}")
 
@@ -55,28 +70,11 @@ def check_sizes(folder: Path) -> None:
 def why_out_of_bounds(config: Any) -> str | None:
     """Return what is wrong with the numbers of a configuration, or ``None``."""
     for name, value in _numbers(config):
-        most = MOST_LAYERS if name in _LAYERS else MOST_POSITIONS if name in _POSITIONS else None
-        if most is not None and not 1 <= value <= most:
-            return f"{name} is {value:,}; accepted is a whole number from 1 to {most:,}"
+        if name in _MOST and not 1 <= value <= _MOST[name]:
+            return f"{name} is {value:,}; accepted is a whole number from 1 to {_MOST[name]:,}"
         if name == "rope_theta" and not value > 0:
             return f"{name} is {value}; accepted is a number above 0"
     return None
-
-
-def _why_not_in_files(config: Any, folder: Path) -> str | None:
-    """Return why the weights that a configuration needs can't be in its files: what isn't there would be drawn.
-
-    A layer has more than twice ``hidden_size`` squared weights, and the tightest files have two weights a byte.
-    """
-    there = sum(file.stat().st_size for end in ("safetensors", "bin", "gguf") for file in folder.glob(f"*.{end}"))
-    found = dict(_numbers(config))
-    hidden, layers, words = (found.get(name, 0) for name in ("hidden_size", "num_hidden_layers", "vocab_size"))
-    if max(hidden * hidden * layers, hidden * words / 2) <= there + 2**20:
-        return None
-    return (
-        f"hidden_size {hidden:,}, num_hidden_layers {layers:,} and vocab_size {words:,} need more weights than there "
-        f"are in the {there:,} bytes of its files"
-    )
 
 
 def _numbers(config: Any) -> Iterator[tuple[str, float]]:

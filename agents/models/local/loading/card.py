@@ -1,9 +1,8 @@
-"""How a trained model wants to be asked, in files beside its weights: how it was asked, and a chat template.
+"""How a trained model wants to be asked, in files beside its weights: ``textbench.json`` and a chat template.
 
-``textbench.json`` is ours: the trainer writes it and ``hf:`` reads it. It has the response mode and the whole texts of
-the prompts that the model was trained with, as the default prompts may change and a prompt file may move.
-``chat_template.jinja`` is read by transformers, vLLM and every other chat server, which then give the model the very
-text that this package gives it.
+``textbench.json`` has the response mode and the whole texts of the prompts that the model was trained with, as the
+default prompts may change and a prompt file may move. ``chat_template.jinja`` is read by transformers, vLLM and every
+other chat server, which then give the model the very text that this package gives it.
 """
 
 import json
@@ -31,6 +30,9 @@ PLAIN_TEMPLATES = (
 BEFORE_THE_CLOCK = "without-clock"
 """The prompts of models whose card names none: they were trained before the default prompts told the moves left."""
 
+LOADED_FROM = "textbench_loaded_from"
+"""The attribute of a loaded model that has its folder: an adapter's, if transformers tells the base model's."""
+
 
 class Card(NamedTuple):
     """How a model was asked when it was trained.
@@ -38,7 +40,7 @@ class Card(NamedTuple):
     Attributes:
         modes: the response modes; the first is the one that it is played in.
         texts: the wording of its prompts.
-        scenarios: what it was trained on, as far as the card says.
+        scenarios: the scenarios that it was trained on, as far as the card names them.
     """
 
     modes: tuple[str, ...]
@@ -50,7 +52,7 @@ class Card(NamedTuple):
         return self.modes[0]
 
     def contradiction(self, prompt_map: PromptMap) -> str:
-        """Return what a prompt map asks otherwise than the model was asked: ``"mode"``, ``"texts"``, or nothing."""
+        """Return the part of a prompt map that differs from the card: ``"mode"``, ``"texts"``, or nothing."""
         if prompt_map.mode not in self.modes:
             return "mode"
         mode = prompt_map.mode
@@ -93,16 +95,12 @@ def card_of(model: Any) -> Card | None:
     return read_card(source) if source else None
 
 
-LOADED_FROM = "textbench_loaded_from"
-"""The attribute of a loaded model that has its folder: an adapter's, if transformers tells the base model's."""
-
-
 def write_chat_template(folder: Path, tokenizer: Any) -> None:
     """Write ``chat_template.jinja`` into a model's folder, unless its tokenizer has brought a template of its own.
 
-    A server doesn't let a tokenizer add special tokens to what a template renders, so the template writes those that a
-    text begins with. Tokenizers that treat the beginning of a text like the beginning of a word may give other tokens
-    even so: they get a warning and no template.
+    A server doesn't let a tokenizer add special tokens to a rendered template, so the template writes those that a text
+    begins with. Tokenizers that treat the beginning of a text like the beginning of a word may give other tokens even
+    so: they get a warning and no template.
     """
     if getattr(tokenizer, "chat_template", None) is not None:
         return  # saved with the tokenizer

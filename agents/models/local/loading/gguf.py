@@ -2,15 +2,14 @@
 
 ``file -> sha256 -> folder``. A folder is written as a draft and renamed when it is whole, by one process at a time (a
 lock of the operating system, which a killed process can't leave behind), so a folder that is there is complete. The
-weights are kept in float32, as the file's scales and integers give them; in which type they compute is chosen when they
-are loaded.
+weights are kept in float32, as the file's scales and integers give them; the type in which they compute is chosen when
+they are loaded.
 """
 
 import io
 import json
-import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from hashlib import file_digest
 from pathlib import Path
@@ -21,21 +20,20 @@ from textgames.cache import cache_folder
 from textgames.extras import install_command
 
 MARK = "gguf.json"
-"""The file in a made folder that says what it was made of."""
+"""The file in a made folder that names its origin."""
 
 VERSION = 2
 """Of this conversion: another one makes other folders."""
 
-_SPECIAL_TOKENS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
-"""What transformers calls them, and what GGUF does."""
+_SPECIAL_TOKENS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}  # transformers' names, and GGUF's
 
 
 class NotConvertedError(ValueError):
-    """A GGUF file that can't be converted; says why in one sentence."""
+    """A GGUF file that can't be converted; the message has the reason in one sentence."""
 
 
 def made_from_gguf(folder: str | Path) -> bool:
-    """Return whether a folder holds weights that were dequantised here."""
+    """Report whether a folder holds weights that were dequantised here."""
     return (Path(folder) / MARK).is_file()
 
 
@@ -57,12 +55,7 @@ def digest_of(file: Path) -> str:
 
 
 def check_file(file: Path) -> None:
-    """See that there is a GGUF file.
-
-    Raises:
-        FileNotFoundError: no such file.
-        NotConvertedError: it isn't a file in that format.
-    """
+    """Raise a FileNotFoundError or a NotConvertedError if this is no GGUF file."""
     if file.is_dir():
         raise NotConvertedError(f"{str(file)!r} is a folder: gguf:PATH names one file; a folder plays as hf:{file}")
     if not file.is_file():
@@ -86,7 +79,7 @@ def converted(file: Path, digest: str) -> Path:
     import transformers
 
     with keeping(folder):
-        if not made_from_gguf(folder):  # made by the process that was waited for
+        if not made_from_gguf(folder):  # else made by the process that was waited for
             with replacing_folder(folder) as draft:
                 _convert(file, draft)
                 about = {"file": file.name, "sha256": digest, "transformers": transformers.__version__}
@@ -95,7 +88,7 @@ def converted(file: Path, digest: str) -> Path:
 
 
 def check_reader() -> None:
-    """Raise a ModuleNotFoundError with the command that installs what reads GGUF files, if that isn't here."""
+    """Raise a ModuleNotFoundError with the command that installs the reader of GGUF files, if it isn't here."""
     try:
         import gguf  # noqa: F401 - transformers reads these files with it
         import transformers  # noqa: F401
@@ -107,11 +100,7 @@ def check_reader() -> None:
 
 @contextmanager
 def keeping(place: Path) -> Iterator[None]:
-    """Be the only process that puts something in a place of the models' folder, and say in words where that fails.
-
-    Raises:
-        NotConvertedError: the folder can't be made or written.
-    """
+    """Be the only process that puts something in a place of the models' folder; NotConvertedError if that fails."""
     from filelock import FileLock  # comes with torch
 
     try:
@@ -126,40 +115,34 @@ def keeping(place: Path) -> Iterator[None]:
 
 
 def _convert(file: Path, folder: Path) -> None:
-    """Write what a GGUF file holds as a folder in Hugging Face format."""
+    """Write a GGUF file's content as a folder in Hugging Face format."""
     import torch
     from gguf import GGUFReader
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    with _readable(file), _steps(f"converting {file.name}", 4) as step:
-        fields = GGUFReader(file).fields
-        _check_architecture(file, fields)
-        step()
-        read: Any = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
-        step()
-        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-        _name_special_tokens(tokenizer, fields)
-        step()
-        # one that was read from GGUF counts as quantised and refuses to be saved: another takes its weights over
-        vars(read.config).pop("quantization_config", None)  # transformers 5.10 and before don't set it
-        with torch.device("meta"):
-            model: Any = type(read)(read.config)
-        model.load_state_dict(read.state_dict(), assign=True)
-        model.tie_weights()
-        model.generation_config = read.generation_config
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        step()
-
-
-@contextmanager
-def _readable(file: Path) -> Iterator[None]:
-    """Say of a file that it can't be read: readers stumble over a broken one in any way there is."""
+    if tells_progress():
+        print(f"converting {file.name}, once", file=sys.stderr)
     try:
-        yield
+        with redirect_stderr(io.StringIO()):  # transformers' bars
+            fields = GGUFReader(file).fields
+            _check_architecture(file, fields["general.architecture"].contents())
+            read: Any = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+            tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+            for name, of_file in _SPECIAL_TOKENS.items():  # transformers 5.17 reads others
+                if (field := fields.get(f"tokenizer.ggml.{of_file}_token_id")) is not None:
+                    setattr(tokenizer, f"{name}_token", tokenizer.convert_ids_to_tokens(int(field.contents())))
+            # a model that was read from GGUF counts as quantised and refuses to be saved: another takes its weights over
+            vars(read.config).pop("quantization_config", None)  # transformers 5.10 and before don't set it
+            with torch.device("meta"):
+                model: Any = type(read)(read.config)
+            model.load_state_dict(read.state_dict(), assign=True)
+            model.tie_weights()
+            model.generation_config = read.generation_config
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
     except (NotConvertedError, OSError, MemoryError):
         raise
-    except Exception as error:
+    except Exception as error:  # readers stumble over a broken file in any way there is
         said = (str(error).strip().splitlines() or [""])[0]
         raise NotConvertedError(
             f"{str(file)!r} can't be read ({type(error).__name__}: {said}): it is broken or cut short, and to be "
@@ -167,26 +150,18 @@ def _readable(file: Path) -> Iterator[None]:
         ) from error
 
 
-def _name_special_tokens(tokenizer: Any, fields: Any) -> None:
-    """Take the tokens that begin, end and fill a text from the file: transformers 5.17 reads others."""
-    for of_tokenizer, of_file in _SPECIAL_TOKENS.items():
-        if (field := fields.get(f"tokenizer.ggml.{of_file}_token_id")) is not None:
-            setattr(tokenizer, f"{of_tokenizer}_token", tokenizer.convert_ids_to_tokens(int(field.contents())))
-
-
-def _check_architecture(file: Path, fields: Any) -> None:
-    """Refuse what transformers doesn't read, or reads as something else than a causal language model."""
+def _check_architecture(file: Path, name: str) -> None:
+    """Refuse an architecture that transformers doesn't read as a causal language model."""
     from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
-    name = fields["general.architecture"].contents()
-    causal = [
+    known = sorted(
         each
-        for each in GGUF_SUPPORTED_ARCHITECTURES
+        for each in {*GGUF_SUPPORTED_ARCHITECTURES} - {"general", "tokenizer"}
         if each not in CONFIG_MAPPING or CONFIG_MAPPING[each] in MODEL_FOR_CAUSAL_LM_MAPPING
-    ]
-    known = sorted({*causal} - {"general", "tokenizer"})
-    if _plain_name(name) not in map(_plain_name, known):
+    )
+    plain = str.maketrans("", "", "-_")  # GGUF writes qwen2moe and gpt-oss where transformers has qwen2_moe and gpt_oss
+    if name.translate(plain) not in [each.translate(plain) for each in known]:
         raise NotConvertedError(
             f"{str(file)!r} holds a model of the architecture {name!r}, which the installed transformers doesn't read "
             f"from GGUF as a causal language model; it reads {', '.join(known)}. A llama.cpp server may: play that as "
@@ -194,30 +169,8 @@ def _check_architecture(file: Path, fields: Any) -> None:
         )
 
 
-def _plain_name(name: str) -> str:
-    """GGUF writes ``qwen2moe`` and ``gpt-oss`` where transformers writes ``qwen2_moe`` and ``gpt_oss``."""
-    return re.sub(r"[-_]", "", name)
-
-
 def tells_progress() -> bool:
-    """Return whether somebody sees what takes long: standard error is a terminal, and progress isn't switched off."""
+    """Report whether progress is shown: standard error is a terminal, and progress isn't switched off."""
     from transformers.utils.logging import is_progress_bar_enabled
 
     return sys.stderr.isatty() and is_progress_bar_enabled()
-
-
-@contextmanager
-def _steps(what: str, number: int) -> Iterator[Callable[[], None]]:
-    """A bar on standard error while something takes long; what it gives is called after each of its steps.
-
-    Bars that transformers draws meanwhile aren't seen: they would run through it, and through logs if there is none.
-    """
-    from rich.progress import Progress
-
-    from agents.common.console import PlainConsole
-
-    console = PlainConsole(file=sys.stderr)
-    bar = Progress(console=console, transient=True, redirect_stderr=False, disable=not tells_progress())
-    task = bar.add_task(what, total=number)
-    with bar, redirect_stderr(io.StringIO()):
-        yield lambda: bar.advance(task)

@@ -7,16 +7,14 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from agents.models.local.loading.adapters import base_of, check_shards, not_safetensors, of_a_base, put_on
+from agents.models.local.loading.adapters import base_of, check_shards, find_place, not_safetensors, of_a_base, put_on
 from agents.models.local.loading.bounds import check_sizes
 from agents.models.local.loading.card import LOADED_FROM
 from agents.models.local.loading.gguf import made_from_gguf
-from agents.models.local.loading.places import find_place
 from agents.models.provider import model_folder, providers
 from textgames.extras import install_command
 from textgames.names import did_you_mean
 
-_INSTALL = install_command("local")
 _FOR_BFLOAT16 = ("avx512_bf16", "amx_bf16", "avx10_2", "bf16", "sve_bf16")  # the last two: ARM's
 
 
@@ -29,12 +27,13 @@ def load_model(
     adapter: str | None = None,
     trust_remote_code: bool = False,
 ) -> tuple[Any, Any]:
-    """Return the model, in evaluation mode on its device, and its tokenizer; see
-    ``TransformersModel.from_pretrained``."""
+    """Return the model, in evaluation mode on its device, and its tokenizer, as ``TransformersModel.from_pretrained``
+    explains."""
     try:
         import transformers
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"local models need transformers, which is not installed: {_INSTALL}") from error
+        message = f"local models need transformers, which is not installed: {install_command('local')}"
+        raise ModuleNotFoundError(message) from error
     named, source = source.removeprefix("hf:"), model_folder(source)
     folder = find_place(source)
     source = str(folder) if folder.is_dir() else source
@@ -50,7 +49,7 @@ def load_model(
     number_type = pick_dtype(dtype, target, dequantised=made_from_gguf(base))
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     offline = not Path(base).is_dir() and not _hub_answers()
-    if offline:  # what was downloaded before still loads
+    if offline:  # models that were downloaded before still load
         options["local_files_only"] = True
     check_sizes(Path(base))
     check_shards(Path(base))
@@ -60,7 +59,7 @@ def load_model(
     try:
         config = transformers.AutoConfig.from_pretrained(base, **options)
         config._attn_implementation = None  # a folder's own may be code on a hub, which transformers would run
-        tokenizer = _load_tokenizer(transformers, source, base, options)
+        tokenizer = _load_tokenizer(source, base, options)
         model = transformers.AutoModelForCausalLM.from_pretrained(
             base, config=config, dtype=number_type, use_safetensors=True, **options
         )
@@ -89,7 +88,7 @@ def load_model(
     finally:
         if bars:
             transformers.utils.logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-    model.name_or_path = lasting = _from_anywhere(named, base)  # what adapters that are saved later name as their base
+    model.name_or_path = lasting = _from_anywhere(named, base)  # the base's name in adapters that are saved later
     if adapter is not None:
         try:
             model = put_on(model, adapter)
@@ -102,11 +101,7 @@ def load_model(
 
 
 def _from_anywhere(named: str, base: str) -> str:
-    """Return a model's name as it holds in whatever folder one reads it: of what lies here the whole path, else as it
-    is.
-
-    That isn't the folder of what is in a cache.
-    """
+    """Return a model's name as it holds in any working directory: the whole path of a file or folder that it names."""
     kind = "gguf:" if named.startswith("gguf:") else ""
     path = Path(named.removeprefix(kind).removeprefix("hf:")).expanduser()
     here = path.is_file() if kind else path.is_dir() and path == Path(base).expanduser()
@@ -114,12 +109,12 @@ def _from_anywhere(named: str, base: str) -> str:
 
 
 def damaged(folder: str, error: SafetensorError) -> ValueError:
-    """Return what to say of weights that were cut off, as by a full disk or a copy that was interrupted."""
+    """Return the error for weights that were cut off, as by a full disk or a copy that was interrupted."""
     return ValueError(f"the weights in {folder!r} are damaged ({error}): copy or save them again")
 
 
 def _hub_answers() -> bool:
-    """Return whether the hub can be reached. Asked once: a download would try for half a minute before it gave up."""
+    """Report whether the hub can be reached. Asked once: a download would try for half a minute before it gave up."""
     from huggingface_hub import constants, get_session
 
     try:
@@ -129,8 +124,10 @@ def _hub_answers() -> bool:
     return True
 
 
-def _load_tokenizer(transformers: Any, source: str, base: str, options: dict[str, Any]) -> Any:
-    """The tokenizer beside the weights (an adapter may bring its own), else the base model's."""
+def _load_tokenizer(source: str, base: str, options: dict[str, Any]) -> Any:
+    """Return the tokenizer beside the weights (an adapter may bring its own), else the base model's."""
+    from transformers import AutoTokenizer
+
     error: Exception | None = None
     for place in dict.fromkeys((source, base)):
         folder = Path(place)
@@ -138,7 +135,7 @@ def _load_tokenizer(transformers: Any, source: str, base: str, options: dict[str
         if folder.is_dir() and not any((folder / name).is_file() for name in names):
             continue
         try:
-            return transformers.AutoTokenizer.from_pretrained(place, **options)
+            return AutoTokenizer.from_pretrained(place, **options)
         except (OSError, ValueError, KeyError, TypeError) as failed:
             error = failed
     raise ValueError(
@@ -148,11 +145,7 @@ def _load_tokenizer(transformers: Any, source: str, base: str, options: dict[str
 
 
 def pick_device(device: str) -> torch.device:
-    """Return the torch device for a name; ``"auto"`` is a GPU if there is one.
-
-    Raises:
-        ValueError: not a device's name, or a device that isn't there.
-    """
+    """Return the torch device for a name; ``"auto"`` is a GPU if there is one. A ValueError names the accepted ones."""
     if device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -167,21 +160,15 @@ def pick_device(device: str) -> torch.device:
 
 
 def fast_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where a device multiplies it by instructions of its own, else float32."""
+    """Return bfloat16 if a device multiplies it by instructions of its own, else float32."""
     return torch.bfloat16 if device.type != "cpu" or multiplies_bfloat16() else torch.float32
 
 
 def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -> Any:
-    """Return the torch dtype for a name, or ``"auto"`` where the weights' own is to be kept.
+    """Return the torch dtype for a name, or ``"auto"`` if the weights' own is to be kept; a ValueError for no float.
 
-    Args:
-        dtype: the name.
-        device: where it computes.
-        dequantised: whether the weights had four or so bits and are in float32 since they must be in something. They
-            lose nothing that counts in bfloat16, which is then taken if it isn't slower.
-
-    Raises:
-        ValueError: not a floating-point dtype's name.
+    Weights that were ``dequantised`` from four or so bits lose nothing that counts in bfloat16, which is then taken if
+    it isn't slower.
     """
     if dtype == "auto" and dequantised:
         return fast_dtype(device)
@@ -195,9 +182,9 @@ def pick_dtype(dtype: str, device: torch.device, *, dequantised: bool = False) -
 
 @cache
 def multiplies_bfloat16() -> bool:
-    """Return whether the processor multiplies matrices of bfloat16 by instructions of its own, faster than float32.
+    """Report whether the processor multiplies matrices of bfloat16 by instructions of its own, faster than float32.
 
-    Others compute them, too, but turn every number into float32 and back, which takes longer than float32 alone.
+    Others turn every number into float32 and back, which takes longer than float32 alone.
     """
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name) for name in _FOR_BFLOAT16)

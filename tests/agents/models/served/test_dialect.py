@@ -8,8 +8,8 @@ import pytest
 from agents import Decoding
 from agents.models.openai import MissingAPIKeyError, OpenAIModel
 from agents.models.served.answers import ProviderError
-from agents.models.served.routes import read_completions as read_text
 from agents.models.served.dialect import REASONING_TOKENS, Dialect
+from agents.models.served.routes import read_completions as read_text
 from agents.models.served.routes import read_responses as read_response
 from agents.turn import Message
 from tests.agents.openai_server import OpenAIServer
