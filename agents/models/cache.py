@@ -93,7 +93,7 @@ class ResponseCache:
         return _read(rows[0][0]) if rows else None
 
     def put(self, key: str, completion: Turn) -> None:
-        """Keep a completion, without any secret that the model repeated, unless it is an error or can't be read back."""
+        """Keep a completion, without any secret that the model repeated; no error, or one that can't be read back."""
         if completion.error is not None:
             return
         model = None if completion.served_by is None else writable(completion.served_by)

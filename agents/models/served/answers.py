@@ -144,7 +144,7 @@ def with_stop_string(text: str, stops: tuple[str, ...], choice: Mapping[str, Any
     The decoding's own stop string is put back, and only after a stop, not at the token limit. vLLM names the string
     (``stop_reason``), and then that counts. Other servers' is taken for the cause if its tag is open at the end; the
     protocol can't tell this from a model that fell silent inside the tag. If a server ignores stop strings, the
-    response ends here, at the first one outside of a ``<think>``. The tag may have been opened by the response's ``prefix``.
+    response ends here, at the first one outside of a ``<think>``. The response's ``prefix`` may have opened the tag.
     """
     if (end := end_of_response(text, stops, prefix)) is not None:
         return text[:end]

@@ -74,7 +74,7 @@ def put_on(model: Any, adapter: str) -> Any:
 
     Raises:
         ModuleNotFoundError: peft isn't installed, or PyTorch is too old for weights from a hub.
-        ValueError: no adapter is there, it is of another model, or its weights may hold code, which peft would unpickle.
+        ValueError: no adapter is there, it is of another model, or its weights are pickled and may hold code.
     """
     check_peft(adapter)
     folder = Path(adapter).expanduser()

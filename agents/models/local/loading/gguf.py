@@ -131,7 +131,7 @@ def _convert(file: Path, folder: Path) -> None:
             for name, of_file in _SPECIAL_TOKENS.items():  # transformers 5.17 reads others
                 if (field := fields.get(f"tokenizer.ggml.{of_file}_token_id")) is not None:
                     setattr(tokenizer, f"{name}_token", tokenizer.convert_ids_to_tokens(int(field.contents())))
-            # a model that was read from GGUF counts as quantised and refuses to be saved: another takes its weights over
+            # a model that was read from GGUF counts as quantised and refuses to be saved: another takes its weights
             vars(read.config).pop("quantization_config", None)  # transformers 5.10 and before don't set it
             with torch.device("meta"):
                 model: Any = type(read)(read.config)
