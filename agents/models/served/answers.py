@@ -57,7 +57,7 @@ FINISH_REASONS: dict[str, FinishReason] = {
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
     "refusal": "refusal",
     "content_filter": "content_filter",
-}  # type: ignore[dict-item]
+}
 """The finish reasons of complete responses, in OpenAI's words and those of other servers; case doesn't count."""
 
 

@@ -57,7 +57,7 @@ class Server:
         client = self._clients.get(self._connect)
         # the extra body replaces the other fields, and the package doesn't walk through it
         if path == "/responses":
-            asked = client.responses.with_streaming_response.create(extra_body=fields)
+            asked: AbstractAsyncContextManager[Any] = client.responses.with_streaming_response.create(extra_body=fields)
         elif path == "/completions":
             asked = client.completions.with_streaming_response.create(model="", prompt="", extra_body=fields)
         else:
