@@ -1,6 +1,6 @@
-"""What a run's manifest says: what was asked for, of whom, with which versions, when.
+"""Making a run's manifest: what was asked for, of whom, with which versions, when; and going on with an older one.
 
-No score without where it came from. Nothing here identifies the machine's owner, and no credential ever gets in.
+Nothing here identifies the machine's owner, and no credential ever gets in.
 """
 
 import platform
@@ -24,12 +24,7 @@ def new_manifest(
 ) -> Manifest:
     """Return the manifest of a run that is about to start.
 
-    Args:
-        options: all options; those that count become ``settings`` (without the secrets of a server's address), the
-            others ``operation``.
-        plan: what is to be played.
-        cards: one per agent, ``name spec kind settings``.
-        prices: ``{agent: price}`` of those that have one.
+    The options that count become ``settings`` (without the secrets of a server's address), the others ``operation``.
     """
     settings = {name: getattr(options, name) for name in COUNTING}
     settings = {name: value for name, value in settings.items() if name not in ADDED or value is not None}
@@ -49,7 +44,7 @@ def new_manifest(
         "textbench": dict(code_version()),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "packages": package_versions(),
+        "packages": dict(package_versions()),
         "settings": settings,
         "operation": operation,
         "agents": [dict(card) for card in cards],
@@ -62,8 +57,8 @@ def new_manifest(
 def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = False) -> None:
     """Let the manifest of a folder go on as the one that would be made now: more episodes, new prices, nothing else.
 
-    If nothing was played yet, ``unplayed``, the agents may have become other ones too: who mends a player that
-    raised at once has nothing to lose.
+    If nothing was played yet, ``unplayed``, the agents may have become other ones too, as a player that raised at once
+    may have been mended.
 
     Raises:
         UsageError: anything else that decides results differs; names the first such setting with its old and new value.
@@ -71,33 +66,32 @@ def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = Fals
     of_a_program = any(is_object(card["spec"]) for card in old["agents"])
     again = "call it with the old settings" if of_a_program else f"go on with the old settings: {resume_command(path)}"
     restore = "put back what it was made with, and go on"
+    differences = [("textbench version", old["textbench"]["version"], new["textbench"]["version"], restore)]
     names = [*new["settings"], *(name for name in ADDED if name in old["settings"] and name not in new["settings"])]
-    settings = [(name, old["settings"].get(name), new["settings"].get(name), again) for name in names]
-    scenarios = [(f"scenario {name}", old["scenarios"].get(name), one) for name, one in new["scenarios"].items()]
-    cards = {card["name"]: card for card in old["agents"]}
-    agents = [
-        (f"{name} of agent {card['name']}", before.get(name), value)
-        for card in ([] if unplayed else new["agents"])
-        for before in [_compared(cards.get(card["name"], {}), card)]
-        for name, value in _compared(card, cards.get(card["name"], {})).items()
+    names.remove("episodes")  # which may grow
+    differences += [(name, old["settings"].get(name), new["settings"].get(name), again) for name in names]
+    differences += [
+        (f"scenario {name}", old["scenarios"].get(name), one, restore) for name, one in new["scenarios"].items()
     ]
-    for title, before, after, advice in (
-        ("textbench version", old["textbench"]["version"], new["textbench"]["version"], restore),
-        *(setting for setting in settings if setting[0] != "episodes"),
-        *((*difference, restore) for difference in (*scenarios, *agents)),
-    ):
-        if before != after:
-            title, before, after = innermost(title, before, after)
-            if ", code, " in title:
-                whose = title.removeprefix("settings of ").replace(", code,", ", whose class")
-                raise UsageError(
-                    f"{path} has episodes of the {whose} has another source now; play it into another folder, or put "
-                    "the old source back"
-                )
-            before, after = ("not given" if value is None else repr(value) for value in (before, after))
+    cards = {card["name"]: card for card in old["agents"]}
+    for card in () if unplayed else new["agents"]:
+        before = _compared(cards.get(card["name"], {}), card)
+        after = _compared(card, cards.get(card["name"], {}))
+        differences += [(f"{name} of agent {card['name']}", before.get(name), after[name], restore) for name in after]
+    for title, before, after, advice in differences:
+        if before == after:
+            continue
+        title, before, after = innermost(title, before, after)
+        if ", code, " in title:
+            whose = title.removeprefix("settings of ").replace(", code,", ", whose class")
             raise UsageError(
-                f"{path} was made with {title} = {before}, now it is {after}; choose another --out, or {advice}"
+                f"{path} has episodes of the {whose} has another source now; play it into another folder, or put "
+                "the old source back"
             )
+        before, after = ("not given" if value is None else repr(value) for value in (before, after))
+        raise UsageError(
+            f"{path} was made with {title} = {before}, now it is {after}; choose another --out, or {advice}"
+        )
     _extend(path, old, new, again)
     old["agents"] = [dict(card) for card in new["agents"]] if unplayed else old["agents"]
     old["prices"] = {**old.get("prices", {}), **new["prices"]}

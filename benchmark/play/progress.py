@@ -1,6 +1,7 @@
 """What a person sees while a run plays: done and total, mean so far, errors, time left, tokens and money. On stderr."""
 
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,10 +27,6 @@ from benchmark.runs.record import paid_tokens
 from benchmark.score.scores import cost
 from benchmark.show.draw import to_html
 from benchmark.show.table import text_table
-
-LINE_SECONDS = 15.0  # how often a progress line is printed if the terminal can't be redrawn
-NOTEBOOK_SECONDS = 0.25  # how often a notebook's table is replaced, at most
-NOTEBOOK_ROWS = 24
 
 
 @dataclass
@@ -79,7 +76,8 @@ class Meter:
 
     def count_tokens(self, agent: str, prompt: int, completion: int, cached: int = 0) -> None:
         with self._lock:
-            _add(self.tokens, agent, (prompt, completion, cached))
+            before = self.tokens.get(agent, [0, 0, 0])
+            self.tokens[agent] = [before[0] + prompt, before[1] + completion, before[2] + cached]
 
     def count_kept(self, record: Episode) -> None:
         """Count what an episode that is kept has cost; its tokens are counted already."""
@@ -95,11 +93,12 @@ class Meter:
         kept = sum(tally.kept for tally in tallies)
         return kept, sum(tally.cost for tally in tallies) / max(1, kept)
 
-    def count_episode(self, matchup: Matchup, score: float, error: str | None) -> None:
-        tally = self.tallies[matchup]
-        if error is None:
+    def count_episode(self, record: Episode) -> None:
+        """Count an episode that this process has played."""
+        tally = self.tallies[Matchup(record.scenario, tuple(record.agents.values()))]
+        if record.error is None:
             tally.done += 1
-            tally.score += score
+            tally.score += next(iter(record.returns.values()))
             tally.scored += 1
         else:
             tally.errors += 1
@@ -114,27 +113,41 @@ class Meter:
         """Episodes that this process has played."""
         return sum(tally.scored + tally.errors for tally in self.tallies.values())
 
-    @property
-    def left(self) -> int:
-        return sum(tally.total - tally.done - tally.errors for tally in self.tallies.values())
+    def summary(self) -> str:
+        """Return how far the run is, what it has used, and how long it will take, in one line."""
+        done, errors, total = (
+            sum(getattr(tally, name) for tally in self.tallies.values()) for name in ("done", "errors", "total")
+        )
+        parts = [f"{done}/{total} episodes"]
+        if errors:
+            parts.append(f"{errors} unscored")
+        prompt, completion = (sum(counted[i] for counted in self.tokens.values()) for i in (0, 1))
+        if prompt or completion:
+            parts.append(f"{prompt:,} + {completion:,} tokens")
+            if self.prices:
+                parts.append(f"{self.spent:.4f} USD")
+        seconds, left = time.monotonic() - self._started, total - done - errors
+        parts.append(f"{duration(seconds)} elapsed")
+        if self.finished and left:
+            parts.append(f"about {duration(seconds / self.finished * left)} left")
+        return " · ".join(parts)
 
-    @property
-    def seconds(self) -> float:
-        """Seconds since this process began to play."""
-        return time.monotonic() - self._started
-
-    def seconds_left(self) -> float | None:
-        """Return an estimate from the pace of this process; ``None`` before its first episode."""
-        return self.seconds / self.finished * self.left if self.finished else None
-
-
-def _add(counted: dict[str, list[int]], agent: str, tokens: Sequence[int]) -> None:
-    before = counted.get(agent, [0, 0, 0])
-    counted[agent] = [one + more for one, more in zip(before, tokens, strict=True)]
+    def rows(self, room: int) -> Sequence[tuple[Matchup, Tally]]:
+        """Return as many rows as there is room for; finished matchups are the first to be left out."""
+        rows = list(self.tallies.items())
+        if len(rows) > room:
+            rows = ([row for row in rows if row[1].done + row[1].errors < row[1].total] or rows)[:room]
+        return rows
 
 
 class Display:
     """Shows nothing (``--quiet``), and is the base of what shows progress: a context manager around the run."""
+
+    pause = math.inf  # seconds between two calls of :meth:`show`
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._next = time.monotonic() + self.pause
 
     def __enter__(self) -> Self:
         return self
@@ -144,29 +157,31 @@ class Display:
 
     def update(self) -> None:
         """Take notice that the meter has counted another episode."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + self.pause
+            self.show()
+
+    def show(self) -> None:
+        """Show how far the run is."""
 
 
 class Lines(Display):
     """Progress as a line now and then, for logs and pipes."""
 
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-        self._next = time.monotonic() + LINE_SECONDS
+    pause = 15.0
+
+    def show(self) -> None:
+        print(self._meter.summary(), file=sys.stderr, flush=True)
 
     def __exit__(self, *exception: object) -> None:
-        print(summary_line(self._meter), file=sys.stderr)
-
-    def update(self) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + LINE_SECONDS
-            print(summary_line(self._meter), file=sys.stderr, flush=True)
+        self.show()
 
 
 class LiveTable(Display):
     """A table that redraws itself a few times a second, for terminals."""
 
     def __init__(self, meter: Meter, console: Console) -> None:
-        self._meter = meter
+        super().__init__(meter)
         self._console = console
         # rich's own thread draws by the clock, so playing never waits for the terminal
         self._live = Live(console=console, get_renderable=self._draw, refresh_per_second=4, transient=True)
@@ -177,7 +192,7 @@ class LiveTable(Display):
 
     def __exit__(self, *exception: object) -> None:
         self._live.__exit__(None, None, None)
-        self._console.print(Text(summary_line(self._meter), style="dim"))
+        self._console.print(Text(self._meter.summary(), style="dim"))
 
     def _draw(self) -> Group:
         table = Table(box=None, pad_edge=False)
@@ -185,91 +200,53 @@ class LiveTable(Display):
             table.add_column(title)
         for title in ("episodes", "mean", "errors"):
             table.add_column(title, justify="right")
-        for matchup, tally in shown_rows(self._meter, max(3, self._console.size.height - 4)):
+        for matchup, tally in self._meter.rows(max(3, self._console.size.height - 4)):
             errors = Text(str(tally.errors), style="red") if tally.errors else Text("")
             bar = ProgressBar(total=max(tally.total, 1), completed=tally.done + tally.errors, width=20)
             table.add_row(matchup.scenario, " v ".join(matchup.agents), bar, tally.counts, tally.mean, errors)
-        return Group(table, Text(summary_line(self._meter)))
+        return Group(table, Text(self._meter.summary()))
 
 
 class NotebookTable(Display):
     """A table in the output of a notebook's cell that is replaced a few times a second, and by its summary at the end.
 
-    It is plain HTML under IPython's own display handle. (What rich redraws in a notebook needs ipywidgets, and leaves
-    nothing in the saved notebook.)
+    It is plain HTML under IPython's own display handle: what rich redraws in a notebook needs ipywidgets, and leaves
+    nothing in the saved notebook.
     """
 
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-        self._ipython: Any = import_module("IPython.display")
-        self._handle: Any = None
-        self._next = 0.0
+    pause = 0.25
+    room = 24  # rows
 
     def __enter__(self) -> Self:
-        self._handle = self._ipython.display(self._ipython.HTML(self._draw()), display_id=True)
+        ipython: Any = import_module("IPython.display")
+        self._html = ipython.HTML
+        self._handle = ipython.display(self._html(self._draw()), display_id=True)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._handle.update(self._ipython.HTML(f"<small>{summary_line(self._meter)}</small>"))
+        self._handle.update(self._html(f"<small>{self._meter.summary()}</small>"))
 
-    def update(self) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + NOTEBOOK_SECONDS
-            self._handle.update(self._ipython.HTML(self._draw()))
+    def show(self) -> None:
+        self._handle.update(self._html(self._draw()))
 
     def _draw(self) -> str:
         columns = ("<scenario", "<agent", "episodes", "mean", "errors")
         rows = tuple(
             (matchup.scenario, " v ".join(matchup.agents), tally.counts, tally.mean, str(tally.errors or ""))
-            for matchup, tally in shown_rows(self._meter, NOTEBOOK_ROWS)
+            for matchup, tally in self._meter.rows(self.room)
         )
-        return to_html([text_table("", columns, rows, (summary_line(self._meter),))])
-
-
-def shown_rows(meter: Meter, room: int) -> Sequence[tuple[Matchup, Tally]]:
-    """As many rows as there is room for; finished matchups are the first to be left out."""
-    rows = list(meter.tallies.items())
-    if len(rows) > room:
-        open_rows = [row for row in rows if row[1].done + row[1].errors < row[1].total]
-        rows = (open_rows or rows)[:room]
-    return rows
-
-
-def summary_line(meter: Meter) -> str:
-    """Return how far the run is, what it has used, and how long it will take, in one line."""
-    total = sum(tally.total for tally in meter.tallies.values())
-    done = sum(tally.done for tally in meter.tallies.values())
-    errors = sum(tally.errors for tally in meter.tallies.values())
-    parts = [f"{done}/{total} episodes"]
-    if errors:
-        parts.append(f"{errors} unscored")
-    tokens = [sum(counted[i] for counted in meter.tokens.values()) for i in (0, 1)]
-    if any(tokens):
-        parts.append(f"{tokens[0]:,} + {tokens[1]:,} tokens")
-        if meter.prices:
-            parts.append(f"{meter.spent:.4f} USD")
-    parts.append(f"{duration(meter.seconds)} elapsed")
-    left = meter.seconds_left()
-    if left is not None and meter.left:
-        parts.append(f"about {duration(left)} left")
-    return " · ".join(parts)
+        return to_html([text_table("", columns, rows, (self._meter.summary(),))])
 
 
 def teller(quiet: bool) -> Callable[[str], None]:
-    """Return what tells a person a sentence on stderr; nothing when asked to be quiet."""
-
-    def say(message: str) -> None:
-        if not quiet:
-            print(message, file=sys.stderr, flush=True)
-
-    return say
+    """Return a function that prints a sentence on stderr, or nothing if ``quiet``."""
+    return (lambda message: None) if quiet else lambda message: print(message, file=sys.stderr, flush=True)
 
 
 def choose_display(meter: Meter, quiet: bool) -> Display:
-    """Return the display that suits the place: a table in a notebook or a terminal, lines elsewhere; nothing when
-    quiet."""
+    """Return the display that suits the place: a table in a notebook or a terminal, lines elsewhere."""
     if quiet:
-        return Display()
+        return Display(meter)
     console = PlainConsole(stderr=True)
     if console.is_jupyter:
         return NotebookTable(meter)
@@ -278,7 +255,7 @@ def choose_display(meter: Meter, quiet: bool) -> Display:
 
 @contextmanager
 def noticed(say: Callable[[str], None]) -> Iterator[list[str]]:
-    """A context in which every notice about a server is said once; gives the list in which they collect."""
+    """Say every notice about a server once, within this context; gives the list in which they collect."""
     said: list[str] = []
 
     class Listener(logging.Handler):

@@ -6,11 +6,11 @@
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agents.episode import Episode, EpisodeTask, Step
 from agents.loop.live import Teams
@@ -18,18 +18,12 @@ from agents.loop.rollout import DEFAULT_CONCURRENCY, rollout
 from agents.models.served.answers import is_hopeless
 from agents.turn import Policy, Turn, is_served
 from benchmark.play.agents.players import Players, is_shipped
+from benchmark.play.options import RunOptions
 from benchmark.play.progress import Display, Meter
 from benchmark.runs.answers import AnswersFile
 from benchmark.runs.folder import RunFolder
 from benchmark.runs.plan import Matchup, Plan
-from benchmark.runs.record import (
-    Key,
-    error_reason,
-    key_of,
-    paid_tokens,
-    recorded,
-    unscored,
-)
+from benchmark.runs.record import Key, error_reason, key_of, paid_tokens, recorded, unscored
 from benchmark.runs.unreadable import FIRST_ANSWERS, Unreadable
 from benchmark.score.scores import cost
 
@@ -39,43 +33,17 @@ next request would fail as well."""
 
 
 class TurnLimit(Protocol):
-    """A limit of the caller's, on what turns use."""
+    """A limit of the caller's, on the use of turns."""
 
     def count(self, turn: Turn) -> None:
         """Take notice of a turn that was played here; raises :class:`Stopped` if it is one too many."""
 
     def may_start(self, in_flight: int, finished: int) -> bool:
-        """Return whether another episode may start beside those in flight, after so many; if none are in flight, it
-        may."""
+        """Report whether another episode may start beside those in flight, after so many; the first one may."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How many episodes a run may play at once, and how much time and money it may take."""
-
-    max_concurrency: int | None = None  # episodes in flight; if it is ``None``, see :meth:`in_flight`
-    run_timeout: float | None = None  # seconds for this process's playing, or ``None``
-    max_cost: float | None = None  # US dollars for the run, earlier processes included, or ``None``
-    turns: TurnLimit | None = None
-    beside: float = 0.0  # US dollars that other runs have spent which had one limit with this one
-    began: float | None = None  # when the time began, by :func:`time.monotonic`, if that was before this run
-
-    def in_flight(self, policies: Iterable[Policy]) -> int:
-        """Return episodes in flight of these players, when nobody has said how many.
-
-        Models in this process are asked for a batch of as many. Servers are asked as fast as they take it, whatever is
-        in flight here; but with a limit on money or turns, few should be on their way when it is reached.
-        """
-        if self.max_concurrency is not None:
-            return self.max_concurrency
-        here = list(policies)
-        unlimited = self.max_cost is None and self.turns is None
-        finds_its_pace = unlimited and bool(here) and all(map(is_served, here))
-        return 256 if finds_its_pace else DEFAULT_CONCURRENCY
-
-
-class Stopped(Exception):  # noqa: N818 - not an error: a limit that somebody set was reached
-    """A limit was reached; the message says which."""
+class Stopped(Exception):  # noqa: N818 - not an error: a limit that was set has been reached
+    """A limit was reached; the message names it."""
 
 
 class _Mute(Stopped):
@@ -98,7 +66,7 @@ class Incomplete(NamedTuple):
 
 
 class TableWork(NamedTuple):
-    """What one table of agents has to play."""
+    """The episodes that one table of agents has to play."""
 
     seats: Mapping[str, str]  # ``{player: agent}``
     tasks: Iterator[EpisodeTask | None]  # as long as the run's limits allow; ``None`` if they may allow more later
@@ -109,37 +77,88 @@ class TableWork(NamedTuple):
 Elsewhere = Callable[[TableWork], Generator[Episode]]
 """Plays a table's episodes in other processes, and yields their records as they arrive."""
 
-
 Seeds = Mapping[Matchup, Sequence[int]]
 Grow = Callable[[Sequence[Matchup]], Seeds]
 """Gives the further seeds of a table's matchups, after all that it had."""
 
 
-@dataclass(frozen=True)
+class _Start(NamedTuple):
+    """A start that a team has yet to play; the smallest goes first."""
+
+    number: int  # of its scenario's starts
+    place: int  # of its scenario
+    scenario: str
+    seed: int
+
+
+class _Team:
+    """One table of agents: what it has to play, and how that goes."""
+
+    def __init__(self, matchups: Sequence[Matchup], plan: Plan) -> None:
+        self.matchups, self.agents = matchups, matchups[0].agents
+        # ``{scenario: {player: agent}}``
+        self.seats = {
+            one.scenario: dict(zip(plan.scenarios[one.scenario].game().players, self.agents, strict=True))
+            for one in matchups
+        }
+        self.waiting: deque[_Start] = deque()
+        self.flying: dict[tuple[str, int], _Start] = {}  # ``{(scenario, seed): start}`` of the episodes in flight
+        self.under_way: dict[tuple[str, int], float] = {}  # US dollars so far of (scenario, seed) in flight
+        self.answered = False  # whether any step was played: a wrong key or model doesn't get so far
+        self.failures: Counter[str] = Counter()
+        self.hopeless = 0  # failures in a row that the next request would meet as well
+        self.any_scored = self.gave_up = False
+
+    def wait(self, plan: Plan, seeds: Seeds) -> None:
+        """Have starts of these seeds wait to be played."""
+        own = [(place, one, seed) for place, one in enumerate(self.matchups) for seed in seeds.get(one, ())]
+        self.waiting = deque(sorted(_Start(seed - plan.seeds[m][0], place, m.scenario, seed) for place, m, seed in own))
+
+    def put_back(self) -> None:
+        """Have the episodes wait again that were in flight and are cancelled."""
+        self.waiting = deque(sorted([*self.flying.values(), *self.waiting]))
+        self.flying.clear()
+        self.under_way.clear()
+
+
+@dataclass
 class PlanRun:
-    """What it takes to play every episode of a plan that a folder has no scored record of.
+    """Plays every episode of a plan that a folder has no scored record of.
 
     Attributes:
         plan, folder: what is to be played, and where it goes; the folder is open for writing.
         players: the agents, each of which is made when its turn comes.
-        limits: when to stop.
+        options: of the run, for its limits.
         meter, display: count what is played, and show it.
         answers: keeps what servers answer.
         grow: asked after all episodes of a table's matchups for further seeds of these; nothing ends its turn.
         elsewhere: plays in place of this process, which then only writes; agents aren't made here.
+        turns: a limit of the caller's.
+        beside: US dollars that other runs have spent which had one limit with this one.
+        began: when the time of the run began, by :func:`time.monotonic`, if that was before this call.
         ask: asked whether to continue with a model whose first answers can't be read; ``None``: continue.
     """
 
     plan: Plan
     folder: RunFolder
     players: Players
-    limits: Limits
+    options: RunOptions
     meter: Meter
     display: Display
     answers: AnswersFile
     grow: Grow | None = None
     elsewhere: Elsewhere | None = None
+    turns: TurnLimit | None = None
+    beside: float = 0.0
+    began: float | None = None
     ask: Callable[[str], bool] | None = None
+    _policies: dict[str, Policy] = field(default_factory=dict, init=False)
+    # of the tables that play together now, in one rollout
+    _teams: dict[tuple[str, ...], _Team] = field(default_factory=dict, init=False)
+    _in_flight: int = field(default=0, init=False)
+    # the answers of models of which none could be read so far
+    _heard: dict[str, Unreadable] = field(default_factory=dict, init=False)
+    _given_up: list[str] = field(default_factory=list, init=False)
 
     def play(self) -> Incomplete | None:
         """Play all that is missing.
@@ -155,166 +174,103 @@ class PlanRun:
         Raises:
             StorageError: the disk refused; what was finished before is kept.
         """
-        limits, grow = self.limits, self.grow
-        began = monotonic() if limits.began is None else limits.began
-        deadline = None if limits.run_timeout is None else began + limits.run_timeout
+        limit, began = self.options.run_timeout, monotonic() if self.began is None else self.began
+        deadline = None if limit is None else began + limit
         scored = self.folder.scored()
         missing = {
             matchup: [seed for seed in seeds if Key(*matchup, seed) not in scored]
             for matchup, seeds in self.plan.seeds.items()
         }
-        policies: dict[str, Policy] = {}
-        reasons: list[str] = []
-        for_money = False
         try:
-            for group in _groups(self.plan, self.players, apart=self.elsewhere is not None):
+            for group in self._groups():
                 seeds: Seeds = {matchup: missing[matchup] for matchups in group for matchup in matchups}
-                if not any(seeds.values()) and grow is not None:
-                    seeds = _grown(group, grow)
                 if not any(seeds.values()):
-                    continue
-                names = {name for matchups in group for name in matchups[0].agents}
-                for name in policies.keys() - names:
-                    del policies[name]  # one model in memory at a time
-                for name in dict.fromkeys(name for matchups in group for name in matchups[0].agents):
-                    if self.elsewhere is None and name not in policies:
-                        policies[name] = self.players.load(name)
-                playing = _GroupRun(self, group, policies, deadline)
+                    seeds = self._grown(group)
+                if any(seeds.values()):
+                    self._seat(group)
                 while any(seeds.values()):
-                    playing.play(seeds)
-                    seeds = {} if grow is None else _grown(playing.alive, grow)
-                reasons += playing.given_up
+                    self._play_group(seeds, deadline)
+                    seeds = self._grown([team.matchups for team in self._teams.values() if not team.gave_up])
         except Stopped as stop:
-            reasons += [*playing.given_up, str(stop)]
-            for_money = isinstance(stop, _MoneySpent)
-        return Incomplete("; ".join(reasons), for_money) if reasons else None
+            return Incomplete("; ".join([*self._given_up, str(stop)]), isinstance(stop, _MoneySpent))
+        return Incomplete("; ".join(self._given_up), for_money=False) if self._given_up else None
 
+    def _groups(self) -> list[list[list[Matchup]]]:
+        """Sort the tables into groups that are played one after the other."""
+        tables: dict[Any, list[Matchup]] = {}
+        for one in self.plan.seeds:
+            # a worker of a cluster has the players of one table, by their seats
+            seats = None if self.elsewhere is None else self.plan.scenarios[one.scenario].game().players
+            tables.setdefault((one.agents, seats), []).append(one)
+        if self.elsewhere is not None:
+            return [[table] for table in tables.values()]
+        scripted, served, local = list[list[Matchup]](), list[list[Matchup]](), list[list[Matchup]]()
+        for table in tables.values():
+            agents = set(table[0].agents)
+            if agents & self.players.served:
+                served.append(table)
+            else:
+                (scripted if agents <= self.players.scripted else local).append(table)
+        return [*([table] for table in scripted), *([served] if served else []), *([table] for table in local)]
 
-def _groups(plan: Plan, players: Players, *, apart: bool) -> list[list[list[Matchup]]]:
-    """Sort the tables into groups that are played one after the other; ``apart``: each is a group of its own."""
-    if apart:
-        return [[team] for team in plan.teams()]
-    tables: dict[tuple[str, ...], list[Matchup]] = {}
-    for matchup in plan.seeds:
-        tables.setdefault(matchup.agents, []).append(matchup)
-    teams = [*tables.values()]
-    served = [team for team in teams if not players.served.isdisjoint(team[0].agents)]
-    others = [team for team in teams if team not in served]
-    scripted = [team for team in others if players.scripted.issuperset(team[0].agents)]
-    local = [team for team in others if team not in scripted]
-    return [*([team] for team in scripted), *([served] if served else []), *([team] for team in local)]
+    def _grown(self, group: Sequence[Sequence[Matchup]]) -> Seeds:
+        """Return the further seeds of these tables."""
+        if self.grow is None:
+            return {}
+        return {matchup: seeds for matchups in group for matchup, seeds in self.grow(matchups).items()}
 
-
-def _grown(group: Sequence[Sequence[Matchup]], grow: Grow) -> Seeds:
-    return {matchup: seeds for matchups in group for matchup, seeds in grow(matchups).items()}
-
-
-class _Start(NamedTuple):
-    """A start that a team has yet to play; the smallest goes first."""
-
-    number: int  # of its scenario's starts
-    place: int  # of its scenario
-    scenario: str
-    seed: int
-
-
-class _Team:
-    """One table of agents: what it has to play, and how that goes."""
-
-    def __init__(self, matchups: Sequence[Matchup], players: Mapping[str, Sequence[str]]) -> None:
-        self.matchups, self.agents = matchups, matchups[0].agents
-        # ``{scenario: {player: agent}}``
-        self.seats = {one.scenario: dict(zip(players[one.scenario], self.agents, strict=True)) for one in matchups}
-        self.waiting: deque[_Start] = deque()
-        self.flying: dict[tuple[str, int], _Start] = {}  # ``{(scenario, seed): start}`` of the episodes in flight
-        self.under_way: dict[tuple[str, int], float] = {}  # US dollars so far of (scenario, seed) in flight
-        self.answered = False  # whether any step was played: a wrong key or model doesn't get so far
-        self.failures: Counter[str] = Counter()
-        self.hopeless = 0  # failures in a row that the next request would meet as well
-        self.any_scored = self.gave_up = False
-
-    @property
-    def in_flight(self) -> int:
-        return len(self.flying)
-
-    def put_back(self) -> None:
-        """Have the episodes wait again that were in flight and are cancelled."""
-        self.waiting = deque(sorted([*self.flying.values(), *self.waiting]))
-        self.flying.clear()
-        self.under_way.clear()
-
-
-class _GroupRun:
-    """The tables of agents that play together, in one rollout."""
-
-    def __init__(
-        self,
-        run: PlanRun,
-        group: Sequence[Sequence[Matchup]],
-        policies: Mapping[str, Policy],
-        deadline: float | None,
-    ) -> None:
-        self._run, self._policies, self._deadline = run, policies, deadline
-        players = {
-            one.scenario: run.plan.scenarios[one.scenario].game().players for matchups in group for one in matchups
-        }
-        self._teams = {matchups[0].agents: _Team(matchups, players) for matchups in group}
-        # if they are elsewhere, they aren't here to be asked
-        names = dict.fromkeys(name for agents in self._teams for name in agents if name in policies)
-        self._in_flight = run.limits.in_flight(policies[name] for name in names)
-        resample = run.folder.manifest["settings"].get("resample")
-        self._noise = () if resample is None else (resample,)
-        self.given_up: list[str] = []
-        # what can't be read of models nothing of which could be read so far; ``None`` for all others
-        cards = {card["name"]: card for card in run.folder.manifest["agents"]}
+    def _seat(self, group: Sequence[Sequence[Matchup]]) -> None:
+        """Make the agents of these tables, which play next."""
+        names = dict.fromkeys(name for matchups in group for name in matchups[0].agents)
+        for name in self._policies.keys() - names.keys():
+            del self._policies[name]  # one model in memory at a time
+        if self.elsewhere is None:
+            for name in names:
+                if name not in self._policies:
+                    self._policies[name] = self.players.load(name)
+        self._teams = {matchups[0].agents: _Team(matchups, self.plan) for matchups in group}
+        # Models in this process are asked for a batch of as many. Servers are asked as fast as they take it, whatever
+        # is in flight here; but with a limit on money or turns, few should be on their way when it is reached.
+        unlimited = self.options.max_cost is None and self.turns is None
+        finds_its_pace = unlimited and bool(self._policies) and all(map(is_served, self._policies.values()))
+        self._in_flight = self.options.max_concurrency or (256 if finds_its_pace else DEFAULT_CONCURRENCY)
         self._heard = {
-            name: None if cards[name]["kind"] == "scripted" or is_shipped(cards[name]["spec"]) else Unreadable(name)
-            for name in names
+            card["name"]: Unreadable(card["name"])
+            for card in self.folder.manifest["agents"]
+            if card["name"] in self._policies and card["kind"] != "scripted" and not is_shipped(card["spec"])
         }
 
-    @property
-    def alive(self) -> list[Sequence[Matchup]]:
-        """The matchups of the tables that haven't given up."""
-        return [team.matchups for team in self._teams.values() if not team.gave_up]
-
-    def play(self, seeds: Seeds) -> None:
-        """Play these seeds; raises :class:`Stopped` when a limit is reached."""
+    def _play_group(self, seeds: Seeds, deadline: float | None) -> None:
+        """Play these seeds at the tables that are seated; raises :class:`Stopped` when a limit is reached."""
         for team in self._teams.values():
-            if team.gave_up:
-                continue
-            own = [(place, one, seeds.get(one, ())) for place, one in enumerate(team.matchups)]
-            starts = (
-                _Start(self._number(one, seed), place, one.scenario, seed) for place, one, left in own for seed in left
-            )
-            team.waiting = deque(sorted(starts))
+            if not team.gave_up:
+                team.wait(self.plan, seeds)
         while (first := self._next()) is not None:  # what is in flight may cost less than it was feared to
-            seconds = None if self._deadline is None else max(0.001, self._deadline - monotonic())
+            seconds = None if deadline is None else max(0.001, deadline - monotonic())
             total = sum(len(team.waiting) for team in self._teams.values())
             work = TableWork(first.seats[first.waiting[0].scenario], self._tasks(), total, seconds)
-            records = (
-                self._play_here(work)
-                if self._run.elsewhere is None
-                else self._counted(self._run.elsewhere(work), first)
-            )
+            records = self._play_here(work) if self.elsewhere is None else self._counted(self.elsewhere(work))
             try:
                 with closing(records):
                     for record in records:
                         self._keep(record)
             except TimeoutError:
-                raise Stopped(f"the run's time is up (--run-timeout {self._run.limits.run_timeout:g})") from None
+                raise Stopped(f"the run's time is up (--run-timeout {self.options.run_timeout:g})") from None
             except _Mute as mute:
                 for team in self._teams.values():
                     team.put_back()
-                self._heard[mute.seen.agent] = None
-                if self._run.ask is not None and not self._run.ask(f"{mute}. Play on?"):
-                    self._give_up(str(mute), [mute.seen.agent])
+                del self._heard[mute.seen.agent]
+                if self.ask is not None and not self.ask(f"{mute}. Play on?"):
+                    self._given_up.append(str(mute))
+                    self._give_up([mute.seen.agent])
             except _MoneySpent:
                 break
-        if any(team.waiting or (team.in_flight and not team.gave_up) for team in self._teams.values()):
-            raise _MoneySpent(self._budget_message()) from None  # made here, if all that was in flight is counted
-
-    def _number(self, matchup: Matchup, seed: int) -> int:
-        return seed - self._run.plan.seeds[matchup][0] if self._run.plan.seeds[matchup] else seed
+        if any(team.waiting or (team.flying and not team.gave_up) for team in self._teams.values()):
+            # said here, where all that was in flight is counted
+            limit, spent = self.beside + (self.options.max_cost or 0.0), self.beside + self.meter.spent
+            raise _MoneySpent(
+                f"the money is used up: {spent:.4f} USD spent of --max-cost {limit:g}; resume with a larger --max-cost"
+            ) from None
 
     def _play_here(self, work: TableWork) -> Generator[Episode]:
         policies = Teams({agents: [self._policies[name] for name in agents] for agents in self._teams})
@@ -324,7 +280,7 @@ class _GroupRun:
             max_concurrency=self._in_flight,
             timeout=work.seconds,
             on_step=self._on_step,
-            answers=self._run.answers,
+            answers=self.answers,
         )
         try:
             for episode in episodes:
@@ -337,25 +293,27 @@ class _GroupRun:
         finally:
             getattr(episodes, "close", lambda: None)()
 
-    def _counted(self, records: Generator[Episode], team: _Team) -> Generator[Episode]:
-        """Records from elsewhere; what they cost is known when they arrive."""
+    def _counted(self, records: Generator[Episode]) -> Generator[Episode]:
+        """Count records from elsewhere, whose cost is known when they arrive."""
         with closing(records):
             for record in records:
                 for player, tokens in paid_tokens(record).items():
-                    self._run.meter.count_tokens(team.seats[record.scenario][player], *tokens)
-                yield replace(record, agents=dict(team.seats[record.scenario]))
+                    self.meter.count_tokens(record.agents[player], *tokens)
+                yield record
                 self._stop_above_budget()
 
     def _tasks(self) -> Iterator[EpisodeTask | None]:
         """Yield the tasks, each when there is money for another episode."""
+        resample = self.folder.manifest["settings"].get("resample")
         while any(team.waiting for team in self._teams.values()):
             if (team := self._next()) is None:
                 yield None
                 continue
             start = team.waiting.popleft()
             team.flying[start.scenario, start.seed] = start
-            scenario = self._run.plan.scenarios[start.scenario]
-            yield replace(EpisodeTask.of(scenario, start.seed, noise=self._noise), team=team.agents)
+            noise = () if resample is None else (resample,)
+            task = EpisodeTask.of(self.plan.scenarios[start.scenario], start.seed, noise=noise)
+            yield replace(task, team=team.agents)
 
     def _next(self) -> _Team | None:
         """Return the table whose start comes first of those that may begin one now."""
@@ -363,81 +321,68 @@ class _GroupRun:
         return min(able, key=lambda team: team.waiting[0][:2], default=None)
 
     def _may_start(self, team: _Team) -> bool:
-        """Return whether a table may begin another episode, and what is left reaches for those in flight and one more.
+        """Report whether a table may begin another episode, and what is left reaches for those in flight and one more.
 
         Each is taken to cost the mean of the kept episodes, or what the dearest one in flight has cost already: short
         ones finish first, and their mean promises too much. For the same reason no more are in flight than are kept,
         and one. Until a server has answered at all, a few requests find out whether it does.
         """
         served = any(is_served(self._policies[name]) for name in team.agents if name in self._policies)
-        if served and not team.answered and team.in_flight >= FIRST_EPISODES:
+        if served and not team.answered and len(team.flying) >= FIRST_EPISODES:
             return False
-        in_flight = sum(team.in_flight for team in self._teams.values())
-        if self._run.limits.turns is not None and not self._run.limits.turns.may_start(
-            in_flight, self._run.meter.finished
-        ):
+        in_flight = sum(len(one.flying) for one in self._teams.values())
+        if self.turns is not None and not self.turns.may_start(in_flight, self.meter.finished):
             return False
-        if self._run.limits.max_cost is None:
+        if self.options.max_cost is None:
             return True
-        kept, mean = self._run.meter.mean_cost(team.matchups)
-        left = self._run.limits.max_cost - self._run.meter.spent - sum(map(self._expected, self._teams.values()))
-        free = not any(cost((1, 1), self._run.meter.prices.get(name)) for name in team.agents)
-        return team.in_flight <= kept and max((mean, *team.under_way.values())) <= left and (free or left > 0)
+        left = self.options.max_cost - self.meter.spent
+        for one in self._teams.values():
+            left -= len(one.flying) * max((self.meter.mean_cost(one.matchups)[1], *one.under_way.values()))
+        kept, mean = self.meter.mean_cost(team.matchups)
+        free = not any(map(self._costs, team.agents))
+        return len(team.flying) <= kept and max((mean, *team.under_way.values())) <= left and (free or left > 0)
 
-    def _expected(self, team: _Team) -> float:
-        """US dollars that a table's episodes in flight are expected to cost."""
-        _, mean = self._run.meter.mean_cost(team.matchups)
-        return team.in_flight * max((mean, *team.under_way.values()))
+    def _costs(self, name: str) -> bool:
+        """Report whether an agent's tokens are known to cost money."""
+        return bool(cost((1, 1), self.meter.prices.get(name)))
 
     def _on_step(self, task: EpisodeTask, step: Step) -> None:
         team, key = self._teams[task.team], (task.scenario, task.seed)
+        name = team.seats[task.scenario][step.player]
         team.answered = True
         for turn in step.turns:
-            agent = team.seats[task.scenario][step.player]
-            team.under_way[key] = team.under_way.get(key, 0.0) + self._count(agent, turn)
-        self._hear(team.seats[task.scenario][step.player], step)
+            team.under_way[key] = team.under_way.get(key, 0.0) + self._count(name, turn)
+        if self.ask is not None and (heard := self._heard.get(name)) is not None:
+            for answer in step.answers:
+                heard.add(*answer)
+            if heard.causes.total() < heard.answers:
+                del self._heard[name]
+            elif heard.answers >= FIRST_ANSWERS:  # before all of them are paid for
+                raise _Mute(heard)
         self._stop_above_budget()
-
-    def _hear(self, name: str, step: Step) -> None:
-        """Stop the run when the first answers of a model are all unreadable, before all of them are paid for."""
-        if self._run.ask is None or (heard := self._heard.get(name)) is None:
-            return
-        for answer in step.answers:
-            heard.add(*answer)
-        if heard.causes.total() < heard.answers:
-            self._heard[name] = None
-        elif heard.answers >= FIRST_ANSWERS:
-            raise _Mute(heard)
 
     def _count(self, name: str, turn: Turn) -> float:
         """Count a turn of an agent; returns what it cost, in US dollars.
 
         Raises:
-            Stopped: money is limited, and nobody says what the turn cost.
+            Stopped: money is limited, and the turn's cost isn't known.
         """
         paid = turn.paid
         tokens = paid.prompt_tokens, paid.completion_tokens, paid.cached_prompt_tokens
-        if turn.uncounted and self._run.limits.max_cost is not None and cost((1, 1), self._run.meter.prices.get(name)):
+        if turn.uncounted and self.options.max_cost is not None and self._costs(name):
             raise Stopped(
                 f"the server of {name!r} doesn't say how many tokens an answer took, so --max-cost can't be kept: make "
                 "it tell (usage in its answers), or play without --max-cost"
             )
-        if paid[:2] != (0, 0) and not self._run.answers.was_recalled(turn):
-            self._run.meter.count_tokens(name, *tokens)
-        if self._run.limits.turns is not None:
-            self._run.limits.turns.count(turn)
-        return cost(tokens, self._run.meter.prices.get(name)) or 0.0
+        if paid[:2] != (0, 0) and not self.answers.was_recalled(turn):
+            self.meter.count_tokens(name, *tokens)
+        if self.turns is not None:
+            self.turns.count(turn)
+        return cost(tokens, self.meter.prices.get(name)) or 0.0
 
     def _stop_above_budget(self) -> None:
-        if self._run.limits.max_cost is not None and self._run.meter.spent > self._run.limits.max_cost:
+        if self.options.max_cost is not None and self.meter.spent > self.options.max_cost:
             raise _MoneySpent
-
-    def _budget_message(self) -> str:
-        beside, limit = self._run.limits.beside, self._run.limits.max_cost or 0.0
-        return (
-            f"the money is used up: {beside + self._run.meter.spent:.4f} USD spent of --max-cost {beside + limit:g}; "
-            "resume with a larger --max-cost"
-        )
 
     def _keep(self, record: Episode) -> None:
         team = self._teams[tuple(record.agents.values())]
@@ -445,15 +390,14 @@ class _GroupRun:
         team.flying.pop(played, None)
         team.under_way.pop(played, None)
         try:
-            self._run.folder.append(record)
+            self.folder.append(record)
         except ValueError as error:  # figures beyond anything real, from a server or a game
             record = unscored(record, str(error))
-            self._run.folder.append(record)
-        self._run.answers.close_episode(key_of(record), scored=record.error is None)
-        self._run.meter.count_kept(record)
-        matchup = Matchup(record.scenario, team.agents)
-        self._run.meter.count_episode(matchup, next(iter(record.returns.values())), record.error)
-        self._run.display.update()
+            self.folder.append(record)
+        self.answers.close_episode(key_of(record), scored=record.error is None)
+        self.meter.count_kept(record)
+        self.meter.count_episode(record)
+        self.display.update()
         if record.error is None:
             team.any_scored, team.hopeless = True, 0
         elif not team.gave_up:
@@ -471,12 +415,12 @@ class _GroupRun:
             reason = team.failures.most_common(1)[0][0]
         else:
             return
+        self._given_up.append(f"{failed}: {reason}")
         # who is at fault isn't known when several agents sit at a table
-        self._give_up(f"{failed}: {reason}", set(team.agents) if len(set(team.agents)) == 1 else (), team)
+        self._give_up(set(team.agents) if len(set(team.agents)) == 1 else (), team)
 
-    def _give_up(self, reason: str, agents: Collection[str], team: _Team | None = None) -> None:
+    def _give_up(self, agents: Collection[str], team: _Team | None = None) -> None:
         """Play no more episodes of a table, or of agents wherever they sit."""
-        self.given_up.append(reason)
         for one in self._teams.values():
             if one is team or not set(agents).isdisjoint(one.agents):
                 one.gave_up = True

@@ -1,4 +1,4 @@
-"""One process's work on a run folder: open it, play what is missing, tell how that ended.
+"""One process's work on a run folder: open it, play what is missing, report how that ended.
 
 ``PlannedRun | folder -> manifest, prices -> Session -> play -> Ending``. ``textbench run``, ``textbench resume`` and
 :func:`benchmark.evaluate` are all this; what they print or return of it is their own.
@@ -32,7 +32,7 @@ from benchmark.play.cost.prices import agent_prices
 from benchmark.play.manifest import finish_session, new_manifest, start_session, take_over
 from benchmark.play.options import ADDED, COUNTING, OPERATING, RunOptions, checked_options, flag_of
 from benchmark.play.progress import Meter, choose_display, noticed, teller
-from benchmark.play.runner import Incomplete, Limits, PlanRun, TurnLimit
+from benchmark.play.runner import Incomplete, PlanRun, TurnLimit
 from benchmark.play.until import Growth
 from benchmark.runs.answers import ANSWERS_NAME, AnswersFile
 from benchmark.runs.folder import DAMAGED_NAME, PROMPTS_NAME, RunFolder, resume_command
@@ -51,8 +51,8 @@ class Ending:
         path: the run folder, which is closed.
         done, total: scored episodes, and those that are planned.
         stopped: why not everything was played, as half a sentence without secrets; ``None`` if it was.
-        error: what stopped it if that was neither a limit that somebody set nor an agent for which nothing works:
-            Ctrl-C, a disk that refuses, an error in a player's own code.
+        error: what stopped it if that was neither a limit nor an agent for which nothing works: Ctrl-C, a disk that
+            refuses, an error in a player's own code.
         for_money: whether the money was used up, so that the same limit would play nothing more.
         too_wide: ``{agent and scenario: half-width}`` of the scores that ``--until`` couldn't get narrow enough.
         options: of the run.
@@ -69,7 +69,7 @@ class Ending:
 
     @property
     def too_wide_message(self) -> str:
-        """Which scores aren't known well enough, as a sentence; empty if all are."""
+        """A sentence on the scores that aren't known well enough; empty if all are."""
         names = ", ".join(f"{name} ({width:.3f})" for name, width in self.too_wide.items())
         most, width = self.options.episodes, self.options.until
         return f"after {most} episodes these scores aren't known to --until {width:g}: {names}" if names else ""
@@ -95,44 +95,41 @@ class Session:
     ) -> Ending:
         """Play what the folder lacks, show progress on standard error unless ``quiet``, and close the folder.
 
-        Whatever stops it, finished episodes are kept and the manifest says how it ended. ``turns`` is a limit of the
-        caller's; ``beside`` and ``began`` are as in :class:`~benchmark.play.runner.Limits`, ``ask`` as in
-        :class:`~benchmark.play.runner.PlanRun`.
+        Whatever stops it, finished episodes are kept and the manifest tells how it ended. The other arguments are those
+        of :class:`~benchmark.play.runner.PlanRun`.
 
         Raises:
             BenchmarkError: an agent can't be made any more; of all else :class:`Ending` tells.
         """
-        options = self.options
+        options, say = self.options, teller(quiet)
         with self.folder as folder:
             plan = Plan.from_manifest(folder.manifest)
             answers = AnswersFile(folder.path, self.redactor, folder.scored)
             meter = _meter(plan, folder, answers)
-            limits = Limits(options.max_concurrency, options.run_timeout, options.max_cost, turns, beside, began)
             growth = Growth.of(folder, options, meter)
             start_session(folder.manifest)
             folder.write_manifest()
-            incomplete: Incomplete | None = None
-            stopped: str | None
-            error: BaseException | None = None
-            notices: list[str] = []
             agents = self.players.specs.values()
             strange = [*not_taken(agents, options), *not_read(agents, plan)]
             strange += not_cached(folder.manifest["agents"], options)
             if answers.damaged:
                 lines = "1 line" if answers.damaged == 1 else f"{answers.damaged} lines"
                 strange.append(f"{lines} of {ANSWERS_NAME} can't be read; what they had answered is asked again")
-            planned = [too_few_starts(plan)] if options.until is None and options.levels is None else []
-            for sentence in filter(None, [*strange, *planned]):
-                teller(quiet)(sentence)
+            for sentence in filter(None, [*strange, "" if options.grows else too_few_starts(plan)]):
+                say(sentence)
+            incomplete: Incomplete | None = None
+            stopped: str | None
+            error: BaseException | None = None
+            notices: list[str] = []
             try:
                 with (
                     playing_elsewhere(options, self.players, folder) as elsewhere,
                     kills_interrupt(),
-                    noticed(teller(quiet)) as notices,
+                    noticed(say) as notices,
                     choose_display(meter, quiet) as display,
                 ):
-                    run = PlanRun(plan, folder, self.players, limits, meter, display, answers, growth, elsewhere, ask)
-                    incomplete = run.play()
+                    work = plan, folder, self.players, options, meter, display, answers, growth, elsewhere
+                    incomplete = PlanRun(*work, turns, beside, began, ask).play()
                 stopped = incomplete.reason if incomplete else None
                 if stopped is None:
                     _finish(folder, None, [*strange, *notices])
@@ -149,13 +146,15 @@ class Session:
                 stopped = str(failure) if fault else f"a player failed: {type(failure).__name__}: {failure}"
                 error = failure
             answers.close()
+            lost = folder.lost()
             if stopped is not None:
-                if (lost := folder.lost()) is not None and lost not in stopped:
-                    stopped = f"{stopped}; {lost}"
-                stopped = self.redactor.scrub(stopped)
+                stopped = self.redactor.scrub(stopped if lost is None or lost in stopped else f"{stopped}; {lost}")
                 _finish(folder, stopped, [*strange, *notices])
             done, total = (sum(getattr(tally, name) for tally in meter.tallies.values()) for name in ("done", "total"))
-            done = done if folder.lost() is None else _kept(plan, folder)
+            if lost is not None:
+                done = 0
+                with suppress(UsageError, StorageError):  # a reader may find nothing now
+                    done = len(folder.scored().intersection(plan.episodes()))
             for_money, too_wide = incomplete is not None and incomplete.for_money, growth.too_wide if growth else {}
             return Ending(folder.path, done, total, stopped, error, for_money, too_wide, options)
 
@@ -164,7 +163,7 @@ def open_session(planned: PlannedRun) -> Session:
     """Check every agent and its model's name, then open a new run folder, or ``--out``'s made with equal settings.
 
     Raises:
-        UsageError: a player or a price is missing, or the folder is somebody else's or was made with other settings.
+        UsageError: a player or a price is missing, or the folder holds something else or was made with other settings.
         StorageError: the folder can't be written, or is in use.
     """
     options, players, plan, season = planned
@@ -175,23 +174,22 @@ def open_session(planned: PlannedRun) -> Session:
     players.check_names()
     manifest = new_manifest(options, plan, cards, agent_prices(cards, options, {}))
     manifest |= {} if season is None else {"season": dict(season)}
-    path = Path(options.out or new_folder())
+    path, asked = Path(options.out or new_folder()), as_stored(manifest, redactor)
     if not (path / MANIFEST_NAME).exists():
         # The user's file of prompts may change or move; a resume needs the one that was used.
         kept = prompt_files(options) | ({PROMPTS_NAME: Path(options.prompts)} if options.prompts else {})
         files = {name: read_bytes(file) for name, file in kept.items()}
-        session = Session(RunFolder.create(path, manifest, redactor, files), players, options, redactor)
-        approve(path, [*claims, *claims_of_prices(manifest)], asked_for(as_stored(manifest, redactor)))
-        return session
-    folder = RunFolder.open_for_writing(path, redactor)
-    try:
-        unplayed = not folder.episodes_path.stat().st_size
-        take_over(path, folder.manifest, as_stored(manifest, redactor), unplayed=unplayed)
-        _refuse_more(folder, plan, options)
-    except UsageError:
-        folder.close()
-        raise
-    approve(path, [*claims, *claims_of_prices(manifest)], asked_for(folder.manifest))
+        folder = RunFolder.create(path, manifest, redactor, files)
+    else:
+        folder = RunFolder.open_for_writing(path, redactor)
+        try:
+            take_over(path, folder.manifest, asked, unplayed=not folder.episodes_path.stat().st_size)
+            _refuse_more(folder, plan, options)
+        except UsageError:
+            folder.close()
+            raise
+        asked = folder.manifest
+    approve(path, [*claims, *claims_of_prices(manifest)], asked_for(asked))
     return Session(folder, players, options, redactor)
 
 
@@ -214,25 +212,21 @@ def check_unplayed(planned: PlannedRun) -> None:
     """
     options, players, *_ = planned
     players.check_unmade()
-    unmade = {name: spec.spec for name, spec in players.specs.items() if name not in players.policies}
-    models = {name: [model for _, model in models_inside(spec)] for name, spec in unmade.items()}
-    cards = [
-        {"name": name, "spec": spec, "settings": {"model": next(iter(models[name]), None)}}
-        for name, spec in unmade.items()
-    ]
+    cards = []
+    for name, spec in players.specs.items():
+        if name not in players.policies:
+            model = next((model for _, model in models_inside(spec.spec)), None)
+            cards.append({"name": name, "spec": spec.spec, "settings": {"model": model}})
     agent_prices(cards, options, {})
 
 
 def new_folder() -> str:
-    """Return the name of a run folder that nobody named: it sorts by time, and two runs of one second don't meet."""
+    """Return the name of a run folder: it sorts by time, and two runs of one second don't meet."""
     return f"runs/{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 def by_protocol(options: RunOptions) -> list[RunOptions]:
-    """Return the runs that ``--protocols`` stands for, in folders beside each other; without it, the one run that it
-    is.
-
-    :func:`play_all` sees to it that what may be spent, of money and of time, is for all of them together.
+    """Return the runs that ``--protocols`` stands for, in folders beside each other; without it, the one run itself.
 
     Raises:
         UsageError: the protocol is given besides.
@@ -242,13 +236,12 @@ def by_protocol(options: RunOptions) -> list[RunOptions]:
     for name in ("protocol", "moves", "legal_only"):
         if name in options.given:
             raise UsageError(f"{flag_of(name)} can't be given with {flag_of('protocols')}, which decides it")
-    names, out = options.protocols.split(","), Path(options.out or new_folder())
+    out = Path(options.out or new_folder())
     runs = []
-    for name in names:
+    for name in options.protocols.split(","):
         rules: dict[str, Any] = {"moves": UNLISTED} if name == UNLISTED else {"protocol": name}
         rules["legal_only"] = True if name == LEGAL_ONLY else None
-        folder = str(out / name.replace(":", "-"))
-        runs.append(replace(options, **rules, out=folder, protocols=None))
+        runs.append(replace(options, **rules, out=str(out / name.replace(":", "-")), protocols=None))
     return runs
 
 
@@ -281,17 +274,12 @@ def play_all(runs: Sequence[PlannedRun], *, quiet: bool = False, ask: Callable[[
 
 
 def _spent(path: Path) -> float:
-    """US dollars that the run in a folder has cost so far; 0 if there is no such run yet."""
+    """Return the US dollars that the run in a folder has cost so far; 0 if there is no such run yet."""
     if not (path / MANIFEST_NAME).exists():
         return 0.0
     folder = RunFolder.open(path)
     answers = AnswersFile(path, Redactor.from_environment(), folder.scored, writing=False)
     return _meter(Plan.from_manifest(folder.manifest), folder, answers).spent
-
-
-def nobody(question: str) -> bool:
-    """Answer no to every question, as nobody is there to be asked."""
-    return False
 
 
 def reopen_session(
@@ -300,7 +288,7 @@ def reopen_session(
     say: Callable[[str], None],
     *,
     repair: bool = False,
-    ask: Callable[[str], bool] = nobody,
+    ask: Callable[[str], bool] = lambda question: False,
 ) -> Session:
     """Open a run folder to play what it lacks, with the settings of its manifest.
 
@@ -319,19 +307,24 @@ def reopen_session(
         StorageError: it is in use or can't be written.
     """
     manifest = read_manifest(path)
-    options = resumed_options(path, manifest, given)
+    options = _resumed_options(path, manifest, given)
     specs = [AgentSpec.parse(text) for text in options.agents]
+
+    def planned() -> Plan:
+        plan = Plan.from_manifest(manifest)
+        grown = "episodes" in given.given and not options.grows
+        return plan.with_episodes(options.episodes, options.seed_offset) if grown else plan
 
     def told(spec: str) -> str:
         try:
-            return spending(spec, _planned(manifest, given, options), options)
+            return spending(spec, planned(), options)
         except UsageError:  # a game whose module may not be imported yet
             return ""
 
     claims = check_claims(path, manifest, options, given, ask, told)
     for scenario in manifest["scenarios"].values():
         import_registration(scenario["env_id"])
-    plan = _planned(manifest, given, options)
+    plan = planned()
     if why := next(filter(None, map(told_otherwise, plan.scenarios.values())), ""):
         raise UsageError(why)
     options = with_agent_options(options, {spec.name: spec.spec for spec in specs})
@@ -352,14 +345,7 @@ def reopen_session(
     return Session(folder, players, options, redactor)
 
 
-def _planned(manifest: Manifest, given: RunOptions, options: RunOptions) -> Plan:
-    """Return the plan of a manifest with as many episodes as are given."""
-    plan = Plan.from_manifest(manifest)
-    grown = "episodes" in given.given and not options.grows
-    return plan.with_episodes(options.episodes, options.seed_offset) if grown else plan
-
-
-def resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOptions:
+def _resumed_options(path: Path, manifest: Manifest, given: RunOptions) -> RunOptions:
     """Return the options of a manifest, with those that may change replaced by what is given; agents' own aren't
     checked yet.
 
@@ -402,15 +388,6 @@ def _meter(plan: Plan, folder: RunFolder, answers: AnswersFile) -> Meter:
     for matchup, seeds in plan.seeds.items():
         meter.tallies[matchup].done = sum(Key(*matchup, seed) in scored for seed in seeds)
     return meter
-
-
-def _kept(plan: Plan, folder: RunFolder) -> int:
-    """Count the episodes of a run whose folder was changed under it: those that a reader finds now."""
-    try:
-        scored = folder.scored()
-        return sum(key in scored for key in plan.episodes())
-    except (UsageError, StorageError):
-        return 0
 
 
 def _finish(folder: RunFolder, stopped: str | None, notices: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
 """Answers of servers that were paid for, of episodes that have no scored record yet: ``answers.jsonl`` of a run folder.
 
 Every answer is written when it arrives, so that neither a kill nor a limit loses what was paid for: a resume plays the
-episode again from its seed, and where an earlier process was answered, nobody is asked. When an episode's scored record
-is written its answers aren't needed any more, and a run that has ended without losing any leaves no such file.
+episode again from its seed, and takes from here what an earlier process was answered. Once an episode's scored record
+is written, its answers aren't needed any more; a run that has ended without losing any leaves no such file.
 
 A decision is known by its episode, its round, its player and the number of the attempt, and by what was observed, so
 that an answer is never taken for another question's.
@@ -35,7 +35,6 @@ ANSWERS_NAME = "answers.jsonl"
 _CLOSING = b"}\n"
 _MOST_WASTE = 1 << 24  # bytes of answers that aren't needed any more, before the file is written anew
 
-
 TOLD = {
     *("response", "finish_reason", "seconds", "served_by", "reasoning", "tool_calls", "cut", "left_out", "uncounted"),
     *("usage", "discarded"),
@@ -63,10 +62,10 @@ class _Kept(NamedTuple):
 
     observed: int
     turn: Turn
-    recorded: bool  # whether an unscored episode's record tells what was paid
+    recorded: bool = False  # whether an unscored episode's record tells what was paid
 
 
-Decision = tuple[int, ...]
+Decision = tuple[int, ...]  # the round, the player's place and the attempt
 
 
 class AnswersFile:
@@ -79,7 +78,7 @@ class AnswersFile:
         writing: whether the file may be changed.
 
     Raises:
-        StorageError: the file can't be read, or it is a link.
+        StorageError: the file can't be read, or it is a link. All methods that write raise one, too.
 
     Attributes:
         damaged: lines that couldn't be read; what they had answered is asked again.
@@ -95,11 +94,8 @@ class AnswersFile:
         self._recalled: set[int] = set()
         self.damaged = 0
         self._episodes: dict[Key, dict[Decision, _Kept]] = {}
-        self._read(scored)
-
-    def _read(self, scored: Callable[[], Collection[Key]]) -> None:
         try:
-            with member(self._file.parent, ANSWERS_NAME).open("rb") as stream:
+            with member(path, ANSWERS_NAME).open("rb") as stream:
                 lines = list(read_lines(stream))
         except LineTooLongError as error:
             raise StorageError(f"{self._file} isn't what a run keeps: {error}") from None
@@ -129,11 +125,10 @@ class AnswersFile:
             raise ValueError("an answer has more tokens than any has")
         if _turn_type().dump_python(turn, exclude=TOLD, exclude_defaults=True):
             raise ValueError("an answer has keys that records of answers don't have")
-        kept = _Kept(line["observed"], turn, recorded=False)
-        self._episodes.setdefault(key, {})[tuple(line["decision"])] = kept
+        self._episodes.setdefault(key, {})[tuple(line["decision"])] = _Kept(line["observed"], turn)
 
     def recall(self, task: EpisodeTask, request: TurnRequest) -> Turn | None:
-        """Return the answer to a decision, as :class:`~agents.loop.asking.AnswerStore` has it."""
+        """Return the answer to a decision, if there is one to what was observed."""
         with self._lock:
             kept = self._episodes.get(_key_of(task), {}).get(_decision_of(task, request))
             if kept is None or kept.observed != _observed(request):
@@ -142,29 +137,21 @@ class AnswersFile:
             return kept.turn
 
     def keep(self, task: EpisodeTask, request: TurnRequest, turn: Turn) -> None:
-        """Write an answer that has just arrived; a provider's error is none.
-
-        Raises:
-            StorageError: the disk is full or the file can't be written.
-        """
+        """Write an answer that has just arrived; a provider's error is none."""
         if turn.error is not None:
             return
-        key, decision = _key_of(task), _decision_of(task, request)
-        kept = _Kept(_observed(request), turn, recorded=False)
+        key, decision, kept = _key_of(task), _decision_of(task, request), _Kept(_observed(request), turn)
         with self._lock:
             self._episodes.setdefault(key, {})[decision] = kept
             self._append(_line_of(key, decision, kept))
 
     def was_recalled(self, turn: Turn) -> bool:
-        """Say whether an answer is one of an earlier process's, which :attr:`unrecorded_tokens` counted already."""
+        """Report whether an answer is one of an earlier process's, which :attr:`unrecorded_tokens` has counted."""
         return id(turn) in self._recalled
 
     def close_episode(self, key: Key, *, scored: bool) -> None:
-        """Drop the answers of an episode that has a record; those of an unscored one are used when it is played again.
-
-        Raises:
-            StorageError: as :meth:`keep`.
-        """
+        """Drop the answers of an episode that has a record; those of an unscored one are used when it is played
+        again."""
         with self._lock:
             if not scored:
                 self._mark_recorded(key)
@@ -172,18 +159,16 @@ class AnswersFile:
                     self._append(_line(key) | {"recorded": True})
                 return
             if dropped := self._episodes.pop(key, None):
-                self._waste += sum(
-                    len(kept.turn.response) + len(kept.turn.reasoning) + 200 for kept in dropped.values()
-                )
+                self._waste += sum(200 + len(kept.turn.response + kept.turn.reasoning) for kept in dropped.values())
                 self._recalled -= {id(kept.turn) for kept in dropped.values()}
             if self._waste > _MOST_WASTE:
                 self._rewrite()
 
     def _mark_recorded(self, key: Key) -> None:
         for decision, kept in self._episodes.get(key, {}).items():
-            turn = kept.turn
             if not kept.recorded:  # nothing is paid for it again
-                turn = replace(turn, usage=turn.usage._replace(cached=True), discarded=NO_USAGE)
+                usage = kept.turn.usage._replace(cached=True)
+                turn = replace(kept.turn, usage=usage, discarded=NO_USAGE)
                 self._episodes[key][decision] = kept._replace(turn=turn, recorded=True)
 
     @property
@@ -198,11 +183,7 @@ class AnswersFile:
         return {agent: tokens for agent, tokens in found.items() if any(tokens)}
 
     def take_over(self, others: Iterable["AnswersFile"], scored: Collection[Key]) -> None:
-        """Add the answers of other runs that are merged into this one, to episodes that none of them has a score of.
-
-        Raises:
-            StorageError: as :meth:`keep`.
-        """
+        """Add the answers of other runs that are merged into this one, of episodes that none of them has scored."""
         for other in others:
             for key, answers in other._episodes.items():
                 if key not in scored:
@@ -244,17 +225,14 @@ class AnswersFile:
                 os.close(self._handle)
                 self._handle = None
 
-    def _open(self) -> int:
-        if self._handle is None:
-            self._handle = open_for_appending(self._file)
-        return self._handle
-
     def _append(self, line: Mapping[str, Any]) -> None:
         data = self._bytes(line)
         try:
-            handle, written = self._open(), 0
+            if self._handle is None:
+                self._handle = open_for_appending(self._file)
+            written = 0
             while written < len(data):
-                written += os.write(handle, data[written:])
+                written += os.write(self._handle, data[written:])
         except OSError as error:
             raise StorageError(f"can't write to {self._file}: {error.strerror}") from None
 
@@ -264,7 +242,6 @@ def _key_of(task: EpisodeTask) -> Key:
 
 
 def _decision_of(task: EpisodeTask, request: TurnRequest) -> Decision:
-    """Return the round, the player's place and the attempt, which are the end of the decision's seed."""
     return request.seed[1 + len(task.noise) :]
 
 

@@ -1,19 +1,16 @@
 """Who vouches for the responses of an entry: a tier that nothing in an entry's folder can claim.
 
-``re-run here``
-    the player ships, or is a season's registered program, and every response was computed anew.
-``reproduced by maintainers``
-    they have played it themselves; ``known.toml`` lists its digest.
-``self-reported``
-    every other one.
+``re-run here``: the player ships, or is a season's registered program, and every response was computed anew.
+``reproduced by maintainers``: they have played it themselves; ``known.toml`` lists its digest.
+``self-reported``: every other one.
 
-A check of an entry computes the responses of a player that ships, and says so. A board computes nothing: there the tier
-is what ``known.toml`` has for the entry's digest.
+A check of an entry computes the responses of a player that ships, and reports that. A board computes nothing: there the
+tier is what ``known.toml`` has for the entry's digest.
 """
 
 import tomllib
 from functools import cache
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from importlib.resources import files
 from pathlib import Path
 
@@ -34,25 +31,20 @@ def digest_of(entry: Path) -> str:
     """Return the digest of an entry: of its manifest and its episodes, byte for byte."""
     whole = sha256()
     for name in (MANIFEST_NAME, EPISODES_NAME):
-        part = sha256()
         with (entry / name).open("rb") as stream:
-            while block := stream.read(1 << 20):
-                part.update(block)
-        whole.update(part.digest())
+            whole.update(file_digest(stream, "sha256").digest())
     return whole.hexdigest()
 
 
 def tier_of(entry: Path) -> str:
-    """Return the tier of an entry that isn't asked again: what the maintainers' list says of it."""
+    """Return the tier of an entry that isn't asked again, by the maintainers' list."""
     return listed().get(digest_of(entry), REPORTED) if (entry / EPISODES_NAME).is_file() else REPORTED
 
 
 def taken_on_trust(authorship: str, asked_once: bool) -> list[str]:
-    """Return what no check of an entry can tell, so that a reader doesn't take it for checked.
+    """Return what no check of an entry of this tier can tell, so that a reader doesn't take it for checked.
 
-    Args:
-        authorship: its tier.
-        asked_once: whether one episode of each scenario was asked again.
+    ``asked_once``: one episode of each scenario was asked again.
     """
     measured = "seconds, prices, what servers called their models, and tokens within what a tokenizer can make of texts"
     if authorship != REPORTED:

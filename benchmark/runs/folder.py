@@ -1,16 +1,16 @@
 """A run folder on disk: ``manifest.json`` (what was asked for, with which versions) and ``episodes.jsonl``.
 
-Durability: :meth:`RunFolder.append` hands every finished episode to the operating system in one write before it
-returns, so that it survives a killed process (``kill -9``, out of memory) whatever happens next. To survive a power
-cut as well, a file must be synced to the device, which takes milliseconds; that is done at most every
-:data:`SYNC_SECONDS` and at the end, so that fast scripted agents aren't slowed down a hundredfold. A power cut can
-therefore cost the last seconds of episodes; ``textbench resume`` plays those again.
+:meth:`RunFolder.append` hands every finished episode to the operating system in one write before it returns, so that
+it survives a killed process (``kill -9``, out of memory). To survive a power cut as well, a file must be synced to the
+device, which takes milliseconds: that is done at most every :data:`SYNC_SECONDS` and at the end, so that fast scripted
+agents aren't slowed down a hundredfold. ``textbench resume`` plays again what a power cut costs.
 
 An interrupted write can only leave the last line unfinished. Readers skip such a line, and opening the folder for
 writing cuts it off.
 """
 
 import json
+import mmap
 import os
 import re
 import time
@@ -35,7 +35,6 @@ EPISODES_NAME = "episodes.jsonl"
 DAMAGED_NAME = "episodes.damaged.jsonl"
 PROMPTS_NAME = "prompts.toml"
 OWN_FILES = (MANIFEST_NAME, EPISODES_NAME, DAMAGED_NAME, PROMPTS_NAME, ANSWERS_NAME)
-"""What a run's folder, or an entry's, consists of."""
 PROMPTS_FILES = "prompts*.toml"  # those of single agents, too
 
 SYNC_SECONDS = 2.0  # the most that a power cut can cost
@@ -60,12 +59,7 @@ def check_file_place(file: str) -> None:
 
 
 class RunFolder:
-    """The records of one run, for reading; :meth:`create` and :meth:`open_for_writing` also lock it and append.
-
-    Attributes:
-        path: the folder.
-        manifest: its manifest, as parsed.
-    """
+    """The records of one run, for reading; :meth:`create` and :meth:`open_for_writing` also lock it and append."""
 
     def __init__(self, path: Path, manifest: Manifest, redactor: Redactor | None = None) -> None:
         self.path = path
@@ -80,19 +74,13 @@ class RunFolder:
     def create(
         cls, path: Path, manifest: Manifest, redactor: Redactor, files: Mapping[str, bytes] | None = None
     ) -> "RunFolder":
-        """Make a new run folder, locked and open for appending.
+        """Make a new run folder with further ``files`` (``{name: content}``), locked and open for appending.
 
         The manifest is written last, so a folder that has one is whole. What a process leaves that is killed before
         (a lock, drafts, ``files``) doesn't stand in the way of the next.
 
-        Args:
-            path: an empty folder, or one that doesn't exist yet.
-            manifest: of the run.
-            redactor: what must not be written.
-            files: ``{name: content}`` that belongs to the run.
-
         Raises:
-            UsageError: it isn't a folder, or already holds something.
+            UsageError: ``path`` isn't a folder, or already holds something.
             StorageError: it can't be made or written.
         """
         folder = cls(path, manifest, redactor)
@@ -118,11 +106,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
-        """Open an existing run folder or leaderboard entry for reading.
-
-        Raises:
-            UsageError: it isn't one; says what is missing or what is wrong with it.
-        """
+        """Open a run folder or leaderboard entry for reading; raises as :func:`read_manifest`."""
         return cls(path, read_manifest(path))
 
     @classmethod
@@ -170,11 +154,8 @@ class RunFolder:
     def located_records(self) -> Iterator[tuple[int, Episode]]:
         """Yield ``(byte offset, record)`` of every episode: scored ones as written, then the last of those without.
 
-        An episode that ended in a provider's error is played again by a resume; its new record then stands for it. Of
-        the scored records one is in memory at a time.
-
-        Raises:
-            UsageError: as :meth:`lines`.
+        An episode that ended in a provider's error is played again by a resume; its new record then stands for it. One
+        scored record is in memory at a time. Raises as :meth:`lines`.
         """
         scored: set[Key] = set()
         unscored: dict[Key, tuple[int, Episode]] = {}
@@ -194,7 +175,6 @@ class RunFolder:
             UsageError: a line isn't an episode record; names the line.
         """
         offset = number = 0
-        own = self.manifest["kind"] == RUN_KIND
         self._require_episodes()
         try:
             with self.episodes_path.open("rb") as lines:
@@ -208,17 +188,12 @@ class RunFolder:
         except LineTooLongError as error:
             raise UsageError(f"{self.episodes_path} line {number + 1} isn't an episode: {error}") from None
         except ValueError as error:
-            repair = (
-                f"; set damaged lines aside and play them again: {resume_command(self.path)} --repair" if own else ""
-            )
+            own = self.manifest["kind"] == RUN_KIND
+            repair = f"; set damaged lines aside and play them again: {resume_command(self.path)} --repair" * own
             raise UsageError(f"{self.episodes_path} line {number} isn't an episode: {error}{repair}") from None
 
     def records_at(self, offsets: Iterable[int]) -> Iterator[Episode]:
-        """Yield the records whose lines begin at these bytes.
-
-        Raises:
-            UsageError: the episodes are no longer there.
-        """
+        """Yield the records whose lines begin at these bytes; raises a UsageError if there is no file any more."""
         self._require_episodes()
         with self.episodes_path.open("rb") as lines:
             for offset in offsets:
@@ -257,7 +232,7 @@ class RunFolder:
                 it isn't the run's file any more (:meth:`lost`).
         """
         line = self._redactor.scrub_bytes(to_line(record))
-        self._known(parse_line(line))  # what is written can be read: by the reader's own rules
+        self._known(parse_line(line))  # a player's or a server's figures may be such that no reader would accept them
         line = sealed_line(line)
         assert self._file is not None, "the folder is open for reading only"
         before = os.fstat(self._file).st_size
@@ -281,7 +256,7 @@ class RunFolder:
 
         Raises:
             OSError: it refuses.
-            StorageError: as :meth:`lost` says.
+            StorageError: as :meth:`lost` tells.
         """
         assert self._file is not None, "the folder is open for reading only"
         os.fsync(self._file)
@@ -319,13 +294,10 @@ class RunFolder:
 
     def close(self) -> None:
         if self._file is not None:
-            try:
+            with suppress(OSError):  # a full disk has been reported by the write that met it
                 os.fsync(self._file)
-            except OSError:
-                pass  # a full disk has been reported by the write that met it
-            finally:
-                os.close(self._file)
-                self._file = None
+            os.close(self._file)
+            self._file = None
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -339,7 +311,7 @@ class RunFolder:
     def set_damaged_lines_aside(self) -> int:
         """Move every line that isn't an episode to :data:`DAMAGED_NAME`, and return how many there were.
 
-        Their episodes then count as not played. Nothing is lost: the lines are on the device before they are taken out.
+        Their episodes then count as not played. The lines are on the device before they are taken out.
 
         Raises:
             StorageError: the disk is full or the folder can't be written.
@@ -378,19 +350,14 @@ class RunFolder:
 
     def _cut_unfinished_line(self) -> None:
         """Remove what a killed process left behind the last newline."""
+        if not self._size:
+            return
         assert self._file is not None
-        size = end = os.fstat(self._file).st_size
-        block = 1 << 16
-        while end > 0:
-            start = max(0, end - block)
-            newline = os.pread(self._file, end - start, start).rfind(b"\n")
-            if newline >= 0:
-                end = start + newline + 1
-                break
-            end = start
-            if size - end > MOST_LINE:
-                raise UsageError(f"the last line of {self.episodes_path} isn't an episode: {LineTooLongError()}")
-        if end < size:
+        with mmap.mmap(self._file, self._size, access=mmap.ACCESS_READ) as content:
+            end = content.rfind(b"\n", max(0, self._size - MOST_LINE)) + 1
+        if self._size - end > MOST_LINE:
+            raise UsageError(f"the last line of {self.episodes_path} isn't an episode: {LineTooLongError()}")
+        if end < self._size:
             os.ftruncate(self._file, end)
             self._size = end
 
@@ -412,16 +379,11 @@ def _refuse_strangers(path: Path, files: Mapping[str, bytes]) -> None:
     for entry in sorted(path.iterdir()):
         name = entry.name
         kept = name in files and entry.is_file() and not entry.is_symlink() and read_bytes(entry) == files[name]
-        ours = name == LOCK_NAME or draft_of(entry) in (MANIFEST_NAME, *files) or kept
-        if not ours:
+        if not (kept or name == LOCK_NAME or draft_of(entry) in (MANIFEST_NAME, *files)):
             raise UsageError(f"{path} isn't empty (it holds {name!r}) and isn't a run; choose another --out")
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Write a file so that a crash leaves the old one or the new one, never half of one.
-
-    Raises:
-        StorageError: the disk is full or the folder can't be written.
-    """
+    """Write a file so that a crash leaves the old one or the new one, never half of one; raises a StorageError."""
     with storing(file), replacing(file) as stream:
         stream.write(text)

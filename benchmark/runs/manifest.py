@@ -171,16 +171,12 @@ Manifest = dict[str, Any]
 
 
 @cache
-def _manifest_type() -> TypeAdapter[Any]:
-    return TypeAdapter(ManifestShape)
+def _shape() -> TypeAdapter[Any]:
+    return TypeAdapter(ManifestShape)  # made when the first manifest is read, since it takes some milliseconds
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest of a run folder or an entry.
-
-    Raises:
-        UsageError: there is none, or it isn't one of ours; in one sentence.
-    """
+    """Return the manifest of a run folder or an entry; raises a UsageError if there is none, or it isn't ours."""
     file = path / MANIFEST_NAME
     if not path.exists():
         beside = [folder.parent.name for folder in path.parent.glob(f"*/{MANIFEST_NAME}")]
@@ -191,7 +187,7 @@ def read_manifest(path: Path) -> Manifest:
         if os.path.lexists(file):
             check_folder(path)  # a link in it may lead to anything, and a pipe would keep us waiting for ever
         content = Redactor.from_environment().scrub_bytes(read_bytes(file))
-        manifest: Manifest = _manifest_type().validate_python(strict_json(content))
+        manifest: Manifest = _shape().validate_python(strict_json(content))
         manifest["settings"] = {**OLD_PROTOCOL, **manifest["settings"]}
         json.dumps(manifest, ensure_ascii=False).encode()  # fails for half a surrogate pair, which can't be written
         return manifest
@@ -214,18 +210,13 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def is_final(manifest: Manifest) -> bool:
-    """Return whether no more episodes are coming, as far as the manifest tells: a run that was killed seems to go
-    on."""
+    """Report whether no more episodes are coming, by the manifest: a run that was killed seems to go on."""
     sessions = manifest.get("sessions", [])
     return manifest["kind"] == ENTRY_KIND or bool(sessions and sessions[-1]["finished"])
 
 
 def strict_json(data: bytes) -> Any:
-    """Return what JSON text means, if every reader agrees on it: UTF-8, no key twice in an object, no NaN.
-
-    Raises:
-        ValueError: it isn't that; says what is wrong.
-    """
+    """Parse JSON on which all readers agree: UTF-8, no key twice in an object, no NaN; else raises a ValueError."""
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     except UnicodeDecodeError as error:

@@ -5,7 +5,6 @@ before an unscored one, and then the earlier run before the later; conflicting p
 """
 
 from collections.abc import Sequence
-from hashlib import blake2b
 from os.path import realpath
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,12 +57,12 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
         raise UsageError(f"{links[0]} isn't a file of its folder: a link may lead to anything, and would be copied")
     files = {file.name: read_bytes(file) for file in found}
     with RunFolder.create(out, manifest, redactor, files) as target:
-        digests: dict[Key, set[bytes]] = {}  # of the duplicates
+        plays: dict[Key, set[int]] = {}  # of the duplicates
         for number, folder in enumerate(folders):
             for record in folder.records():
                 key = key_of(record)
                 if key in several and record.error is None:
-                    digests.setdefault(key, set()).add(blake2b(canonical_line(record), digest_size=8).digest())
+                    plays.setdefault(key, set()).add(hash(canonical_line(record)))
                 if owner[key] == number:
                     target.append(record)
         done = {key for key, number in owner.items() if indices[number][key][1]}
@@ -71,7 +70,7 @@ def merge(sources: Sequence[Path], out: Path, redactor: Redactor) -> MergeReport
         AnswersFile(out, redactor).take_over(begun, done)
         with storing(target.episodes_path):
             target.sync()
-    conflicts = sum(len(found) > 1 for found in digests.values())
+    conflicts = sum(len(found) > 1 for found in plays.values())
     missing = sum(key not in owner for key in plan.episodes())
     return MergeReport(len(owner), len(several), conflicts, missing)
 
@@ -110,19 +109,16 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
             seeds.setdefault(matchup, set()).update(found)
     plan = Plan.from_manifest({"kind": RUN_KIND, "settings": first["settings"], "scenarios": scenarios, "matchups": []})
     plan = Plan(plan.scenarios, {matchup: sorted(found) for matchup, found in seeds.items()})
-    sessions = [session for folder in folders for session in folder.manifest.get("sessions", [])]
-    settings = {**first["settings"], **_spread(folders, plan)}
-    tables = [folder.manifest["settings"].get("agent_options") or {} for folder in folders]
-    own = {name: options for table in tables for name, options in table.items()}
-    if own:
+    each = [folder.manifest["settings"] for folder in folders]
+    settings = {**first["settings"], **_spread(each, plan)}
+    if own := {name: options for one in each for name, options in (one.get("agent_options") or {}).items()}:
         settings["agent_options"] = own
     for name in ("agents", "scenarios"):
-        every = (item for folder in folders for item in folder.manifest["settings"].get(name, []))
-        settings[name] = list(dict.fromkeys(every))
-    prices = {name: price for folder in folders for name, price in folder.manifest.get("prices", {}).items()}
+        settings[name] = list(dict.fromkeys(item for one in each for item in one.get(name, [])))
     looked = {limit for folder in folders for limit in folder.manifest.get("extended", ())}
     if settings.get("until") is not None:  # a run that may play fewer ends with a look that the others haven't
-        looked |= {folder.manifest["settings"]["episodes"] for folder in folders} - {settings["episodes"]}
+        looked |= {one["episodes"] for one in each} - {settings["episodes"]}
+    sessions = [session for folder in folders for session in folder.manifest.get("sessions", [])]
     return {
         **first,
         **({"extended": sorted(looked)} if looked else {}),
@@ -130,19 +126,17 @@ def _merged_manifest(folders: Sequence[RunFolder]) -> Manifest:
         "settings": settings,
         "operation": first.get("operation", {}),
         "agents": list(agents.values()),
-        "prices": prices,
+        "prices": {name: price for folder in folders for name, price in folder.manifest.get("prices", {}).items()},
         "merged_from": [folder.path.resolve().name for folder in folders],
         **plan.to_json(),
         "sessions": sorted(sessions, key=lambda session: str(session.get("started"))),
     }
 
 
-def _spread(folders: Sequence[RunFolder], plan: Plan) -> dict[str, int]:
-    """Return ``episodes`` and ``seed_offset`` as one run of the whole plan would have them; nothing if no run
-    could."""
-    settings = folders[0].manifest["settings"]
-    if settings.get("until") is not None or settings.get("levels") is not None:  # the most that each may play
-        return {"episodes": max(folder.manifest["settings"]["episodes"] for folder in folders)}
+def _spread(settings: Sequence[dict[str, Any]], plan: Plan) -> dict[str, int]:
+    """Return ``episodes`` and ``seed_offset`` as one run of the whole plan would have them, if one could."""
+    if any(settings[0].get(name) is not None for name in ("until", "levels")):  # the most that each may play
+        return {"episodes": max(one["episodes"] for one in settings)}
     matchup, seeds = next(((matchup, seeds) for matchup, seeds in plan.seeds.items() if seeds), (None, ()))
     if matchup is None:
         return {}

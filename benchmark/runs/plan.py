@@ -1,7 +1,7 @@
 """What a run plays: which agents sit where, in which scenarios, on which seeds.
 
 ``agents x scenarios x seeds -> matchups -> tasks``. A matchup is a scenario and one agent per seat. In a scenario for
-one player every agent is a matchup; in one for several, ``benchmark.runs.tournament`` says who meets whom.
+one player every agent is a matchup; in one for several, :mod:`benchmark.runs.tournament` decides who meets whom.
 """
 
 import sys
@@ -63,9 +63,7 @@ class Plan:
         ]
         for name in [name for name in scenarios if seats[name] > 1]:
             matchups += [Matchup(name, table) for table in tables(plays[name], seats[name])]
-        first = {name: scenario.first_seed + seed_offset for name, scenario in scenarios.items()}
-        seeds = {one: range(first[one.scenario], first[one.scenario] + episodes) for one in matchups}
-        return cls(scenarios, seeds)
+        return cls(scenarios, dict.fromkeys(matchups, ())).with_episodes(episodes, seed_offset)
 
     def with_episodes(self, episodes: int, seed_offset: int = 0) -> "Plan":
         """Return the plan of the same tables with as many episodes, from ``first_seed + seed_offset`` on."""
@@ -87,24 +85,22 @@ class Plan:
             name: scenario_from_json(name, data, own_games=own) for name, data in manifest["scenarios"].items()
         }
         scenarios = played_by(manifest.get("settings", {}), scenarios)
+        seats = {name: num_players(scenario) for name, scenario in scenarios.items()}
         seeds: dict[Matchup, Sequence[int]] = {}
-        seats: dict[str, int] = {}
-        # an entry's check says more of another name on its card
+        # an entry's check reports another name on its card
         cards = {card["name"] for card in manifest["agents"]} if own and "agents" in manifest else None
         for row in manifest["matchups"]:
             matchup = Matchup(row["scenario"], tuple(row["agents"]))
+            where = shown(matchup.scenario)
             if matchup in seeds:
                 agents = " against ".join(matchup.agents)
-                raise UsageError(f"the manifest has the matchup of {agents} in {shown(matchup.scenario)} twice")
+                raise UsageError(f"the manifest has the matchup of {agents} in {where} twice")
             if matchup.scenario not in scenarios:
-                raise UsageError(f"the manifest has matchups of {shown(matchup.scenario)} and no definition of it")
+                raise UsageError(f"the manifest has matchups of {where} and no definition of it")
             seeds[matchup] = expand_ranges(row["seeds"])
-            if matchup.scenario not in seats:
-                seats[matchup.scenario] = num_players(scenarios[matchup.scenario])
-            if len(matchup.agents) != seats[matchup.scenario]:
+            if (needed := seats[matchup.scenario]) != len(matchup.agents):
                 raise UsageError(
-                    f"the manifest has a matchup of {len(matchup.agents)} in {shown(matchup.scenario)}, which is for "
-                    f"{seats[matchup.scenario]}"
+                    f"the manifest has a matchup of {len(matchup.agents)} in {where}, which is for {needed}"
                 )
             if cards is not None and (strangers := [agent for agent in matchup.agents if agent not in cards]):
                 raise UsageError(f"the manifest has matchups of {shown(strangers[0])} and no card of it")
@@ -134,31 +130,16 @@ class Plan:
 
     def episodes(self) -> Iterator[Key]:
         """Yield the key of every episode, in the order in which they are played."""
-        for matchup, seeds in self.seeds.items():
-            for seed in seeds:
-                yield Key(matchup.scenario, matchup.agents, seed)
+        return (Key(*matchup, seed) for matchup, seeds in self.seeds.items() for seed in seeds)
 
     def scenarios_of(self, agent: str) -> list[Scenario]:
         """Return the scenarios that an agent plays in, alone or with others."""
         names = {matchup.scenario for matchup in self.seeds if agent in matchup.agents}
         return [scenario for name, scenario in self.scenarios.items() if name in names]
 
-    def teams(self) -> list[list[Matchup]]:
-        """Return the matchups of every table of agents, in games whose players have the same names: what one rollout
-        with one set of policies can play."""
-        players = {name: scenario.game().players for name, scenario in self.scenarios.items()}
-        teams: dict[tuple[tuple[str, ...], ...], list[Matchup]] = {}
-        for matchup in self.seeds:
-            teams.setdefault((matchup.agents, players[matchup.scenario]), []).append(matchup)
-        return list(teams.values())
-
 
 def protocol_of(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the protocol and the moves of a run's settings, as :mod:`agents.protocol` has them.
-
-    Raises:
-        UsageError: one of these isn't known.
-    """
+    """Return the protocol and the moves of a run's settings; raises a UsageError if one of these isn't known."""
     told = {**OLD_PROTOCOL, **settings}
     try:
         return same_protocol(told["protocol"]), check_moves(told["moves"])
@@ -178,7 +159,7 @@ def num_players(scenario: Scenario) -> int:
 
 
 def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper")) -> dict[str, Scenario]:
-    """Scenarios by name, in the order of the table, then other games.
+    """Return scenarios by name, in the order of the table, then other games.
 
     Args:
         names: of scenarios, the groups ``"all"`` and ``"paper"``, or ``"my_module:MyGame-v0"``: a game of the user's
@@ -192,10 +173,8 @@ def find_scenarios(names: Sequence[str], groups: Sequence[str] = ("all", "paper"
     wanted: set[str] = set()
     others: dict[str, Scenario] = {}
     for name in names:
-        if name == "all":
-            wanted |= set(SUITES["all"])
-        elif name == "paper":
-            wanted |= set(PAPER_SCENARIOS)
+        if name in ("all", "paper"):
+            wanted |= set(SUITES[name])
         elif name in SCENARIOS:
             wanted.add(name)
         elif (known := known_scenario(name)) is not None:
@@ -233,11 +212,7 @@ def _scenarios_of_game(env_id: str) -> str:
 
 
 def find_suite(name: str) -> tuple[str, ...]:
-    """Return the names of a suite's scenarios.
-
-    Raises:
-        UsageError: a name that doesn't exist, with the one that may have been meant.
-    """
+    """Return the names of a suite's scenarios; raises a UsageError with the suite that may have been meant."""
     if name not in SUITES:
         raise unknown_name("suite", name, SUITES)
     return SUITES[name]
@@ -255,11 +230,8 @@ def _scenario_of_game(env_id: str) -> Scenario:
 
 
 def import_registration(env_id: str) -> None:
-    """Import the module of ``"my_module:MyGame-v0"``, from the working directory too, as ``python -m`` would.
-
-    Raises:
-        UsageError: there is no such module.
-    """
+    """Import the module of ``"my_module:MyGame-v0"``, from the working directory too; raises as
+    :func:`import_games`."""
     module, separator, _ = env_id.rpartition(":")
     if separator:
         import_games(module, f"the game {env_id!r}")
@@ -285,8 +257,7 @@ def import_games(module: str, what: str) -> None:
 
 
 def unknown_module(env_id: str) -> str:
-    """Return the module that ``"my_module:MyGame-v0"`` wants to be imported and nobody has; empty if there is
-    none."""
+    """Return the module that ``"my_module:MyGame-v0"`` names, unless it is imported already; else an empty text."""
     module = env_id.rpartition(":")[0]
     return "" if module in sys.modules else module
 
@@ -296,14 +267,13 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
 
     A level's settings are here as well: its ladder may be measured anew.
     """
-    level = {"level": scenario.level_number} if scenario.level_number else {}
     return {
         "env_id": scenario.env_id,
         "kwargs": dict(scenario.kwargs),
         "horizon": scenario.horizon,
         "first_seed": scenario.first_seed,
         "training": scenario.training,
-        **level,
+        **({"level": scenario.level_number} if scenario.level_number else {}),
         **({"vocabulary": scenario.vocabulary} if scenario.vocabulary else {}),
     }
 
@@ -321,25 +291,25 @@ def scenario_from_json(name: str, data: Mapping[str, Any], *, own_games: bool = 
     """
     scenario = Scenario(name, data["env_id"], data["kwargs"], data["horizon"], data["first_seed"], data["training"])
     scenario = scenario._replace(level_number=data.get("level", 0), vocabulary=data.get("vocabulary", ""))
-    env_id = scenario.env_id
+    env_id, named = scenario.env_id, f"the manifest's scenario {shown(name)}"
     if ":" in env_id and not own_games:
-        raise UsageError(f"the manifest's scenario {shown(name)} is {env_id!r}; an entry can't bring its own game")
+        raise UsageError(f"{named} is {env_id!r}; an entry can't bring its own game")
     if module := unknown_module(env_id):
         raise UsageError(
-            f"the manifest's scenario {shown(name)} is the game {shown(env_id)}, and no module is imported since a "
-            f"folder names it; if it is yours or you trust it, add --import {shown(module)[1:-1]}"
+            f"{named} is the game {shown(env_id)}, and no module is imported since a folder names it; if it is yours "
+            f"or you trust it, add --import {shown(module)[1:-1]}"
         )
     if "game" in scenario.kwargs:  # with which an environment's registration names its class
         raise UsageError(
-            f"the manifest's scenario {shown(name)} names the class {shown(scenario.kwargs['game'])} as its game; a "
-            "manifest names a game by its id alone"
+            f"{named} names the class {shown(scenario.kwargs['game'])} as its game; a manifest names a game by its id "
+            "alone"
         )
     try:
         scenario.game()
     except Exception as error:  # noqa: BLE001 - games may come from anywhere, and refuse settings as they like
         sentence = " ".join(str(error).split())
         own = "" if env_id.rpartition(":")[2] in registered_ids() else "; a module that registers it: --import MODULE"
-        raise UsageError(f"the manifest's scenario {shown(name)} can't be made: {sentence}{own}") from None
+        raise UsageError(f"{named} can't be made: {sentence}{own}") from None
     return scenario
 
 
@@ -355,7 +325,7 @@ def told_otherwise(scenario: Scenario) -> str:
 
 
 def to_ranges(seeds: Iterable[int]) -> list[list[int]]:
-    """Ascending seeds as ``[[first, last], ...]``, both ends included."""
+    """Return seeds as ascending ranges ``[[first, last], ...]``, both ends included."""
     ranges: list[list[int]] = []
     for seed in sorted(set(seeds)):
         if ranges and ranges[-1][1] == seed - 1:
@@ -366,10 +336,10 @@ def to_ranges(seeds: Iterable[int]) -> list[list[int]]:
 
 
 def expand_ranges(ranges: Sequence[Sequence[int]]) -> Sequence[int]:
-    """The seeds of ``[[first, last], ...]``, ends included.
+    """Return the seeds of ``[[first, last], ...]``, ends included.
 
     Raises:
-        UsageError: they overlap or aren't in order, or they are more than anybody plays.
+        UsageError: they overlap or aren't in order, or there are too many.
     """
     ends = [end for pair in ranges for end in pair]
     if ends != sorted(ends) or any(last >= first for (_, last), (first, _) in pairwise(ranges)):

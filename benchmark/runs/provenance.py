@@ -22,13 +22,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def package_versions() -> dict[str, str]:
-    """Versions of the installed packages among :data:`PACKAGES`."""
-    return dict(_package_versions())
-
-
 @cache  # each is read from a whole file of metadata
-def _package_versions() -> Mapping[str, str]:
+def package_versions() -> Mapping[str, str]:
+    """Return the versions of the installed packages among :data:`PACKAGES`."""
     found = {}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -38,8 +34,7 @@ def _package_versions() -> Mapping[str, str]:
 
 @cache
 def code_version() -> Mapping[str, Any]:
-    """Return ``version``, and where it runs from a checkout ``commit`` and ``dirty`` (its code has uncommitted
-    changes)."""
+    """Return ``version``, and in a checkout ``commit`` and ``dirty`` (its code has uncommitted changes)."""
     try:
         release = version("textbench")
     except PackageNotFoundError:
@@ -56,21 +51,16 @@ def code_version() -> Mapping[str, Any]:
 
 def _git(folder: Path, *arguments: str | Path) -> str | None:
     """Return a git command's output; ``None`` if there is no git or no repository."""
+    command = ["git", "-C", folder, *arguments]
     try:
-        done = subprocess.run(
-            ["git", "-C", folder, *arguments], capture_output=True, text=True, timeout=20, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def file_digest(file: str) -> str:
-    """Return a short fingerprint of a file's content.
-
-    Raises:
-        UsageError: it can't be read.
-    """
+    """Return a short fingerprint of a file's content; raises a UsageError if it can't be read."""
     try:
         return sha256(Path(file).read_bytes()).hexdigest()[:16]
     except OSError as error:

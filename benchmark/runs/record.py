@@ -1,15 +1,15 @@
 """An episode as one JSON line: what counts, and apart from it what was only measured.
 
-``Episode -> recorded -> line -> Episode``. Everything that counts follows from the scenario, the seed and the
-responses, so that two runs of deterministic agents give equal lines and a line can be checked by playing its responses
-again. What depends on the machine (seconds, cache hits) stands in ``measured`` and in nothing else.
+``Episode -> recorded -> line -> Episode``. What counts follows from the scenario, the seed and the responses, so two
+runs of deterministic agents give equal lines, and a line can be checked by playing its responses again. What depends
+on the machine (seconds, cache hits) stands in ``measured`` alone.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from math import isfinite
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, get_type_hints
 
@@ -23,7 +23,6 @@ from agents.models.served.answers import writable
 from agents.protocol import MOST_RETRIES
 from agents.turn import MOST_TOKENS, NO_USAGE, Refused, Turn, Usage, total_usage
 
-SCHEMA_VERSION = 1
 TEXTS = ("reasoning", "tool_calls", "cut")
 """The texts of an answer besides the response."""
 MAX_SEED = 2**53 - 1  # the largest whole number that JSON readers and tables of float64 hold exactly
@@ -32,26 +31,21 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 """No unknown keys, no ``true`` for 1, no ``"1"`` for 1, no NaN."""
 
 # The upper ends are beyond anything real. Without them a forged line could make a sum infinite, and a table useless.
-Tokens = Annotated[list[Annotated[int, Field(ge=0, le=MOST_TOKENS)]], Field(min_length=2, max_length=2)]
-PaidTokens = Annotated[list[Annotated[int, Field(ge=0, le=MOST_TOKENS)]], Field(min_length=3, max_length=3)]
+Count = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+Tokens = Annotated[list[Count], Field(min_length=2, max_length=2)]
+PaidTokens = Annotated[list[Count], Field(min_length=3, max_length=3)]
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
-Metrics = dict[
-    Annotated[str, Field(max_length=100)],
-    Annotated[
-        dict[Annotated[str, Field(max_length=100)], Annotated[float, Field(ge=-1e12, le=1e12)]], Field(max_length=50)
-    ],
-]
+Name = Annotated[str, Field(max_length=100)]
+Metrics = dict[Name, Annotated[dict[Name, Annotated[float, Field(ge=-1e12, le=1e12)]], Field(max_length=50)]]
 
 
 class _Answer(TypedDict):
-    """What is said of an answer besides its text, as far as it says something."""
+    """An answer besides its text; what has its default is left out."""
 
     finish_reason: NotRequired[Annotated[str, Field(description='Why the model stopped, when it isn\'t "stop".')]]
     tokens: NotRequired[Annotated[Tokens, Field(description="Prompt and completion tokens, when there are any.")]]
     reasoning_tokens: NotRequired[
-        Annotated[
-            int, Field(ge=0, le=MOST_TOKENS, description="Those of the completion that are reasoning, as counted.")
-        ]
+        Annotated[Count, Field(description="Those of the completion that are reasoning, as counted.")]
     ]
     reasoning: NotRequired[
         Annotated[str, Field(description="The text of the reasoning, if a server gives it apart from the response.")]
@@ -70,7 +64,7 @@ class RefusedRecord(_Answer):
 
 @with_config(STRICT)
 class StepRecord(_Answer):
-    """One player's part of one round. What says nothing is left out: a large run has millions of steps."""
+    """One player's part of one round. What has its default is left out: a large run has millions of steps."""
 
     round: Annotated[int, Field(ge=0, description="From 0.")]
     player: Annotated[str, Field(description="Who acted, a key of the episode's agents.")]
@@ -110,11 +104,11 @@ class Measured(TypedDict, total=False):
         Field(description="The models, with fingerprints, that a server said had answered a player, where one did."),
     ]
     provider_cached_tokens: Annotated[
-        dict[str, Annotated[int, Field(ge=0, le=MOST_TOKENS)]],
+        dict[str, Count],
         Field(description="Of a player's prompt tokens those that the provider had in its own cache, where any."),
     ]
     left_out: Annotated[
-        dict[str, Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=20)]],
+        dict[str, Annotated[list[Name], Field(max_length=20)]],
         Field(description="The parameters of a player's decoding that its server refused and weren't sent, where any."),
     ]
     checksum: Annotated[
@@ -148,7 +142,7 @@ class EpisodeRecord(TypedDict):
 
 
 class Key(NamedTuple):
-    """What an episode is known by: two records with the same key are two plays of the same task."""
+    """The identity of an episode: two records with the same key are two plays of the same task."""
 
     scenario: str
     agents: tuple[str, ...]  # names in the order of the game's players
@@ -165,65 +159,61 @@ def key_of(episode: Episode) -> Key:
 
 
 def observations_digest(steps: Iterable[Step]) -> str:
-    """Return a fingerprint of everything that the players read, in order: the layouts, the moves and the wording."""
+    """Fingerprint everything that the players read, in order: the layouts, the moves and the wording."""
     digest = hashlib.sha256()
     for step in steps:
-        digest.update(step.observation.encode("utf-8", "surrogatepass"))
-        digest.update(b"\x00")
+        digest.update(step.observation.encode("utf-8", "surrogatepass") + b"\x00")
     return digest.hexdigest()[:32]
 
 
 def recorded(episode: Episode, agents: Mapping[str, str] | None = None) -> Episode:
-    """Return an episode that was just played with what its line tells of the observations, the servers and the time.
+    """Add to an episode that was just played what its line has of the observations, the servers and the time.
 
     Args:
         episode: as the loop yields it.
         agents: ``{player: agent}`` as results call them, if the policies' own names aren't meant.
     """
-    discarded: dict[str, list[Usage]] = {}
-    cached: dict[str, list[Usage]] = {}
-    served_by: dict[str, dict[str, None]] = {}
-    discounted: dict[str, int] = {}
-    left_out: dict[str, dict[str, None]] = {}
-    for player, turn in ((step.player, turn) for step in episode.steps for turn in step.turns):
-        if turn.usage.cached:
-            cached.setdefault(player, []).append(turn.usage)
-        elif turn.usage.cached_prompt_tokens:
-            discounted[player] = discounted.get(player, 0) + turn.usage.cached_prompt_tokens
-        if turn.discarded != NO_USAGE:
-            discarded.setdefault(player, []).append(turn.discarded)
-        if turn.served_by is not None:
-            served_by.setdefault(player, {})[turn.served_by] = None
-        if turn.left_out:
-            left_out.setdefault(player, {}).update(dict.fromkeys(turn.left_out))
-    for player, turn in episode.unplayed:
-        discarded.setdefault(player, []).append(turn.paid)
-    free = {player: [*map(sum, zip(*usages, strict=True))][:2] for player, usages in cached.items()}
-    lost = {player: total_usage(discarded[player]) for player in episode.agents if player in discarded}
-    told = {
-        "cached_by_player": free if len(episode.agents) > 1 else {},
+    turns: dict[str, list[Turn]] = {player: [] for player in episode.agents}
+    for step in episode.steps:
+        turns[step.player] += step.turns
+    cached = {player: total_usage(turn.usage for turn in own if turn.usage.cached) for player, own in turns.items()}
+    lost = {
+        player: total_usage([*(turn.discarded for turn in own), *(t.paid for p, t in episode.unplayed if p == player)])
+        for player, own in turns.items()
+    }
+    told: dict[str, dict[str, Any]] = {
+        "cached_by_player": {player: [*total[:2]] for player, total in cached.items() if len(turns) > 1 and any(total)},
         "discarded_tokens": {
             player: [total.prompt_tokens, total.completion_tokens, total.cached_prompt_tokens]
             for player, total in lost.items()
             if total != NO_USAGE
         },
-        "served_by": {player: [*names] for player, names in served_by.items()},
-        "provider_cached_tokens": discounted,
-        "left_out": {player: [*names] for player, names in left_out.items()},
+        "served_by": {
+            player: [*dict.fromkeys(turn.served_by for turn in own if turn.served_by is not None)]
+            for player, own in turns.items()
+        },
+        "provider_cached_tokens": {
+            player: sum(turn.usage.cached_prompt_tokens for turn in own if not turn.usage.cached)
+            for player, own in turns.items()
+        },
+        "left_out": {
+            player: [*dict.fromkeys(name for turn in own for name in turn.left_out)] for player, own in turns.items()
+        },
     }
-    known = {
+    told = {name: {player: value for player, value in every.items() if value} for name, every in told.items()}
+    metrics = {
         player: {name: float(value) for name, value in values.items() if isfinite(value)}
         for player, values in episode.metrics.items()
     }
     return replace(
         episode,
         agents=dict(episode.agents if agents is None else agents),
-        metrics={player: values for player, values in known.items() if values},
+        metrics={player: values for player, values in metrics.items() if values},
         observations_digest=observations_digest(episode.steps),
         measured={
             "seconds": round(episode.seconds, 6),
-            "cached_tokens": [sum(tokens[i] for tokens in free.values()) for i in (0, 1)],
-            **{name: by_player for name, by_player in told.items() if by_player},
+            "cached_tokens": [sum(total[i] for total in cached.values()) for i in (0, 1)],
+            **{name: every for name, every in told.items() if every},
         },
     )
 
@@ -231,7 +221,7 @@ def recorded(episode: Episode, agents: Mapping[str, str] | None = None) -> Episo
 def _document(episode: Episode) -> dict[str, Any]:
     """Return an episode as JSON has it, without what was only measured."""
     return {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1,
         "scenario": episode.scenario,
         "seed": episode.seed,
         "agents": episode.agents,
@@ -247,7 +237,7 @@ def _document(episode: Episode) -> dict[str, Any]:
 
 
 def _row(step: Step) -> dict[str, Any]:
-    """Return a step as JSON has it; what says nothing is left out."""
+    """Return a step as a :class:`StepRecord`."""
     row: dict[str, Any] = {
         "round": step.index,
         "player": step.player,
@@ -260,35 +250,35 @@ def _row(step: Step) -> dict[str, Any]:
         row["unreadable"] = str(step.unreadable)
     if step.refused:
         row["refused"] = [
-            {"response": each.turn.response, "unreadable": each.unreadable, **_said_of(each.turn)}
+            {"response": each.turn.response, "unreadable": each.unreadable, **_answer(each.turn)}
             for each in step.refused
         ]
-    return row | _said_of(step.turn)
+    return row | _answer(step.turn)
 
 
-def _said_of(turn: Turn) -> dict[str, Any]:
-    """Return what is said of an answer besides its text, as far as it says something."""
+def _answer(turn: Turn) -> dict[str, Any]:
+    """Return an answer besides its text, as an :class:`_Answer`."""
     row: dict[str, Any] = {}
     if turn.finish_reason != "stop":
         row["finish_reason"] = turn.finish_reason
-    if turn.usage != NO_USAGE:
-        if turn.usage[:2] != (0, 0):
+    if turn.usage is not NO_USAGE:
+        if any(turn.usage[:2]):
             row["tokens"] = turn.usage[:2]
         if turn.usage.reasoning_tokens:
             row["reasoning_tokens"] = turn.usage.reasoning_tokens
     return row | {name: text for name in TEXTS if (text := getattr(turn, name))}
 
 
-_SAID = frozenset(get_type_hints(_Answer))
+_TOLD = frozenset(get_type_hints(_Answer))
 
 
 _plain_turn = lru_cache(maxsize=256)(Turn)
-"""Players without a model give few different responses; to make a turn takes longer than to look one up."""
+"""Players without a model give few different responses, and to make a turn takes longer than to look one up."""
 
 
 def _turn_of(answer: Mapping[str, Any]) -> Turn:
-    """Return the answer that a step, or one that was refused, tells of."""
-    if _SAID.isdisjoint(answer):
+    """Return the turn of a step's row, or of a refused answer's."""
+    if _TOLD.isdisjoint(answer):
         return _plain_turn(answer["response"])
     prompt, completion = answer.get("tokens", (0, 0))
     usage = Usage(prompt, completion, reasoning_tokens=answer.get("reasoning_tokens", 0))
@@ -297,18 +287,9 @@ def _turn_of(answer: Mapping[str, Any]) -> Turn:
 
 
 def _step_of(row: Mapping[str, Any]) -> Step:
-    refused = tuple(Refused(_turn_of(each), each["unreadable"]) for each in row["refused"]) if "refused" in row else ()
-    return Step(
-        row["round"],
-        row["player"],
-        "",
-        _turn_of(row),
-        row["action"],
-        row["valid"],
-        row.get("unreadable"),
-        row["reward"],
-        refused=refused,
-    )
+    refused = tuple(Refused(_turn_of(each), each["unreadable"]) for each in row.get("refused", ()))
+    done = row["action"], row["valid"], row.get("unreadable"), row["reward"]
+    return Step(row["round"], row["player"], "", _turn_of(row), *done, refused=refused)
 
 
 def paid_tokens(episode: Episode) -> dict[str, tuple[int, int, int]]:
@@ -334,11 +315,16 @@ def paid_tokens(episode: Episode) -> dict[str, tuple[int, int, int]]:
     return {player: (tokens[0], tokens[1], tokens[2]) for player, tokens in counted.items()}
 
 
+CLOSING = b"}}\n"  # of "measured", of the record, and of the line
+sealed_line = partial(sealed, closing=CLOSING)  # adds the checksum to "measured", so that what counts stays as it is
+opened_line = partial(opened, closing=CLOSING)
+
+
 def to_line(episode: Episode) -> bytes:
     """Return a recorded episode as one line of UTF-8, newline included, without a checksum.
 
     Raises:
-        ValueError: for a NaN or infinite reward: nothing could be computed from it.
+        ValueError: a reward is NaN or infinite.
     """
     document = {**_document(episode), "measured": episode.measured}
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -350,7 +336,7 @@ def to_line(episode: Episode) -> bytes:
 
 
 def _without_surrogates(value: Any, name: str = "") -> Any:
-    """Return a document with U+FFFD for the halves of surrogate pairs in everything but the responses."""
+    """Replace the halves of surrogate pairs in a document by U+FFFD, but in the responses."""
     if isinstance(value, str):
         return value if name == "response" else writable(value)
     if isinstance(value, dict):
@@ -358,31 +344,15 @@ def _without_surrogates(value: Any, name: str = "") -> Any:
     return [_without_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-CLOSING = b"}}\n"  # of "measured", of the record, and of the line
-
-
-def sealed_line(line: bytes) -> bytes:
-    """Return a line of :func:`to_line` with its checksum, at the end of ``measured``: what counts stays as it is."""
-    return sealed(line, CLOSING)
-
-
-def opened_line(line: bytes) -> bytes:
-    """Return the line without its checksum, if it has one.
-
-    Raises:
-        ValueError: the line isn't the one that was written.
-    """
-    return opened(line, CLOSING)
-
-
 def unscored(episode: Episode, reason: str) -> Episode:
     """Return what is kept of an episode that no reader would accept: that it was played, its costs, and its error."""
     paid = {player: [min(count, MOST_TOKENS) for count in counts] for player, counts in paid_tokens(episode).items()}
-    return Episode(
-        **{name: getattr(episode, name) for name in ("scenario", "seed", "layout_seed", "agents")},
+    return replace(
+        episode,
         steps=(),
         returns=dict.fromkeys(episode.agents, 0.0),
         successes=dict.fromkeys(episode.agents, False),
+        metrics={},
         terminated=False,
         truncated=False,
         error=f"the episode can't be kept: {reason}",
@@ -428,19 +398,15 @@ def _parse_surrogates(line: bytes) -> dict[str, Any]:
     """Read a line that pydantic's parser refuses: no JSON, or a response with half a surrogate pair."""
     try:
         found: dict[str, Any] = json.loads(line.decode("utf-8"))  # of bytes json would guess the encoding
-        whole = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
-        _episode_type().validate_json(whole)
-        rest = {**found, "steps": [_without_responses(step) for step in found["steps"]]}
-        json.dumps(rest, ensure_ascii=False).encode()
+        _episode_type().validate_json(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+        others = _without_surrogates(found)
+        if others != found:
+            raise ValueError("half a surrogate pair stands outside of a response")
     except ValidationError as error:
         raise ValueError(problem_of(error)) from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON ({error})") from None
     return found
-
-
-def _without_responses(step: Mapping[str, Any]) -> dict[str, Any]:
-    return {**step, "response": "", "refused": [{**each, "response": ""} for each in step.get("refused", ())]}
 
 
 def canonical_line(episode: Episode) -> bytes:
@@ -450,8 +416,7 @@ def canonical_line(episode: Episode) -> bytes:
 
 def canonical_lines(episodes: Iterable[Episode]) -> Iterator[bytes]:
     """Yield the canonical lines of a run's episodes in the order of (scenario, agents, seed)."""
-    keyed = sorted((key_of(episode), canonical_line(episode)) for episode in episodes)
-    yield from (line for _, line in keyed)
+    yield from (line for _, line in sorted((key_of(episode), canonical_line(episode)) for episode in episodes))
 
 
 def error_reason(error: str) -> str:

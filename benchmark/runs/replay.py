@@ -1,7 +1,6 @@
 """Playing a recorded episode again: its scenario's real environment, its seed, its responses.
 
-Whatever a record claims, this is what happens: ``record -> reset(seed) -> response -> Step ... -> Episode``. Replays,
-pages and the validation of entries are all made of it.
+Whatever a record claims, this is what happens: ``record -> reset(seed) -> response -> Step ... -> Episode``.
 """
 
 from collections.abc import Iterator
@@ -55,18 +54,16 @@ class Replay:
 
     @property
     def final_observations(self) -> dict[str, str]:
-        """``{player: what it sees at the end}`` of the players that were still there in the last round."""
+        """``{player: observation at the end}`` of the players that were still there in the last round."""
         last = self.steps[-1].index if self.steps else 0
         gone = {step.player for step in self.steps if step.out and step.index < last}
         players = [player for player in self.game.players if player not in gone]
         return {player: self.game.observe(self.episode.end_state, player) for player in players}
 
     def happened(self, step: Step) -> str:
-        """Return what a step's round did to its player and why, "fell into a hole"; empty if there is nothing to tell.
-
-        Of a response that ended its player's episode nothing was executed.
-        """
-        if not step.action:
+        """Return what a step's round did to its player and why, "fell into a hole"; empty if there is nothing to
+        tell."""
+        if not step.action:  # the response ended its player's episode, and nothing was executed
             return ""
         executed = {each.player: each.action for each in self.steps if each.index == step.index and each.action}
         joint_action = {  # as the environment makes it: a default for those who play on without having been asked
@@ -81,15 +78,11 @@ class ReplayError(ValueError):
 
 
 def replay(record: Episode, scenario: Scenario) -> Replay:
-    """Play a record's responses again.
-
-    Args:
-        record: an episode; only its seed, its players' names and its responses are looked at.
-        scenario: the scenario's definition.
+    """Play a record's responses again; nothing else is taken from it but its seed and its players' names.
 
     Raises:
-        ReplayError: a round lacks a response or has one that no player was asked for; says where. Or a twin is told in
-            other words than when it was played.
+        ReplayError: a round lacks a response or has one that no player was asked for; or a twin is told in other words
+            than when it was played.
         UsageError: the scenario's definition can't be made into an environment.
     """
     if record.seed < 0:
@@ -135,7 +128,7 @@ def _wrong_number(number: int, step: Step, task: EpisodeTask) -> ReplayError:
 
 
 def requests_of(replayed: Replay) -> Iterator[tuple[Step, TurnRequest]]:
-    """Yield every step with the request that it answered; of its seed the episode's alone."""
+    """Yield every step with the request that it answered, whose seed is the episode's alone."""
     for step, request in zip(replayed.steps, replayed.asked, strict=True):
         yield step, replace(request, seed=(replayed.episode.seed,))
 
@@ -150,16 +143,14 @@ def replay_if_unchanged(record: Episode, scenario: Scenario) -> Replay | None:
 
 
 def shows_what_was_seen(replayed: Replay, record: Episode) -> bool:
-    """Return whether the players read the same texts when the episode was recorded."""
+    """Report whether the players read the same texts when the episode was recorded."""
     return observations_digest(replayed.steps) == record.observations_digest
 
 
 def ending(record: Episode, replayed: Replay | None) -> str:
-    """Return how an episode ended and why, as what follows "the episode": ``"reached the step limit"``.
+    """Return how an episode ended, as what follows "the episode": ``"reached the step limit"``.
 
-    Args:
-        record: the episode.
-        replayed: its replay, which knows the causes (``"ended by the rules: fell into a hole"``); ``None`` without one.
+    Its replay, if there is one, knows the causes: ``"ended by the rules: fell into a hole"``.
     """
     if record.error is not None:
         how = "broke off with an error"
@@ -168,18 +159,15 @@ def ending(record: Episode, replayed: Replay | None) -> str:
     else:
         how = "ended by the rules" if record.terminated else "was stopped before its end"
     last = [(step, replayed.happened(step)) for step in replayed.steps if step.out] if replayed else []
-    if len(record.agents) > 1:
-        causes = [f"{step.player} {cause} in round {step.index + 1}" for step, cause in last if cause]
-    else:
-        causes = [cause for _, cause in last if cause]
+    several = len(record.agents) > 1
+    causes = [f"{step.player} {cause} in round {step.index + 1}" if several else cause for step, cause in last if cause]
     # who died before the step limit isn't the cause of that end
     return (": " if record.terminated else "; ").join([how, ", ".join(causes)]) if causes else how
 
 
 def _rounds(record: Episode) -> Iterator[dict[str, Step]]:
-    """Yield what was answered in every round, ``{player: step}``."""
-    answers: dict[str, Step] = {}
-    number = 0
+    """Yield the answers of every round, ``{player: step}``."""
+    answers, number = dict[str, Step](), 0
     for index, step in enumerate(record.steps):
         if step.index != number:
             if step.index != number + 1 or not answers:

@@ -1,13 +1,13 @@
 """Who sits where when agents meet in games for several players.
 
-Every ordered pair of agents (a, b) has one table, at which the two take the seats in turn: a, b, a, b, ... So the two
-tables of a pair are each other's mirror image: on every seed, whatever it deals to the seats (a role, a hand, a place
-on the board), each agent holds every seat once, and swapping the agents' names changes nothing. That is fair in games
-for teams and with hidden roles, too. In a game for two players it is the round robin in both orders of seats.
+Every ordered pair of agents (a, b) has one table, at which the two take the seats in turn: a, b, a, b, ... The two
+tables of a pair are each other's mirror image: on every seed, whatever it deals to the seats, each agent holds every
+seat once. That is fair in games for teams and with hidden roles, too. For two players it is the round robin in both
+orders of seats.
 
-At tables of more than two seats every agent has one more table for itself: what a group of its own kind achieves is
-what games of common interest ask for. So ``n`` agents have at most ``n * n`` tables, however many seats there are.
-What isn't played: one agent alone among several copies of another.
+At tables of more than two seats every agent has one more table for itself, as games of common interest ask what a group
+of its own kind achieves. So ``n`` agents have at most ``n * n`` tables. One agent alone among several copies of another
+isn't played.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,9 @@ def tables(agents: Sequence[str], seats: int) -> list[tuple[str, ...]]:
 
 def line_up(table: Sequence[str]) -> str:
     """Return a table in words: ``a``, ``a against b``, ``a against b, 5 seats``, ``a against itself, 5 seats``."""
-    if len(table) <= 2:
-        return " against ".join(table)
-    for agents in (table[:1], table[:2]):
-        if tuple(table) in tables(agents, len(table)):
-            other = agents[1] if len(agents) > 1 else "itself"
-            return f"{table[0]} against {other}, {len(table)} seats"
+    if len(table) > 2:
+        for agents in (table[:1], table[:2]):
+            if tuple(table) in tables(agents, len(table)):
+                other = agents[1] if len(agents) > 1 else "itself"
+                return f"{table[0]} against {other}, {len(table)} seats"
     return " against ".join(table)

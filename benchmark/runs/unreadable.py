@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agents.episode import Episode
-from agents.turn import FinishReason, Turn
+from agents.turn import Turn
 from textgames.texts.actions import UnreadableReason, behind_thoughts
 
 MOST_SHARE = 0.1
@@ -18,6 +18,7 @@ FIRST_ANSWERS = 20
 """So many answers of a model that are all unreadable stop its part of a run."""
 LONGEST_EXAMPLE = 200  # letters
 
+_RETRY = "--protocol retry tells the model why and asks again"
 _CAUSES = {
     "reasoning": (
         "cut off at the token limit while still reasoning",
@@ -27,18 +28,16 @@ _CAUSES = {
     "refusal": ("refused to answer", "--prompts FILE, in words that the model takes for a game"),
     "tool_calls": ("a call of a tool, and none is offered", "--prompts FILE, saying that the answer is text"),
     "empty": ("empty", "--max-tokens N, or another --mode"),
-    "form": ("an answer that isn't in the form asked for", "--protocol retry tells the model why and asks again"),
-    "illegal": ("a name that is no legal action there", "--protocol retry tells the model why and asks again"),
+    "form": ("an answer that isn't in the form asked for", _RETRY),
+    "illegal": ("a name that is no legal action there", _RETRY),
 }
 """``{cause: (what the answers are, what may help)}``."""
-
-_REFUSED: tuple[FinishReason, ...] = ("refusal", "content_filter")
 
 
 def cause_of(turn: Turn, unreadable: str) -> str:
     """Return the cause of an unreadable answer, a key of :data:`_CAUSES`."""
     response, finish = turn.response, turn.finish_reason
-    if finish in _REFUSED:
+    if finish in ("refusal", "content_filter"):
         return "refusal"
     if turn.tool_calls:
         return "tool_calls"
@@ -47,17 +46,15 @@ def cause_of(turn: Turn, unreadable: str) -> str:
         return "reasoning" if hidden or behind_thoughts(response) is None else "length"
     if not response.strip():
         return "empty"
-    named = unreadable in (UnreadableReason.ILLEGAL, UnreadableReason.UNKNOWN_NAME)
-    return "illegal" if named else "form"
+    return "illegal" if unreadable in (UnreadableReason.ILLEGAL, UnreadableReason.UNKNOWN_NAME) else "form"
 
 
 @dataclass
 class Unreadable:
-    """What is known of one agent's answers.
+    """The unreadable answers of one agent.
 
     Attributes:
-        agent: its name.
-        answers: how many were looked at.
+        answers: how many were looked at, readable ones included.
         causes: ``{cause: unreadable answers}``.
         examples: ``{cause: the first such answer}``, verbatim up to :data:`LONGEST_EXAMPLE` letters.
     """
@@ -68,14 +65,13 @@ class Unreadable:
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, turn: Turn, unreadable: str | None) -> None:
-        """Count an answer, and why it couldn't be read, if it couldn't."""
+        """Count an answer, with the reason why it couldn't be read, or ``None``."""
         self.answers += 1
-        if unreadable is None:
-            return
-        cause = cause_of(turn, unreadable)
-        self.causes[cause] += 1
-        shown = turn.response.strip() or turn.tool_calls or turn.reasoning
-        self.examples.setdefault(cause, shown[:LONGEST_EXAMPLE])
+        if unreadable is not None:
+            cause = cause_of(turn, unreadable)
+            self.causes[cause] += 1
+            shown = turn.response.strip() or turn.tool_calls or turn.reasoning
+            self.examples.setdefault(cause, shown[:LONGEST_EXAMPLE])
 
     @property
     def share(self) -> float:

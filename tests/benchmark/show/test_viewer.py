@@ -18,7 +18,7 @@ from rich.console import Console
 
 from agents.episode import Episode, Step
 from agents.turn import Turn
-from benchmark.play.progress import Display, Lines, LiveTable, Meter, choose_display, shown_rows, summary_line
+from benchmark.play.progress import Display, Lines, LiveTable, Meter, choose_display
 from benchmark.runs.plan import Matchup
 from benchmark.runs.record import recorded
 from benchmark.runs.replay import replay
@@ -32,14 +32,15 @@ def a_meter():
     totals = {Matchup("snake", ("a",)): 10, Matchup("frozen-lake", ("b",)): 10}
     meter = Meter(totals, {"b": {"input": 1.0, "output": 2.0}}, {"b": [1000, 0]})
     meter.tallies["snake", ("a",)].done = 4
-    meter.count_episode(Matchup("snake", ("a",)), 1.5, None)
-    meter.count_episode(Matchup("frozen-lake", ("b",)), 0.0, "down")
+    for scenario, agent, value, error in (("snake", "a", 1.5, None), ("frozen-lake", "b", 0.0, "down")):
+        me = {"player_0": agent}
+        meter.count_episode(Episode(scenario, 0, None, me, (), {"player_0": value}, {}, True, False, error))
     meter.count_tokens("b", 1_000_000, 500_000)
     return meter
 
 
 def test_the_summary_counts_everything():
-    line = summary_line(a_meter())
+    line = a_meter().summary()
     assert line.startswith("5/20 episodes · 1 unscored · 1,001,000 + 500,000 tokens · 2.0010 USD · ")
     assert " left" in line
 
@@ -61,7 +62,7 @@ def test_more_rows_than_the_terminal_has_show_the_unfinished_first():
     meter = Meter(totals, {})
     for matchup in list(totals)[:39]:
         meter.tallies[matchup].done = 2
-    assert [matchup.scenario for matchup, _ in shown_rows(meter, 6)] == ["s39"]
+    assert [matchup.scenario for matchup, _ in meter.rows(6)] == ["s39"]
 
 
 def test_the_display_suits_the_place(capsys):
