@@ -66,6 +66,7 @@ def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = Fals
     of_a_program = any(is_object(card["spec"]) for card in old["agents"])
     again = "call it with the old settings" if of_a_program else f"go on with the old settings: {resume_command(path)}"
     restore = "put back what it was made with, and go on"
+    differences: list[tuple[str, Any, Any, str]]
     differences = [("textbench version", old["textbench"]["version"], new["textbench"]["version"], restore)]
     names = [*new["settings"], *(name for name in ADDED if name in old["settings"] and name not in new["settings"])]
     names.remove("episodes")  # which may grow
@@ -75,9 +76,9 @@ def take_over(path: Path, old: Manifest, new: Manifest, *, unplayed: bool = Fals
     ]
     cards = {card["name"]: card for card in old["agents"]}
     for card in () if unplayed else new["agents"]:
-        before = _compared(cards.get(card["name"], {}), card)
-        after = _compared(card, cards.get(card["name"], {}))
-        differences += [(f"{name} of agent {card['name']}", before.get(name), after[name], restore) for name in after]
+        past, present = _compared(cards.get(card["name"], {}), card), _compared(card, cards.get(card["name"], {}))
+        whose = f"of agent {card['name']}"
+        differences += [(f"{name} {whose}", past.get(name), present[name], restore) for name in present]
     for title, before, after, advice in differences:
         if before == after:
             continue
