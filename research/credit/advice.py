@@ -10,8 +10,7 @@ _LEVEL = 0.05
 
 
 def recommendation(findings: Findings) -> str:
-    """Return what the figures say one should use; a method, a draw and an arm are named only if they are told
-    apart."""
+    """Return what one should use; a method, a draw and an arm are named only if they are told apart."""
     lines = [*_credit_advice(findings), *_draw_advice(findings), *_training_advice(findings)]
     return "\n".join(f"- {line}" for line in lines) if lines else "Nothing was measured yet."
 
@@ -44,7 +43,6 @@ def _said(findings: Findings, row: Comparison) -> str:
 
 
 def _costs_nothing_more(findings: Findings, method: str) -> bool:
-    """Return whether a method makes do with the episodes that were played, and with what is known of them anyway."""
     if mean_of(findings, method, fresh_tokens) > 0 or method not in METHODS.names:
         return False
     return not METHODS.make(method).needs & {"rollouts", "values", "reward_model"}
@@ -83,7 +81,6 @@ def _training_advice(findings: Findings) -> list[str]:
 
 
 def _all_end_alike(findings: Findings, game: str) -> bool:
-    """Return whether the best and the worst arm end closer together than a hundredth of what the arms learnt."""
     rows = arms_on(findings, game)
     starts = [run.returns[0] for row in rows for run in findings.runs[game, row.arm]]
     ends = [row.last.value for row in rows]

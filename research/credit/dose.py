@@ -1,7 +1,7 @@
-"""What a study with arms of a known dose of true credit says: the curve of learning against dose, and who stands on it.
+"""What a study with arms of a known dose of true credit says: learning against dose, and the methods beside the curve.
 
-An arm whose credit is :class:`research.credit.dosed.Dosed` has a dose; methods as they are have a measured correlation
-with the true advantage, at which the curve predicts what they learn.
+An arm whose credit is :class:`research.credit.dosed.Dosed` has a dose; other methods have a measured correlation with
+the true advantage, at which the curve predicts what they learn.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Dose(NamedTuple):
 
 
 def dose_of(settings: Mapping[str, Any]) -> Dose | None:
-    """Return the dose of an arm, by its settings; ``None`` of a method as it is."""
+    """Return the dose of an arm, by its settings; ``None`` for a method as it is."""
     if settings.get("credit") != DOSED:
         return None
     own = settings.get("methods", {}).get("method_settings", {}).get("credit", {}).get(DOSED, {})
@@ -61,7 +61,7 @@ class Standing(NamedTuple):
 
 @cache
 def curves(findings: Findings) -> dict[str, dict[str, dict[float, dict[int, float]]]]:
-    """:func:`curves_of` every game that has any."""
+    """Return :func:`curves_of` every game that has any."""
     return {game: own for game in findings.study.trained if (own := curves_of(findings, game))}
 
 
@@ -90,7 +90,7 @@ def standings(findings: Findings) -> list[Standing]:
 
 
 def curve_table(findings: Findings) -> str:
-    """Learning at every dose, for each game and kind of noise."""
+    """Return learning at every dose, for each game and kind of noise."""
     found = curves(findings)
     shares = sorted({share for curve in found.values() for own in curve.values() for share in own}, reverse=True)
     rows = [

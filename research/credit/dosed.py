@@ -1,16 +1,8 @@
 """Credit of a known quality: the true advantage, mixed with something that is no credit, in a known dose.
 
-``A = share T + sqrt(1 - share^2) N`` with T the true advantage ``A^pi(s, a)``, computed from the rules in every
-iteration for the policy that plays, and N what spoils it; both have mean square 1 over the steps of the batch. So
-``share`` is the correlation with the truth, and neither the size of the credit nor that of the update differs between
-doses. Methods of credit differ in many things at once; here everything but the dose is equal.
-
-N is one of
-
-* ``step``: a normal number for every step, as the luck of one step's own estimate is;
-* ``episode``: one for all steps of an episode, as the luck of a return is;
-* ``action``: one for every action, the same wherever it is taken and throughout a run, which no number of episodes
-  averages out.
+``A = share T + sqrt(1 - share^2) N`` with T the true advantage ``A^pi(s, a)`` of the policy that plays, and N what
+spoils it; both have mean square 1 over the steps of the batch. So ``share`` is the correlation with the truth, and
+neither the size of the credit nor that of the update differs between doses.
 """
 
 from typing import ClassVar, Literal
@@ -84,7 +76,7 @@ def _unit(parts: list[Floats]) -> list[Floats]:
 
 
 def _correlation(one: list[Floats], other: list[Floats]) -> float:
-    """Without taking means away, as an advantage of 0 means something."""
+    """Return the correlation without taking means away, as an advantage of 0 means something."""
     a, b = np.concatenate(one), np.concatenate(other)
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size > 0 else 0.0

@@ -1,8 +1,8 @@
 """What a study with crossed factors says: what every level of a factor does, averaged over the levels of the others.
 
-Arms that are combinations of levels (:attr:`Study.factors`) are one experiment: each run tells of every factor at once.
-The first level of a factor is what its others are beside. A level's figure is its mean over the combinations, once for
-every seed that has all of them; seeds are what intervals and p-values are over, as the runs of a seed begin alike.
+Every run of such arms (:attr:`Study.factors`) tells of every factor at once. A level's figure is its mean over the
+combinations, once for every seed that has all of them; intervals and p-values are over seeds, since the runs of a seed
+begin alike. The first level of a factor is the one that its others are compared with.
 """
 
 from collections.abc import Mapping
@@ -38,8 +38,7 @@ class Effect(NamedTuple):
 
 @cache
 def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effect]:
-    """Return the main effects of all factors, or those of one within every level of another, for each game and
-    figure."""
+    """Return the main effects of all factors, or those of one within every level of another."""
     factors = findings.study.factors
     found: dict[tuple[str, str, str, str, str], tuple[Array, Array]] = {}  # means by seed, and those of the first level
     for game in findings.study.trained:
@@ -59,8 +58,8 @@ def effects(findings: Findings, factor: str = "", beside: str = "") -> list[Effe
 def at_best(findings: Findings, factor: str, chosen: str) -> list[Effect]:
     """Return what every level of a factor learns at its own best level of another, a rate.
 
-    That is the level of the highest mean, over the seeds of the figure itself: where two are close, the choice
-    flatters, of which no interval knows. Holm's correction is over these rows alone.
+    The best is chosen by the mean over the same seeds, so a close choice flatters, of which no interval knows. Holm's
+    correction is over these rows alone.
     """
     factors = findings.study.factors
     found: dict[tuple[str, str, str, str, str], tuple[Array, Array]] = {}
@@ -103,7 +102,7 @@ def _value(run: Run, figure: str) -> float | None:
 
 
 def _over_cells(findings: Findings, known: Mapping[str, Mapping[int, float]], levels: Mapping[str, str]) -> Array:
-    """Return (seeds,) the mean over the combinations that have these levels; of none if ``--arms`` left none."""
+    """Return (seeds,) the mean over the combinations that have these levels; empty if ``--arms`` left none."""
     cells = [
         list(known[arm].values())
         for arm, cell in findings.study.crossed.items()

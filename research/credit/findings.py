@@ -1,7 +1,4 @@
-"""What a study has found so far, read from its folder, and the figures that its report is made of.
-
-Nothing is kept beside the results of the jobs: every figure is computed from them anew, once for each reading.
-"""
+"""What a study has found so far: figures that are computed anew from the results in its folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,43 +51,27 @@ class Run:
 
 @dataclass(frozen=True, eq=False)  # equal to itself alone, so that what is computed of it can be kept
 class Made:
-    """What is known of the jobs of any experiment on games.
+    """What is known of the jobs of any experiment on games."""
 
-    Attributes:
-        study: the settings.
-        bases: ``{game: what making the base of its first run gave}``.
-        missing: names of the jobs without a result.
-        seconds: ``{job: how long it took}``, of the processor.
-        code: the versions that did the jobs.
-    """
-
-    study: OnGames
-    bases: Mapping[str, Mapping[str, Any]]
-    missing: Sequence[str]
-    seconds: Mapping[str, float]
-    code: Sequence[str]
+    study: OnGames  # the settings
+    bases: Mapping[str, Mapping[str, Any]]  # ``{game: what making the base of its first run gave}``
+    missing: Sequence[str]  # names of the jobs without a result
+    seconds: Mapping[str, float]  # ``{job: how long it took}``, of the processor
+    code: Sequence[str]  # the versions that did the jobs
 
 
 @dataclass(frozen=True, eq=False)
 class Findings(Made):
-    """Everything that was found so far.
-
-    Attributes:
-        stages: ``{(game, run): (returns at the three stages, or nothing in games of several players)}``.
-        measured: ``{(game, run, stage): the document of textbench credit --json}``.
-        drawn: ``{(game, run, stage): what was measured of draw rules}``.
-        thinking: ``{scenario: the same for the model that reasons}``.
-        tuned: ``{(game, arm): {rate: mean over the evaluations}}``.
-        runs: ``{(game, arm): the runs by seed}``.
-    """
+    """Everything that was found so far."""
 
     study: Study
+    # ``{(game, run): (returns at the three stages, or nothing in games of several players)}``
     stages: Mapping[tuple[str, int], Sequence[float]]
-    measured: Mapping[Cell, Mapping[str, Any]]
-    drawn: Mapping[Cell, Mapping[str, Any]]
-    thinking: Mapping[str, Mapping[str, Any]]
-    tuned: Mapping[tuple[str, str], Mapping[float, float]]
-    runs: Mapping[tuple[str, str], Sequence[Run]]
+    measured: Mapping[Cell, Mapping[str, Any]]  # ``{(game, run, stage): the document of textbench credit --json}``
+    drawn: Mapping[Cell, Mapping[str, Any]]  # ``{(game, run, stage): what was measured of draw rules}``
+    thinking: Mapping[str, Mapping[str, Any]]  # ``{scenario: the same for the model that reasons}``
+    tuned: Mapping[tuple[str, str], Mapping[float, float]]  # ``{(game, arm): {rate: mean over the evaluations}}``
+    runs: Mapping[tuple[str, str], Sequence[Run]]  # ``{(game, arm): the runs by seed}``
 
     def is_weak(self, cell: Cell) -> bool:
         """Return whether even the oracle's gradient was mostly noise there, so that the cell is in no mean."""
@@ -164,8 +145,7 @@ def value_of(document: Mapping[str, Any], method: str, figure: str) -> float | N
 
 
 def by_game(values: Mapping[Cell, float]) -> dict[str, float]:
-    """Return the mean over the stages of each run, and then over the runs of each game: games are what is
-    independent."""
+    """Return the mean over the stages of each run, and then over the runs of each game: games are independent."""
     runs: dict[str, dict[int, list[float]]] = {}
     for (game, run, _), value in values.items():
         runs.setdefault(game, {}).setdefault(run, []).append(value)
@@ -206,8 +186,7 @@ RANKED = ("correlation", "gradient_cosine")
 
 @cache
 def told_apart(findings: Findings) -> dict[tuple[str, str], float]:
-    """Return ``{(figure, method): p}``, corrected by Holm over all methods and both figures that the table compares
-    them in.
+    """Return ``{(figure, method): p}``, corrected by Holm over all methods and both figures that the table compares.
 
     The controls, which nobody would use, aren't among them.
     """
@@ -223,7 +202,7 @@ def methods_of(findings: Findings) -> list[str]:
 
 
 def refused_of(findings: Findings) -> dict[str, str]:
-    """Return ``{method: why it wasn't measured, and where}`` of those that were refused somewhere."""
+    """Return ``{method: why it wasn't measured, and on which games}``."""
     found: dict[str, dict[str, list[str]]] = {}
     for (game, _, _), document in findings.measured.items():
         for method, reason in document["skipped"].items():
@@ -288,14 +267,13 @@ def arms_on(findings: Findings, game: str) -> list[ArmResult]:
 
 @cache
 def arms_told_apart(findings: Findings) -> dict[tuple[str, str], float]:
-    """Return ``{(game, arm): p}`` that an arm learns as the plain one does, corrected by Holm over all games and
-    arms."""
+    """Return ``{(game, arm): p}`` that an arm learns as the plain one does, corrected by Holm over all of them."""
     rows = [row for game in findings.study.trained for row in arms_on(findings, game)]
     return holm({(row.game, row.arm): row.p_value for row in rows if row.arm != findings.study.plain})
 
 
 def figure_on(findings: Findings, game: str, method: str, figure: str) -> float | None:
-    """Return a method's figure on a game: the mean over its runs and stages; ``None`` if it wasn't measured."""
+    """Return a method's mean figure over a game's runs and stages; ``None`` if it wasn't measured."""
     known = {
         cell: value
         for cell, document in findings.measured.items()
@@ -316,10 +294,9 @@ class Prediction(NamedTuple):
 
 @cache
 def predictions(findings: Findings) -> list[Prediction]:
-    """Spearman's correlation of a method's figure (the mean over a game's runs and stages) with its arm's learning.
+    """Return Spearman's correlation of a method's figure on a game with its arm's learning, for every figure and game.
 
-    The intervals resample the seeds of every arm; they say how far the order of the arms is luck of the runs, and
-    nothing of other methods than these.
+    The intervals resample the seeds of every arm; they say how far the order of the arms is luck of the runs.
     """
     rows = []
     for figure in PREDICTORS:
@@ -344,10 +321,8 @@ def _spearman(pairs: Sequence[tuple[float, Array]]) -> Estimate:
 
 
 def rank_correlation(x: Array, y: Array) -> Array:
-    """Spearman's correlation of (n,) with (..., n): (...); NaN if one side doesn't vary.
-
-    Equal values share their mean rank.
-    """
+    """Return Spearman's correlation of (n,) with (..., n), equal values sharing their mean rank; NaN without
+    variation."""
     from scipy.stats import rankdata
 
     ranks_x, ranks_y = rankdata(x) - (len(x) + 1) / 2, rankdata(y, axis=-1) - (len(x) + 1) / 2

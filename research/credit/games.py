@@ -26,11 +26,7 @@ class Game(BaseModel):
 
 
 class OnGames(SeededSettings):
-    """What experiments have in common that make small models for some games and train them.
-
-    Raises:
-        UsageError: a scenario that isn't there, or a base that can't be made.
-    """
+    """The settings of experiments that make small models for some games and train them."""
 
     games: Mapping[str, Game]
     msgrpo: Mapping[str, Any] = {}  # fields of :class:`agents.msgrpo.MSGRPOConfig` of all runs
@@ -58,11 +54,7 @@ class OnGames(SeededSettings):
         return float(self.msgrpo.get("temperature", 1.25))
 
     def recipe(self, name: str, run: int = 0) -> Any:
-        """Return the recipe of a game's base, :class:`agents.tiny.Recipe`; each run has one of another seed.
-
-        Raises:
-            UsageError: fields that the recipe refuses.
-        """
+        """Return the recipe of a game's base, :class:`agents.tiny.Recipe`; each run has one of another seed."""
         from agents.tiny import Recipe
 
         game = self.games[name]

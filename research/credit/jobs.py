@@ -29,8 +29,8 @@ class StudyJob(NamedTuple):
 def jobs_of(study: Study) -> list[StudyJob]:
     """Return all jobs of a study, in the order of importance.
 
-    A study that is cut short has whole runs of what is measured, the bases first, which rank the methods; then methods
-    are trained on the first game and on the others, seed by seed; the model that reasons comes last.
+    A study that is cut short has whole runs of what is measured; then methods are trained on the first game and on the
+    others, seed by seed; the model that reasons comes last.
     """
     jobs = list[StudyJob]()
     for run in range(study.runs):
@@ -47,7 +47,6 @@ def base_job(game: str, run: int) -> StudyJob:
 
 
 def _plain_run(study: Study, run: int) -> list[StudyJob]:
-    """Return a base for every game and the plain run from it."""
     jobs = [base_job(game, run) for game in study.games]
     jobs += [
         StudyJob(f"stages/{game}/{run}", "stages", (f"base/{game}/{run}",), game, run, arm=study.plain)
@@ -57,7 +56,7 @@ def _plain_run(study: Study, run: int) -> list[StudyJob]:
 
 
 def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
-    """Training of every arm on some games, and tuning before if there are several rates."""
+    """Return the training of every arm on some games, and its tuning if there are several rates."""
     tuned = {
         (game, arm): tuple(
             StudyJob(
@@ -86,7 +85,7 @@ def _trained(study: Study, games: Sequence[str]) -> list[StudyJob]:
 
 
 def _measured(study: Study, run: int) -> list[StudyJob]:
-    """Return everything that the instrument measures of a run of every game, stage by stage."""
+    """Return what the instrument measures of a run of every game, stage by stage."""
     sizes: dict[Kind, Any] = {"draws": study.draws, "measure": study.measurement}
     return [
         StudyJob(f"{kind}/{game}/{run}/{stage}", kind, (_source(game, run, stage),), game, run, stage)
@@ -105,12 +104,7 @@ def _source(game: str, run: int, stage: str) -> str:
 class StudyFolder(Folder):
     """The folder of one study.
 
-    A measurement is done when it has all the methods that are asked for. So where a method came in since, the same
-    command measures what is new, and keeps what is there.
-
-    Args:
-        path: of the folder.
-        methods: the names that every measurement is to have.
+    A measurement is done when it has all of ``methods``: if a method came in since, the same command measures that one.
     """
 
     def __init__(self, path: Path, methods: tuple[str, ...] = ()) -> None:
@@ -118,7 +112,7 @@ class StudyFolder(Folder):
         self.methods = methods
 
     def claim(self, experiment: Settings) -> None:
-        """As every folder's; one whose arms were tuned with another seed, a training run's, is refused."""
+        """Claim the folder; one whose arms were tuned with the seed of a training run is refused."""
         super().claim(experiment)
         for file in self.path.glob("tune/*/*/*/result.json"):
             seed = self.result(str(file.parent.relative_to(self.path)))["settings"]["seed"]
@@ -134,12 +128,10 @@ class StudyFolder(Folder):
         return not name.startswith("measure/") or not self.unmeasured(name)
 
     def unmeasured(self, name: str) -> list[str]:
-        """Return the methods that a measurement lacks."""
         there: dict[str, Any] = self.result(name) if super().is_done(name) else {}
         known = {method["name"] for method in there.get("methods", ())} | set(there.get("skipped", ()))
         return [method for method in self.methods if method not in known]
 
     def stage(self, game: str, stage: str, run: int = 0) -> Path:
-        """Return the folder of the model of a stage of a game's plain run; methods are trained from the base of run
-        0."""
+        """Return the folder of the model of a stage of a plain run; arms are trained from the base of run 0."""
         return self.path / _source(game, run, stage) / ("model" if stage == "base" else stage)

@@ -1,7 +1,7 @@
 """What is measured at a stage of training: methods of credit, and draw rules, under the instrument.
 
-Draw rules are compared on two references: the exact gradient, and, as one can do if there is none, the mean gradient
-of all other batches, every episode in it.
+Draw rules are compared on two references: the exact gradient, and the mean gradient of all other batches, which exists
+without an exact one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ DRAWN_METHOD = "msgrpo"
 
 
 def methods_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Return every method that the measurement lacks, beside what it has already."""
+    """Return the methods that the measurement lacks, beside those that it has."""
     assert study.measurement is not None  # there are no such jobs otherwise
     instrument = _instrument(job, study, folder, study.measurement, report)
     able: dict[str, CreditMethod] = {}
@@ -75,7 +75,7 @@ _SHARES = {"batches played": 0.0, "credit assigned": 0.3, "batches' gradients": 
 
 
 def draws_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Draw rules at one stage of training, against the exact gradient and against that of all other batches."""
+    """Return draw rules at one stage, against the exact gradient and against that of all other batches."""
     assert study.draws is not None
     instrument = _instrument(job, study, folder, study.draws, report)
     assert instrument.exact is not None
@@ -90,7 +90,7 @@ def draws_at(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -
 
 
 def draws_of_thinking(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Draw rules of the plain method for a model that reasons, against the mean gradient of all other batches."""
+    """Return draw rules for a model that reasons, against the mean gradient of all other batches."""
     from agents import load_agent
     from agents.models import Decoding
 
@@ -119,10 +119,7 @@ def _second_half(report: Report) -> Progress:
 def _compared(
     drawn: Sequence[DrawnBatch], size: DrawMeasurement, norms: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
-    """Return the figures of every rule and number of draws, and how much of a batch has no signal.
-
-    ``norms`` are the lengths of every batch's references, in the order of their columns.
-    """
+    """Return the figures of every rule and number of draws; ``norms`` are the lengths of every batch's references."""
     results = []
     for column, (name, lengths) in enumerate(norms.items()):
         compared = compare_draws(drawn, size.rules, size.sizes, lengths, reference=column, reference_name=name)
@@ -132,7 +129,7 @@ def _compared(
 
 
 def gradients_of_others(model: ScoreModel, batches: Sequence[Batch], credits: Sequence[Credit]) -> list[Tensor]:
-    """For every batch the mean gradient of all other batches, every episode in it; (size,) each."""
+    """Return (size,) for every batch, the mean gradient of all other batches."""
     rows = [each for part in numbered(batches, model.size) for each in part]
     gradients = [each.gradient(model, credit) for each, credit in zip(rows, credits, strict=True)]
     total = torch.stack(gradients).sum(dim=0)
@@ -148,16 +145,8 @@ def ready_to_draw(
     others: Sequence[Tensor] | None = None,
     tell: Progress = lambda what, done, total: None,
 ) -> list[DrawnBatch]:
-    """Batches with the gradients of their episodes, along the references that are given.
-
-    Args:
-        model: whose gradients.
-        batches: what was played.
-        credits: of one method, for each of them.
-        exact: (size,) a reference for all batches, the first column of :attr:`EpisodeGradients.along`.
-        others: (size,) a reference for each batch, the last column.
-        tell: how far it is.
-    """
+    """Return batches with the gradients of their episodes, along ``exact`` (size,) and each batch's own of
+    ``others``."""
     drawn: list[DrawnBatch] = []
     shared = [] if exact is None else [exact.float()]
     for part in numbered(batches, model.size):
@@ -177,6 +166,5 @@ def ready_to_draw(
 
 
 def _with_advantage(credit: Credit) -> int:
-    """Return how many episodes have any, and so a gradient: where responses reason these are fewer than different
-    rows."""
+    """Return how many episodes have a gradient: where responses reason, fewer than different rows."""
     return sum(any(np.any(each) for each in own) for own in credit.advantages)

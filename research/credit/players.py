@@ -23,11 +23,7 @@ def examples_of(study: OnGames, game: str, recipe: Any) -> Any:
 
 
 def expected_return(model: Any, tokenizer: Any, game: str, study: Study, temperature: float | None = None) -> float:
-    """Return the exact expected return of a model on the study's fixed evaluation starts, averaged over the starts.
-
-    No episode is played, so nothing of it is luck but the choice of the starts, which is the same for all. The
-    temperature is the study's if none is given.
-    """
+    """Return the exact expected return of a model, averaged over the study's fixed evaluation starts."""
     from research.credit.instrument.exact.truth import Truth
 
     scenario = study.scenario(game)
@@ -45,8 +41,7 @@ def expected_return(model: Any, tokenizer: Any, game: str, study: Study, tempera
 
 
 def played_elsewhere(policy: Any, scenarios: Sequence[str], episodes: int) -> dict[str, float]:
-    """Return ``{scenario: mean return}`` of a player on the same first episodes as all others, invalid answers at
-    random."""
+    """Return ``{scenario: mean return}`` of a player on the same first episodes as all others."""
     from benchmark import evaluate
 
     if not scenarios:

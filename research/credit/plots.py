@@ -1,7 +1,4 @@
-"""The pictures of a study of credit, as SVG: fidelity of every method, draw rules, training curves.
-
-Needs matplotlib (the ``plots`` extra). The same results give the same files.
-"""
+"""The pictures of a study of credit, as SVG, with matplotlib (the ``plots`` extra). Equal results give equal files."""
 
 from collections.abc import Sequence
 from itertools import cycle
@@ -22,7 +19,7 @@ RULES = ("aaw", "unbiased", "uniform_nonzero", "uniform", "off")
 
 
 def draw_plots(findings: Findings, folder: Path) -> list[tuple[str, str]]:
-    """Draw what there is data for; returns ``(file name, caption)`` of every picture, raises as :func:`style` does."""
+    """Draw what there is data for; return ``(file name, caption)`` of every picture."""
     drawn = []
     with style():
         if findings.measured:

@@ -1,7 +1,4 @@
-"""The report of a study of credit: ``Findings -> Markdown, JSON``.
-
-Figures are rounded for people in the Markdown and whole in the JSON; both come from :mod:`findings`.
-"""
+"""The report of a study of credit: ``Findings -> Markdown, JSON``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -104,14 +101,7 @@ def report_data(findings: Findings, facts: Facts, notes: Sequence[str] = ()) -> 
 def report_markdown(
     findings: Findings, facts: Facts, *, plots: Sequence[tuple[str, str]] = (), notes: Sequence[str] = ()
 ) -> str:
-    """Return the report for people.
-
-    Args:
-        findings: what was found.
-        facts: where and with what the report was made.
-        plots: ``(file name, caption)`` of pictures beside the report.
-        notes: what a reader must know; they come first.
-    """
+    """Return the report for people, with ``(file name, caption)`` of the pictures beside it."""
     pictures = pictured(plots)
     parts = ["# Which credit is good, and does it pay?", _introduction(findings), *said_first(findings, notes, "study")]
     parts += ["## What to use when", recommendation(findings)]
@@ -276,10 +266,7 @@ def _method(findings: Findings, facts: Facts) -> str:
 
 
 def how_done(findings: Made, facts: Facts, evaluated: float, own: Sequence[str] = ()) -> str:
-    """Return what a report ends with: by what code, with which settings and from which bases; ``own`` lines amid it.
-
-    ``evaluated`` is the temperature of evaluations.
-    """
+    """Return what a report ends with: by what code, with which settings and from which bases; ``own`` lines amid it."""
     study = findings.study
     shown = ", ".join(f"{name} {value}" for name, value in study.msgrpo.items())
     lines = made_by(findings, facts, "done")

@@ -1,7 +1,4 @@
-"""The settings of one study of credit: a TOML file as a frozen record. The outcome depends on nothing else.
-
-``recipe file + options of the command line -> Study``.
-"""
+"""The settings of one study of credit: a TOML file as a frozen record. The outcome depends on nothing else."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -53,11 +50,7 @@ class Thinking(DrawMeasurement):
 
 
 class Study(OnGames):
-    """Everything that decides the outcome of a study.
-
-    Raises:
-        UsageError: settings that don't go together; names them and says what is accepted.
-    """
+    """Everything that decides the outcome of a study."""
 
     CALLED: ClassVar[str] = "a study of credit"
     CHOSEN: ClassVar[tuple[str, ...]] = ("games", "arms")
@@ -130,7 +123,7 @@ class Study(OnGames):
 
     @property
     def draw_sizes(self) -> tuple[int, ...]:
-        """How many episodes draw rules are measured with; nothing if they aren't."""
+        """How many episodes draw rules are measured with; empty if they aren't."""
         measured = self.draws or self.thinking
         return () if measured is None else measured.sizes
 
@@ -140,23 +133,18 @@ class Study(OnGames):
         return next(iter(self.arms), "")
 
     def training_settings(self, name: str, arm: str, seed: int, rate: float) -> dict[str, Any]:
-        """Return the fields of the MSGRPOConfig of one run, checked.
-
-        Raises:
-            UsageError: the config refuses them.
-        """
+        """Return the fields of the MSGRPOConfig of one run, checked."""
         own = {"learning_rate": rate, **self.arms[arm], "seed": seed}
         called = f"the settings of arm {arm!r} on {name}"
         return checked_training({**self.msgrpo, **self.games[name].msgrpo, **own}, called)
 
     def differences(self, other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """Return those of all settings, and the arm that is first: stages and measurements come from it."""
+        """Return those of all settings, and the first arm: stages and measurements come from it."""
         plain = next(iter(other.get("arms") or ()), "")
         return super().differences(other) | ({} if plain == self.plain else {"plain arm": (self.plain, plain)})
 
     def additions(self, other: Mapping[str, Any]) -> list[str]:
-        """Return the differences that only add work: more seeds, and arms and levels of factors that the other
-        lacks."""
+        """Return the differences that only add work: more seeds, arms and levels of factors."""
         known = other.get("factors") or {}
         there = {
             "arms": _shared(self.arms, other.get("arms")),
@@ -173,8 +161,7 @@ def _shared(own: Mapping[str, Any], other: Any) -> dict[str, Any]:
 
 
 def combinations(factors: Mapping[str, Mapping[str, Table]]) -> dict[str, tuple[dict[str, str], Table]]:
-    """Return ``{arm: ({factor: level}, fields of MSGRPOConfig)}`` of every combination; its name is that of its
-    levels."""
+    """Return ``{arm: ({factor: level}, fields of MSGRPOConfig)}`` of every combination of levels."""
     found: dict[str, tuple[dict[str, str], Table]] = {}
     for levels in product(*factors.values()):
         cell = dict(zip(factors, levels, strict=True))

@@ -1,8 +1,7 @@
 """A stored report as findings, so that its figures follow the estimators of today: no job is done again.
 
-``python -m research.credit.stored research/credit/data/report.json.gz`` computes what a report's tables are made of
-anew from the measurements and runs that it holds. What lies within a measurement, such as its intervals over batches,
-stays as it is.
+``python -m research.credit.stored research/credit/data/report.json.gz`` computes a report's tables anew. What lies
+within a measurement, such as its intervals over batches, stays as it is.
 """
 
 import sys
@@ -25,7 +24,7 @@ def findings_of(report: Mapping[str, Any]) -> Findings:
     """Return the findings that a report was made of, the bases' losses and the times of single jobs aside.
 
     Raises:
-        UsageError: the report is of a study with figures that reports didn't keep by run when it was written.
+        UsageError: its runs lack figures that reports didn't keep when it was written.
     """
     from research.credit.instrument.results import LEAST_CEILING
 
@@ -75,7 +74,7 @@ def findings_of(report: Mapping[str, Any]) -> Findings:
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without those that are ``None``, among which are some that there were once."""
+    """Return settings without those that are ``None``, among which are some that no longer exist."""
     return {
         name: _given(value) if isinstance(value, Mapping) else value
         for name, value in settings.items()

@@ -57,7 +57,7 @@ def _compared(row: Comparison | None, figure: str, p: float | None) -> str:
 
 
 def ceilings(findings: Findings) -> str:
-    """Return how far the ceilings of the games lie apart that the table averages over, and which cells are left out."""
+    """Return how far apart the ceilings of the averaged games lie, and which cells are left out."""
     oracle = {
         cell: value
         for cell, document in findings.measured.items()
@@ -87,17 +87,14 @@ def mean_of(findings: Findings, method: str, of: Any) -> float:
 
 
 def fresh_tokens(each: Mapping[str, Any], document: Mapping[str, Any]) -> float:
-    """Response tokens of fresh rollouts for each response token of a batch."""
+    """Return the response tokens of fresh rollouts for each response token of a batch."""
     setting = document["setting"]
     played = document["episode_tokens"] * setting["groups"] * setting["group_size"]
     return float(each["extra_tokens"] / played) if played else 0.0
 
 
 def stages_table(findings: Findings) -> str:
-    """Return what the policy of each cell expects, and how good the plain method's and the best one's credit is there.
-
-    A star marks the ceilings of weak cells.
-    """
+    """Return what the policy of each cell expects and how good credit is there; a star marks weak ceilings."""
     rows = []
     for cell, document in findings.measured.items():
         game, run, stage = cell
@@ -136,7 +133,7 @@ def _number(value: float | None) -> str:
 
 
 def draws_table(findings: Findings) -> str:
-    """AAW against the other rules, at every game, stage and number of draws."""
+    """Return AAW beside the other rules, at every game, stage and number of draws."""
     rows = []
     for (game, run, stage), document in findings.drawn.items():
         (first, *_) = [each for each in document["methods"] if each["name"] == "msgrpo"]
@@ -201,8 +198,7 @@ class DrawGain(NamedTuple):
 def draw_gains(findings: Findings) -> list[DrawGain]:
     """Return the gains at every stage and number of draws that at least three games were measured at.
 
-    Games are the clusters: a game's gain is the mean over its runs. Since few games can be led by one, the mean without
-    the game that moves it most stands beside it.
+    Games are the clusters. One game can lead so few, so the mean without the game that moves it most stands beside it.
     """
     found = {
         (stage, m): by_game(

@@ -1,10 +1,8 @@
 """Training at a budget of tokens, so that methods are compared at equal cost whatever they play and learn from.
 
-What counts are the tokens that the model reads and writes: prompts and responses, of all episodes that it plays to
-learn (fresh rollouts of a method included), and of the rows of every update, each pass counted. Tokens count as if
-nothing were shared, although the decoder and the learner compute equal prefixes once. Forward passes that only score
-what was played (old log-probabilities, entropies, a critic's values) aren't counted; the seconds tell what they
-cost.
+Tokens that the model reads and writes count: prompts and responses of all episodes that it plays to learn (fresh
+rollouts included), and of the rows of every update, each pass counted, as if no prefix were shared. Passes that only
+score (old log-probabilities, entropies, a critic's values) don't; the seconds tell what they cost.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +24,7 @@ _ENDLESS = 10**6  # iterations: the budget of tokens ends a run
 
 
 class CountingEngine(LiveEngine):
-    """Samples from the model that is trained, and counts the tokens that it reads and writes for that.
-
-    Attributes:
-        tokens: of prompts and responses, so far.
-    """
+    """Samples from the model that is trained, and counts the ``tokens`` of prompts and responses."""
 
     tokens = 0
 
@@ -77,17 +71,15 @@ def train(
     """Train a model in place until it has spent the budget; the iteration that crosses it is the last one.
 
     Args:
-        model, tokenizer: what is trained.
-        scenario: what it is trained on.
-        settings: fields of :class:`MSGRPOConfig`; the learning rate is constant, as nobody knows how many iterations
-            the budget will buy.
+        settings: fields of :class:`MSGRPOConfig`; the learning rate is constant, as a budget doesn't tell the
+            iterations.
         budget: tokens.
         milestones: evaluations after the one at the start, at equal distances in tokens.
         evaluate: ``model, tokenizer, number of the milestone -> value``; costs no tokens.
         report: told the share of the budget that is spent.
 
     Returns:
-        What was trained, with its adapter if the settings gave it one, and what is kept of the run.
+        What was trained, with its adapter if it has one, and what is kept of the run.
     """
     config = MSGRPOConfig.from_mapping(
         {**settings, "iterations": _ENDLESS, "schedule": "constant", "eval_every": 0, "threads": 1, "out": ""}

@@ -16,7 +16,7 @@ from research.jobs.work import Report, Work
 
 
 def make_base(job: StudyJob, study: OnGames, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Return a small model that reads the game and answers directly, with little skill."""
+    """Make a small model that reads the game and answers directly, with little skill."""
     recipe, place = study.recipe(job.game, job.run), folder.stage(job.game, "base", job.run)
     examples = examples_of(study, job.game, recipe)
     made = bases.make(recipe, place, report, "textbench reproduce --config credit", examples)
@@ -24,8 +24,7 @@ def make_base(job: StudyJob, study: OnGames, folder: StudyFolder, report: Report
 
 
 def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Return a plain run, whose model is kept at half and at the end; its rate is the middle one of those that are
-    tried."""
+    """Train a plain run, at the middle rate, and keep its model at half and at the end."""
     from research.credit.training import train
 
     def keep(model: Any, tokenizer: Any, milestone: int) -> float:
@@ -45,13 +44,13 @@ def make_stages(job: StudyJob, study: Study, folder: StudyFolder, report: Report
 
 
 def tune(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Run an arm for a short time with one learning rate and a seed that no other run has."""
+    """Train an arm for a short time with one learning rate and a seed that no other run has."""
     budget = round(study.games[job.game].tokens * study.tuning_share)
     return _run(job, study, folder, report, rate=job.rate, seed=job.seed, budget=budget)
 
 
 def train_arm(job: StudyJob, study: Study, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Run an arm with the learning rate that was best for it, and play what it never learnt."""
+    """Train an arm with the learning rate that was best for it, and play what it never learnt."""
     rates = study.rates_of(job.arm)
     results = {r: folder.result(f"tune/{job.game}/{job.arm}/{r:g}") for r in rates if len(rates) > 1}
     rate = best_rate({r: result["points"] for r, result in results.items()}) if results else rates[0]
@@ -60,7 +59,7 @@ def train_arm(job: StudyJob, study: Study, folder: StudyFolder, report: Report) 
 
 
 def best_rate(points: dict[float, Any]) -> float:
-    """Return the learning rate whose run had the highest mean over its evaluations, the one at the start left out."""
+    """Return the rate whose run had the highest mean over its evaluations after the start."""
     return max(points, key=lambda rate: float(np.mean([value for _, _, value in points[rate][1:]])))
 
 

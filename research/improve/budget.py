@@ -18,17 +18,11 @@ from benchmark import UsageError
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may be spent before anything new is begun or a play is stopped; ``None`` for no limit.
+    """The most that may be spent before anything new is begun or a play is stopped; ``None`` for no limit."""
 
-    Attributes:
-        tokens: of prompts and completions, of the player and of every model that is asked besides.
-        calls: answers of a player, and of those models.
-        seconds: of play, of questions and of training.
-    """
-
-    tokens: int | None = None
-    calls: int | None = None
-    seconds: float | None = None
+    tokens: int | None = None  # of prompts and completions, of the player and of every model that is asked besides
+    calls: int | None = None  # answers of a player, and of those models
+    seconds: float | None = None  # of play, of questions and of training
 
     @property
     def is_spent(self) -> bool:

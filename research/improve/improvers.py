@@ -17,15 +17,10 @@ ENTRY_POINT_GROUP = "textbench.improvers"
 
 
 class Improver(NamedTuple):
-    """One way to make a player better.
+    """One way to make a player better."""
 
-    Attributes:
-        path: ``"module:function"``; it is only imported to improve.
-        description: what it does, in one line.
-    """
-
-    path: str
-    description: str
+    path: str  # ``"module:function"``; it is only imported to improve
+    description: str  # what it does, in one line
 
 
 IMPROVERS = {

@@ -23,25 +23,15 @@ ABOUT, SECONDS, EVALUATION = "improvement.json", "seconds.json", "evaluation"
 
 @dataclass(frozen=True)
 class Improvement:
-    """What is asked for.
+    """What is asked for."""
 
-    Attributes:
-        method: a name of :data:`research.improve.improvers.IMPROVERS`.
-        options: all of its options.
-        agent: the player's table.
-        scenarios: names.
-        budget: what may be spent.
-        seed: of everything that is random.
-        out: the folder, which becomes the agent's.
-    """
-
-    method: str
-    options: Mapping[str, Any]
-    agent: AgentTable
-    scenarios: tuple[str, ...]
-    budget: Budget
-    seed: int
-    out: Path
+    method: str  # a name of :data:`research.improve.improvers.IMPROVERS`
+    options: Mapping[str, Any]  # all of its options
+    agent: AgentTable  # the player's table
+    scenarios: tuple[str, ...]  # names
+    budget: Budget  # what may be spent
+    seed: int  # of everything that is random
+    out: Path  # the folder, which becomes the agent's
 
     def make(self, say: Callable[[str], None], *, quiet: bool = False) -> None:
         """Make the agent's folder; the same call goes on where it was stopped, and does nothing if it is made.

@@ -33,19 +33,12 @@ PLAYER, OTHER = "agent", "other"
 
 
 class Play(NamedTuple):
-    """Episodes of an agent on training seeds.
+    """Episodes of an agent on training seeds."""
 
-    Attributes:
-        folder: the run folder.
-        scenarios: by name.
-        records: of every scored episode, in the order of scenarios and seeds.
-        who: whose returns are told.
-    """
-
-    folder: Path
-    scenarios: dict[str, Scenario]
-    records: tuple[Episode, ...]
-    who: str = PLAYER
+    folder: Path  # the run folder
+    scenarios: dict[str, Scenario]  # by name
+    records: tuple[Episode, ...]  # of every scored episode, in the order of scenarios and seeds
+    who: str = PLAYER  # whose returns are told
 
     @property
     def returns(self) -> dict[tuple[str, int], float]:

@@ -29,26 +29,17 @@ _STREAM = 0x1A9E0  # keeps the order of the seeds apart from everything else tha
 
 @dataclass(frozen=True)
 class ImprovementTask:
-    """One player to make better.
+    """One player to make better."""
 
-    Attributes:
-        agent: who it is: ``spec`` and options, as a table ``[agents.NAME]`` has them.
-        scenarios: what it is to play better.
-        meter: the budget, and what of it is spent. Play and questions are charged by themselves; what else takes time,
-            an improver puts into ``meter.timed`` and charges.
-        seed: of everything that is random.
-        out: the folder.
-        say: takes a line for the user.
-        quiet: show no progress of play.
-    """
-
-    agent: AgentTable
-    scenarios: tuple[str, ...]
+    agent: AgentTable  # who it is: ``spec`` and options, as a table ``[agents.NAME]`` has them
+    scenarios: tuple[str, ...]  # what it is to play better
+    # the budget, and what of it is spent. Play and questions are charged by themselves; what else takes time, an
+    # improver puts into ``meter.timed`` and charges
     meter: SpendingMeter
-    seed: int
-    out: Path
-    say: Callable[[str], None]
-    quiet: bool = False
+    seed: int  # of everything that is random
+    out: Path  # the folder
+    say: Callable[[str], None]  # takes a line for the user
+    quiet: bool = False  # show no progress of play
 
     def seeds(self, count: int, after: int = 0) -> list[int]:
         """Training seeds, in an order that the task's seed decides: ``count`` of them, after the first ``after``."""

@@ -2,6 +2,5 @@
 
 ``game, policy -> all that may happen -> all that the policy may answer -> true advantages and the exact gradient``, and
 beside them ``batches of episodes -> a method's credit``. :func:`~research.credit.measure` compares the two, and an
-:class:`~research.credit.Instrument` keeps everything for more questions about the same batches, such as what draw rules
-do. This is the command ``textbench credit``; :mod:`research.credit` has the names that Python programs use.
+:class:`~research.credit.Instrument` keeps everything for more questions about the same batches.
 """

@@ -35,7 +35,7 @@ class Setting:
         scenario: the game.
         groups: starts; the layouts of training seeds.
         group_size: episodes from each start in a batch.
-        max_steps: rounds after which an episode is cut off; the scenario's own if it is ``None``.
+        max_steps: rounds after which an episode is cut off; ``None`` for the scenario's own.
         format_penalty: what an invalid response costs.
         invalid_action: what it does.
         seed: of everything random.
@@ -59,31 +59,26 @@ class Setting:
 
     @classmethod
     def of(cls, scenario: "Scenario | Setting", **more: Any) -> "Setting":
-        """Return a setting of a scenario, or a setting with ``more`` in the place of its own."""
         return replace(scenario, **more) if isinstance(scenario, Setting) else cls(scenario, **more)
 
     @property
     def rounds(self) -> int:
-        """How many rounds an episode has at most: ``max_steps``, or else the scenario's own."""
         return self.scenario.horizon if self.max_steps is None else self.max_steps
 
     def game(self) -> TSMG[Any]:
         return self.scenario.game()
 
     def layouts(self, batch: int | None = None) -> list[int]:
-        """Return the seeds of the starts: the same for all batches, or those of one batch alone as training draws
-        them."""
+        """Return the seeds of the starts: the same for all batches, or those of one batch as training draws them."""
         entropy = (self.seed,) if batch is None else (self.seed, batch)
         drawn = np.random.default_rng(entropy).choice(len(TRAINING_SEEDS), self.groups, replace=False)
         return [TRAINING_SEEDS[index] for index in drawn.tolist()]
 
     def starts(self) -> list[Any]:
-        """Return the states that the episodes of all batches begin in."""
         game, unused = self.game(), np.random.default_rng(0)
         return [game.initial_state(layout_generator(layout, unused)) for layout in self.layouts()]
 
     def tasks(self, batch: int, layouts: Sequence[int]) -> list[EpisodeTask]:
-        """Return the episodes of a batch, group by group."""
         kwargs: dict[str, Any] = {"format_penalty": self.format_penalty, "invalid_action": self.invalid_action}
         seeds = np.random.default_rng((self.seed, batch, 1)).choice(2**31, self.groups * self.group_size, replace=False)
         return [
@@ -100,21 +95,14 @@ class Setting:
 
     @property
     def config(self) -> MSGRPOConfig:
-        """The settings of training that methods share, which are the defaults but for what is played."""
+        """The settings of training that methods share: the defaults but for what is played."""
         return MSGRPOConfig(groups=self.groups, group_size=self.group_size, seed=self.seed, max_steps=self.rounds)
 
 
 def play(policy: Policy, setting: Setting, batch: int, *, fresh_starts: bool = False) -> Batch:
-    """Play one batch.
+    """Play one batch, whose randomness follows from its number and the setting's seed.
 
-    Args:
-        policy: plays every seat.
-        setting: what is played.
-        batch: the number of the batch; its randomness follows from it and the setting's seed.
-        fresh_starts: from layouts of its own, as every iteration of training has, in place of those of all batches.
-
-    Raises:
-        RolloutError: a provider's error.
+    With ``fresh_starts`` it has layouts of its own, as every iteration of training has. Raises RolloutError.
     """
     layouts = setting.layouts(batch if fresh_starts else None)
     rollouts = Rollouts(setting.config, [setting.scenario], batch, policy, _played)  # type: ignore[arg-type]
@@ -128,7 +116,7 @@ def _played(policy: Policy, tasks: Sequence[EpisodeTask]) -> list[Episode]:
 
 
 def why_not_met(method: CreditMethod, policy: Policy, truth: Truth | None) -> str | None:
-    """Return why what a method needs isn't to be had here; ``None`` if it is."""
+    """Return why a method can't have what it needs here; ``None`` if it can."""
     if method.needs & {"old_logprobs", "entropies"} and (reason := why_no_gradient(policy)) is not None:
         return reason
     if "values" in method.needs and truth is None:
@@ -157,8 +145,7 @@ def with_needs(
     """Return the batch with what a method needs beyond what every rollout tells.
 
     There is no critic: values are the best that one could say who reads the prompt alone, for every head and at every
-    token. So a method that learns a critic is measured as if that were learnt perfectly, but for what a critic of
-    tokens could know of the response so far.
+    token. So a method is measured as if its critic were learnt perfectly.
     """
     segmenter = _segmenter(method, policy) if "segments" in method.needs else None
     needs = method.needs if model is not None else ()
@@ -175,7 +162,7 @@ def _valued(trajectory: Trajectory, values: Floats, heads: Heads) -> Trajectory:
 
 
 def _scores(model: ScoreModel | None, rows: Sequence[TokenRow]) -> list[tuple[Tensor, Tensor]]:
-    """Of every row, log-probabilities and entropies; batches from the same starts have many equal rows."""
+    """Return log-probabilities and entropies of every row; batches from the same starts have many equal rows."""
     assert model is not None
     different = list(dict.fromkeys(rows))
     found = dict(zip(different, model.logprobs_and_entropies(different), strict=True))

@@ -113,7 +113,7 @@ def run(args: Namespace) -> int:
 
 
 def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
-    """Return everything that the measurement needs; what is wrong is said before anything is played."""
+    """Return all that the measurement needs; what is wrong is reported before anything is played."""
     from benchmark import UsageError
     from benchmark.runs import check_file_place, find_scenario
     from research.credit.instrument.batches import Setting
@@ -143,7 +143,6 @@ def _instrument(args: Namespace, names: tuple[str, ...]) -> "Instrument":
 
 
 def _draw(instrument: "Instrument", file: str) -> None:
-    """Write the picture of all methods that were measured, but for the oracle's, which is the truth."""
     from pathlib import Path
 
     from benchmark import storing
@@ -169,7 +168,7 @@ def _policy(args: Namespace, scenario: "Scenario") -> "Policy":
 
 
 def _take_one_thread(policy: "Policy") -> None:
-    """Give a small model one thread: its products are too small to be shared, and waiting for each other costs more."""
+    """Give a small model one thread: waiting for others costs more than they save."""
     from agents.analysis import has_local_model
 
     if not has_local_model(policy):
@@ -182,7 +181,7 @@ def _take_one_thread(policy: "Policy") -> None:
 
 
 def _progress(quiet: bool) -> Callable[[str, int, int], None] | None:
-    """Show progress on stderr: a line that is rewritten in a terminal, in a log a line now and then."""
+    """Show progress on stderr: in a terminal a line that is rewritten, in a log a line now and then."""
     import sys
     import time
 

@@ -20,60 +20,36 @@ REPEATS = 20
 
 
 class DrawnBatch(NamedTuple):
-    """What is drawn from: one batch's episodes under one method.
+    """What is drawn from: one batch's episodes under one method."""
 
-    Attributes:
-        batch: the batch.
-        credit: what the method says of it.
-        gradients: of its episodes.
-        tokens: (N,) response tokens of each.
-    """
-
-    batch: Batch
-    credit: Credit
-    gradients: EpisodeGradients
-    tokens: Floats
+    batch: Batch  # the batch
+    credit: Credit  # what the method says of it
+    gradients: EpisodeGradients  # of its episodes
+    tokens: Floats  # (N,) response tokens of each
 
 
 @dataclass(frozen=True)
 class DrawResult:
-    """One rule at one number of draws.
+    """One rule at one number of draws."""
 
-    Attributes:
-        rule: the rule's name.
-        m: how many episodes it was asked for.
-        drawn: how many different ones it drew on average; a rule may draw fewer.
-        tokens: response tokens of the update, every draw counted.
-        cosine: of the update and the reference, the mean over batches and draws.
-        minus_uniform: the cosine less that of the rule ``uniform`` at the same ``m``, paired by batch.
-        minus_nonzero: likewise less that of ``uniform_nonzero``, which leaves out what has no signal too.
-        cosine_per_episode: the cosine divided by the number of draws.
-        cosine_per_kilotoken: divided by the thousands of tokens of the update.
-        mean_cosine: of the mean update of many draws from a batch and the reference. Beside the cosine of the rule
-            ``off`` it shows what the rule does to the direction, the noise of drawing left aside.
-        variance: of drawing alone: ``E |update - mean|^2 / |mean|^2`` over the draws from a batch.
-        empty: the share of draws that found nothing to learn from; their cosine counts as 0.
-        effective_episodes: how many equally weighted episodes the method's draw weights are worth.
-        reference: "exact" or "others" (the mean gradient of all other batches, all episodes).
-    """
-
-    rule: str
-    m: int
-    drawn: float
-    tokens: float
-    cosine: Estimate
-    minus_uniform: Estimate
-    minus_nonzero: Estimate
-    cosine_per_episode: Estimate
-    cosine_per_kilotoken: Estimate
+    rule: str  # the rule's name
+    m: int  # how many episodes it was asked for
+    drawn: float  # how many different ones it drew on average; a rule may draw fewer
+    tokens: float  # response tokens of the update, every draw counted
+    cosine: Estimate  # of the update and the reference, the mean over batches and draws
+    minus_uniform: Estimate  # the cosine less that of the rule ``uniform`` at the same ``m``, paired by batch
+    minus_nonzero: Estimate  # likewise less that of ``uniform_nonzero``, which leaves out what has no signal too
+    cosine_per_episode: Estimate  # the cosine divided by the number of draws
+    cosine_per_kilotoken: Estimate  # divided by the thousands of tokens of the update
+    # of the mean update of many draws from a batch and the reference. Beside the cosine of the rule ``off`` it shows
+    # what the rule does to the direction, the noise of drawing left aside
     mean_cosine: Estimate
-    variance: Estimate
-    empty: float
-    effective_episodes: float
-    reference: str
+    variance: Estimate  # of drawing alone: ``E |update - mean|^2 / |mean|^2`` over the draws from a batch
+    empty: float  # the share of draws that found nothing to learn from; their cosine counts as 0
+    effective_episodes: float  # how many equally weighted episodes the method's draw weights are worth
+    reference: str  # "exact" or "others" (the mean gradient of all other batches, all episodes)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the attributes as plain data."""
         return {name: each.to_json() if isinstance(each, Estimate) else each for name, each in vars(self).items()}
 
 
@@ -88,17 +64,12 @@ def compare_draws(
     repeats: int = REPEATS,
     seed: int = 0,
 ) -> list[DrawResult]:
-    """Return every rule at every number of draws.
+    """Return every rule at every number of draws (``off`` draws all episodes whatever it is).
 
     Args:
-        batches: under one method.
-        rules: names of draw rules; ``uniform`` and ``uniform_nonzero`` are added for comparison where they are missing.
-        sizes: numbers of draws; the rule ``off`` draws all whatever they are.
         norms: (batches,) the length of the reference of each batch.
         reference: which of the references in :class:`EpisodeGradients`.
-        reference_name: what to call it.
         repeats: draws from each batch.
-        seed: of the draws.
 
     Raises:
         ConfigError: no such rule.
@@ -144,8 +115,8 @@ def _table(
     repeats: int,
     seed: tuple[int, ...],
 ) -> Floats:
-    """Return (batches, 7) the mean over draws of: cosine, draws, different episodes, tokens, whether there was nothing;
-    then the cosine of the mean update of all draws, and the draws' variance relative to that mean's squared length."""
+    """Return (batches, 7) means over draws: cosine, draws, different episodes, tokens, whether there was nothing; the
+    cosine of the draws' mean update; and their variance relative to that mean's squared length."""
     rows = []
     for number, (each, norm) in enumerate(zip(batches, norms, strict=True)):
         weights, found = np.zeros((repeats, len(each.batch))), np.zeros((repeats, 5))

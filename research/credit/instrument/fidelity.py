@@ -22,40 +22,32 @@ _SHARES: Range = (0.0, 1.0)
 
 @dataclass(frozen=True)
 class Fidelity:
-    """The likeness of assigned and true advantages.
+    """The likeness of assigned and true advantages."""
 
-    Attributes:
-        correlation: Pearson's, over all steps that were played; states count as often as they are visited.
-        sign_agreement: the share of the steps whose true advantage isn't 0 that were assigned one of the same sign; an
-            assigned 0 counts half, as a tossed coin would.
-        mean_correlation: the correlation of the true advantage with the one that an action is assigned on average in a
-            state after so many steps, weighted by visits. It estimates what very many batches would give, from
-            products of different batches, and isn't cut off at 1; -1 to 1 if so few batches tell nothing of it.
-        mean_sign_agreement: the sign agreement of the mean advantages, of as many batches as there were. Their noise
-            brings it nearer to a half, and more batches further away, so it has no interval.
-    """
-
-    correlation: Estimate
+    correlation: Estimate  # Pearson's, over all steps that were played; states count as often as they are visited
+    # the share of the steps whose true advantage isn't 0 that were assigned one of the same sign; an assigned 0
+    # counts half, as a tossed coin would
     sign_agreement: Estimate
+    # the correlation of the true advantage with the one that an action is assigned on average in a state after so
+    # many steps, weighted by visits. It estimates what very many batches would give, from products of different
+    # batches, and isn't cut off at 1; -1 to 1 if so few batches tell nothing of it
     mean_correlation: Estimate
+    # the sign agreement of the mean advantages, of as many batches as there were. Their noise brings it nearer to a
+    # half, and more batches further away, so it has no interval
     mean_sign_agreement: Estimate
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One method's advantages of some batches beside the true ones.
+    """One method's advantages of some batches beside the true ones."""
 
-    Attributes:
-        parts: (batches, 8) sums over the steps of each batch: 1, x, y, xx, yy, xy, agreeing, counted.
-        cells: ``{(steps played, decision, place): (visits, sum assigned, true)}`` of every batch.
-    """
-
-    parts: Array
+    parts: Array  # (batches, 8) sums over the steps of each batch: 1, x, y, xx, yy, xy, agreeing, counted
+    # ``{(steps played, decision, place): (visits, sum assigned, true)}`` of every batch
     cells: list[dict[tuple[int, int, int], tuple[float, float, float]]]
 
 
 def per_step(credit: StepCredit) -> Floats:
-    """Return (T,) the advantage of every step; of tokens that have their own, the mean."""
+    """Return (T,) the advantage of every step; the mean of tokens that have their own."""
     if isinstance(credit, np.ndarray):
         return credit.astype(np.float64)
     return np.array([float(np.mean(each)) if len(each) else 0.0 for each in credit])
@@ -92,14 +84,14 @@ def _sums(x: Array, y: Array) -> Array:
 
 
 def _agreement(x: Array, y: Array) -> Array:
-    """Return (2, n) how far each assigned advantage has the true one's sign, 0 if that is 0; and whether it
-    counts."""
+    """Return (2, n) how far each assigned advantage has the true one's sign, and whether it counts: the true one isn't
+    0."""
     counted = (np.abs(y) > NOTHING).astype(np.float64)
     return np.stack([counted * np.where(np.abs(x) > NOTHING, x * y > 0, 0.5), counted])
 
 
 def fidelity(compared: Compared) -> Fidelity:
-    """Return the figures of what was compared; their intervals are over batches, so they hold for other episodes from
+    """Return the figures of what was compared; intervals are over batches, so they hold for other episodes from
     here."""
     means = _Means(compared)
     return Fidelity(
@@ -131,7 +123,8 @@ class _Means:
                 self.visits[row, place], self.sums[row, place], self.true[place] = count, total, advantage
 
     def sign_agreement(self) -> Estimate:
-        """Return the share of visits whose cell's mean has the true sign; no interval, as it depends on the batches."""
+        """Return the share of visits whose cell's mean has the true sign; without an interval, as it depends on the
+        batches."""
         visits, sums = self.visits.sum(axis=0), self.sums.sum(axis=0)
         means = np.divide(sums, visits, out=np.zeros_like(sums), where=visits > 0)
         agreeing, counted = (_agreement(means, self.true) * visits).sum(axis=-1).tolist()
@@ -140,10 +133,10 @@ class _Means:
     def correlation(self) -> Estimate:
         """Estimate the correlation of the expected assigned and the true advantage of a cell, weighted by visits.
 
-        All sums are over pairs of different batches, so that the noise of a batch isn't squared: squared, it would make
-        the variance of the means larger and the correlation smaller, the fewer batches there are. With ``S`` the sum
-        assigned in a cell of a batch, ``N`` its visits and ``y`` its true advantage, the products are ``S S'``,
-        ``S N'``, ``N N'``, ``S N' y`` and so on, scaled so that a cell that several batches met weighs its visits.
+        All sums are over pairs of different batches, so that a batch's noise isn't squared, which would make the
+        correlation smaller the fewer batches there are. With ``S`` the sum assigned in a cell of a batch, ``N`` its
+        visits and ``y`` its true advantage, the products are ``S S'``, ``S N'``, ``N N'``, ``S N' y`` and so on, scaled
+        so that a cell that several batches met weighs its visits.
         """
         n = len(self.visits)
         if n < 2:

@@ -1,7 +1,5 @@
-"""Measuring methods of credit: the one function that does it all, and the instrument to measure more with.
-
-``policy, game -> truth, batches, exact gradient -> credit of every method -> figures``.
-"""
+"""Measure methods of credit: ``policy, game -> truth, batches, exact gradient -> credit of every method ->
+figures``."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -171,7 +169,7 @@ class Instrument:
     def assign(self, name: str, method: CreditMethod) -> Credited:
         """Return a method's credit of all batches, one after the other, as in training.
 
-        Fresh rollouts are drawn from the exact chances where these are known, and played elsewhere.
+        Fresh rollouts are drawn from the exact chances if these are known, and played elsewhere.
         """
         credits, extra, seconds = [], 0.0, 0.0
         for number, batch in enumerate(self.batches):
@@ -317,17 +315,13 @@ def _plain_setting(setting: Setting, policy: Policy, batches: int) -> dict[str, 
 
 
 def methods_of(names: Iterable[str], setting: Setting) -> dict[str, CreditMethod]:
-    """Registered methods with the settings that training has by default.
-
-    Raises:
-        ConfigError: there is no such method.
-    """
+    """Make registered methods with the settings that training has by default; a ConfigError for no such method."""
     shared = vars(setting.config)
     return {name: METHODS.make(name, {}, shared) for name in dict.fromkeys(names) if name not in (ORACLE, NOISE)}
 
 
 def default_methods() -> tuple[str, ...]:
-    """Return those methods among :data:`DEFAULT_METHODS` that are registered."""
+    """Return those of :data:`DEFAULT_METHODS` that are registered."""
     return tuple([name for name in DEFAULT_METHODS if name in METHODS.names])
 
 
@@ -349,8 +343,7 @@ def measure(
             (the true advantage) and "noise" are always measured too.
         draws: names of draw rules to look at.
         sizes: numbers of episodes that they draw; half of a batch when not given.
-        how: fields of :class:`Setting`, and what :class:`Instrument` takes: ``batches``, ``samples``, ``max_states``,
-            ``gradient``, ``progress``.
+        how: fields of :class:`Setting`, and what :class:`Instrument` takes.
 
     Raises:
         ValueError: the game or the policy can't be measured.

@@ -44,7 +44,6 @@ class MethodResult:
     granularity: str = "step"
 
     def to_json(self) -> dict[str, Any]:
-        """Return all figures by their names, without levels."""
         found: dict[str, Any] = {"name": self.name, "gradient_cosine": None, "bias": None}
         for prefix, part in (("", self.fidelity), ("gradient_", self.gradient)):
             if part is not None:
@@ -61,34 +60,23 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class TruthSummary:
-    """How the true advantages were found.
+    """How the true advantages were found."""
 
-    Attributes:
-        source: of the policy's probabilities: "known", "scored" (computed exactly) or "sampled".
-        samples: responses to each question; ``None`` if the probabilities are exact.
-        states: different states within reach.
-        questions: different prompts that the policy was asked.
-        expected_return: what the policy expects from these starts, the mean over the seats.
-        invalid: the probability of an invalid response, by visits.
-        reliability: the correlation of the advantages from two halves of the sampled responses, over the steps played,
-            brought to the full sample's by Spearman's and Brown's formula; 1 if the probabilities are exact.
-        gradient_reliability: the cosine of the gradients from the two halves; 1 if it is exact, ``None`` without
-            one.
-        other_forms: the share of the valid responses played that aren't ``<action>NAME</action>``, which an exact
-            gradient leaves out; 0 if responses were sampled, as then all forms are in it.
-        forks: the share of the steps played whose true advantage isn't 0: it mattered there what was done.
-    """
-
-    source: str
-    samples: int | None
-    states: int
-    questions: int
-    expected_return: float
-    invalid: float
+    source: str  # of the policy's probabilities: "known", "scored" (computed exactly) or "sampled"
+    samples: int | None  # responses to each question; ``None`` if the probabilities are exact
+    states: int  # different states within reach
+    questions: int  # different prompts that the policy was asked
+    expected_return: float  # what the policy expects from these starts, the mean over the seats
+    invalid: float  # the probability of an invalid response, by visits
+    # the correlation of the advantages from two halves of the sampled responses, over the steps played, brought to
+    # the full sample's by Spearman's and Brown's formula; 1 if the probabilities are exact
     reliability: float
+    # the cosine of the gradients from the two halves; 1 if it is exact, ``None`` without one
     gradient_reliability: float | None
+    # the share of the valid responses played that aren't ``<action>NAME</action>``, which an exact gradient leaves
+    # out; 0 if responses were sampled, as then all forms are in it
     other_forms: float
-    forks: float
+    forks: float  # the share of the steps played whose true advantage isn't 0: it mattered there what was done
 
 
 @dataclass(frozen=True)
@@ -121,7 +109,6 @@ class CreditReport:
     parameters: int | None = None
 
     def __getitem__(self, name: str) -> MethodResult:
-        """Return the result of a method by its name."""
         for method in self.methods:
             if method.name == name:
                 return method

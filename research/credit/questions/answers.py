@@ -1,7 +1,7 @@
 """What came of the questions: figures over runs, with corrected p-values.
 
 A run of a game is a cluster: its figures are means over batches and stages, and intervals are over runs. Differences
-are taken stage by stage, as not every stage has every figure: a lag of 16 needs as many iterations before it.
+are taken stage by stage, as not every stage has every figure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +80,7 @@ def staleness(findings: Asked, figure: str = "cosine") -> list[Answer]:
 
 
 def group_sizes(findings: Asked, figure: str = "cosine") -> list[Answer]:
-    """Return ``(method, size)`` beside groups of 8, or of the smallest size if there are none of 8."""
+    """Return ``(method, size)`` beside groups of 8, or of the smallest size without any of 8."""
     found = figures_of(findings, "groups", GROUPS, lambda row: row[figure]["value"])
     sizes = {size for _, size in found}
     usual = 8 if 8 in sizes else min(sizes, default=0)

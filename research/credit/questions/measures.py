@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 
 
 def compared(gradients: Sequence[BatchGradient], exact: Tensor) -> Compared:
-    """Return the cosine with its interval over batches, and the bias, of the gradients of independent batches."""
+    """Return the cosine with its interval over batches, and the bias, of independent batches' gradients."""
     norm = float(exact.norm())
     lengths = np.array([float(each.vector.norm()) for each in gradients])
     along = np.array([each.along for each in gradients])
@@ -58,10 +58,7 @@ def batch_gradient(model: ScoreModel, rows: BatchRows, credit: Credit, exact: Te
 
 
 def weighted(batch: Batch, credit: Credit, logprobs: Sequence[Sequence[Floats]], cap: float) -> dict[str, Credit]:
-    """Return a batch's credit under each of :data:`WEIGHTS`, token by token.
-
-    ``logprobs`` are those of the policy that learns, as ``old_logprobs`` are those of the one that played.
-    """
+    """Return a batch's credit under each of :data:`WEIGHTS`, token by token; ``logprobs`` are the learner's."""
     found: dict[str, list[list[Floats]]] = {name: [] for name in WEIGHTS}
     for trajectory, steps, now in zip(batch.trajectories, credit.advantages, logprobs, strict=True):
         assert trajectory.old_logprobs is not None  # models in this process tell them
@@ -81,13 +78,11 @@ def weighted(batch: Batch, credit: Credit, logprobs: Sequence[Sequence[Floats]],
 def staleness(
     policy: Any, older: Mapping[int, Any], setting: Setting, batches: int, cap: float
 ) -> list[dict[str, Any]]:
-    """Return how like the exact gradient of a policy its estimates are from batches of older ones, by lag and weights.
+    """Return how like a policy's exact gradient its estimates from batches of older policies are, by lag and weights.
 
     Args:
-        policy: that learns.
-        older: ``{lag: the policy that played}``, lag 0 first, if it is the policy itself.
-        setting: what is played, by all of them from the same starts.
-        batches: of each, equal numbers with equal noise, so differences are paired by batch.
+        older: ``{lag: the policy that played}``, lag 0 first, which is the policy itself.
+        batches: of each, with equal noise, so differences are paired by batch.
         cap: of truncated weights.
     """
     model, truth = ScoreModel(policy), truth_of(policy, setting)
@@ -152,8 +147,7 @@ class FewStarts(Setting):
 def group_sizes(
     policy: Any, setting: FewStarts, episodes: int, sizes: Sequence[int], methods: Sequence[str], batches: int
 ) -> list[dict[str, Any]]:
-    """Return how like the exact gradient of all starts a batch's is, by the size of its groups and the method of
-    credit."""
+    """Return how like the exact gradient of all starts a batch's is, by the size of its groups and the method."""
     model, truth = ScoreModel(policy), truth_of(policy, setting)
     exact = exact_gradient(model, truth.answers, truth.solution, ()).vector
     rows = []
@@ -204,11 +198,9 @@ def solutions_of_parts(truth: Truth) -> tuple[Solution, Solution]:
 
 
 def standing(truth: Truth) -> dict[str, float]:
-    """Return where a policy stands, over the steps that it takes: expected return, valid share, and its actions'
-    entropy.
+    """Return where a policy stands, over the steps that it takes: expected return, valid share, its actions' entropy.
 
-    The entropy is that of the action that a valid response names, as a share of the largest that there is: 1 for a
-    policy that takes all alike, 0 for one that always does the same.
+    The entropy is that of the action that a valid response names, as a share of the largest: 1 if all are taken alike.
     """
     graph, behaviour = truth.graph, behaviour_of(truth.graph, truth.answers, truth.answers.responses)
     visits = truth.solution.visits[:, [each.state for each in graph.decisions]]  # (horizon, decisions)

@@ -28,11 +28,7 @@ class Staleness(Measurement):
 
 
 class Groups(BaseModel):
-    """Batches of so many episodes in groups of different sizes, from starts that are drawn anew for every batch.
-
-    Raises:
-        UsageError: the sizes don't divide the episodes, or there are too few starts.
-    """
+    """Batches of so many episodes in groups of different sizes, from starts that are drawn anew for every batch."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,11 +61,7 @@ class Penalty(BaseModel):
 
 
 class Questions(OnGames):
-    """Everything that decides the answers.
-
-    Raises:
-        UsageError: settings that don't go together; names them and says what is accepted.
-    """
+    """Everything that decides the answers."""
 
     CALLED: ClassVar[str] = "an experiment of questions"
 
@@ -89,10 +81,5 @@ class Questions(OnGames):
         return self
 
     def training_settings(self, name: str, seed: int) -> dict[str, Any]:
-        """Return the fields of the MSGRPOConfig of one run, checked.
-
-        Raises:
-            UsageError: the config refuses them.
-        """
         settings = {**self.msgrpo, **self.games[name].msgrpo, "seed": seed}
         return checked_training(settings, f"the settings of runs on {name}")

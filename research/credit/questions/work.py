@@ -20,8 +20,7 @@ from research.jobs.work import Report
 
 
 def ask(job: AskJob, questions: Questions, folder: StudyFolder, report: Report) -> dict[str, Any]:
-    """Return what a job of the questions finds: with steps of imitation from a base of its own, else along the plain
-    run."""
+    """Ask a base of its own after so many steps of imitation, or without any along the plain run."""
     if job.steps:
         return _from_a_weak_base(job, questions, report)
     return _along_the_plain_run(job, questions, folder, report)

@@ -90,19 +90,14 @@ def improve(
 
 @dataclass
 class _Evolution:
-    """What the package asks for: the return of candidates, and what is to be said of their episodes.
-
-    Attributes:
-        compared: the seeds that candidates are compared on.
-        stopped: what keeps the reflection from going on; the package would only log it.
-        played: the play of every candidate on all of these, in the order in which they were played.
-    """
+    """What the package asks for: the return of candidates, and what is to be said of their episodes."""
 
     task: ImprovementTask
     prompts: PromptMap
     questions: Questions
-    compared: Sequence[int]
-    stopped: Exception | None = None
+    compared: Sequence[int]  # the seeds that candidates are compared on
+    stopped: Exception | None = None  # what keeps the reflection from going on; the package would only log it
+    # the play of every candidate on all of these, in the order in which they were played
     played: list[tuple[Candidate, Play]] = field(default_factory=list)
     propose_new_texts: None = None  # the package's own way
 

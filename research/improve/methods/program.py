@@ -32,23 +32,14 @@ SHOWN_EPISODES = 2  # of random play, before there is a program
 
 @dataclass
 class Candidate:
-    """A program that was tried.
+    """A program that was tried."""
 
-    Attributes:
-        generation: from 1.
-        file: if it is; ``None`` if an answer held no program.
-        parent: the file of the program that it was to be better than.
-        error: why it couldn't be played; ``None`` if it was.
-        mean: its mean return.
-        legal: the share of its decisions that were legal actions.
-    """
-
-    generation: int
-    file: Path | None
-    parent: Path | None
-    error: str | None = None
-    mean: float | None = None
-    legal: float | None = None
+    generation: int  # from 1
+    file: Path | None  # if it is; ``None`` if an answer held no program
+    parent: Path | None  # the file of the program that it was to be better than
+    error: str | None = None  # why it couldn't be played; ``None`` if it was
+    mean: float | None = None  # its mean return
+    legal: float | None = None  # the share of its decisions that were legal actions
 
     @property
     def rank(self) -> tuple[bool, float, float]:

@@ -75,26 +75,16 @@ class RulesPlayer(ProgramPlayer):
 
 
 class Fidelity(NamedTuple):
-    """How rules fare against the true game.
+    """How rules fare against the true game."""
 
-    Attributes:
-        right: how many (state, action) pairs have the true distribution over the next state, the reward and the end.
-        pairs: how many there are, in all states that can be reached: those of the game, and those that only the rules
-            have.
-        states: how many states can be reached.
-        faults: some of the pairs that aren't right, for people.
-        value: the expected return of planning by the rules in the true game, mean over the starts.
-        optimum: the same of the best play.
-        starts: how many there are.
-    """
-
-    right: int
+    right: int  # how many (state, action) pairs have the true distribution over the next state, the reward and the end
+    # how many there are, in all states that can be reached: those of the game, and those that only the rules have
     pairs: int
-    states: int
-    faults: tuple[str, ...]
-    value: float
-    optimum: float
-    starts: int
+    states: int  # how many states can be reached
+    faults: tuple[str, ...]  # some of the pairs that aren't right, for people
+    value: float  # the expected return of planning by the rules in the true game, mean over the starts
+    optimum: float  # the same of the best play
+    starts: int  # how many there are
 
     def __str__(self) -> str:
         """Return what was found, in a sentence for people."""

@@ -22,25 +22,15 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything that was found so far.
+    """Everything that was found so far."""
 
-    Attributes:
-        study: the settings.
-        results: ``{who: {seed: the result of its job}}``.
-        rates: ``{(game, method): {rate: regret a decision in tuning}}``.
-        parameters: of the first base; 0 if there is none.
-        missing: names of the jobs without a result.
-        seconds: of the processor, of all jobs.
-        code: the versions that did the jobs.
-    """
-
-    study: Comparison
-    results: Mapping[Who, Mapping[int, Mapping[str, Any]]]
-    rates: Mapping[tuple[str, str], Mapping[float, float]]
-    parameters: int
-    missing: Sequence[str]
-    seconds: float
-    code: Sequence[str]
+    study: Comparison  # the settings
+    results: Mapping[Who, Mapping[int, Mapping[str, Any]]]  # ``{who: {seed: the result of its job}}``
+    rates: Mapping[tuple[str, str], Mapping[float, float]]  # ``{(game, method): {rate: regret a decision in tuning}}``
+    parameters: int  # of the first base; 0 if there is none
+    missing: Sequence[str]  # names of the jobs without a result
+    seconds: float  # of the processor, of all jobs
+    code: Sequence[str]  # the versions that did the jobs
 
 
 def read_findings(study: Comparison, folder: ComparedFolder) -> Findings:

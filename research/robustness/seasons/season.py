@@ -99,19 +99,12 @@ class SecretShape(TypedDict):
 
 @dataclass(frozen=True)
 class Season:
-    """What a season's folder holds.
+    """What a season's folder holds."""
 
-    Attributes:
-        path: the folder.
-        about: the content of ``season.json``.
-        agents: ``{name: registration}``.
-        revealed: the content of ``secret.json``; ``None`` before.
-    """
-
-    path: Path
-    about: dict[str, Any]
-    agents: Mapping[str, dict[str, Any]]
-    revealed: dict[str, Any] | None
+    path: Path  # the folder
+    about: dict[str, Any]  # the content of ``season.json``
+    agents: Mapping[str, dict[str, Any]]  # ``{name: registration}``
+    revealed: dict[str, Any] | None  # the content of ``secret.json``; ``None`` before
 
     @classmethod
     def open(cls, path: Path) -> "Season":

@@ -22,18 +22,13 @@ LIMIT = 500  # the most seeds of an agent that are played again for it
 
 
 class Changed(NamedTuple):
-    """One seed of an agent in a game and its twins.
+    """One seed of an agent in a game and its twins."""
 
-    Attributes:
-        lost: in a twin, at decisions in the game's states whose move is another: the value lost more than in the game.
-            The mean over twins.
-        changed: how many decisions these are, in all twins.
-        common: how many are in the game's states.
-    """
-
+    # in a twin, at decisions in the game's states whose move is another: the value lost more than in the game. The
+    # mean over twins
     lost: float
-    changed: int
-    common: int
+    changed: int  # how many decisions these are, in all twins
+    common: int  # how many are in the game's states
 
 
 def changed_moves(results: ResultColumns, twins: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], list[Changed]]:

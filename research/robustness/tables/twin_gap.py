@@ -56,23 +56,14 @@ class TwinGapView(TypedDict):
 
 
 class Gaps(NamedTuple):
-    """The gaps of one agent in one scenario, and what their interval needs.
+    """The gaps of one agent in one scenario, and what their interval needs."""
 
-    Attributes:
-        values: seed by seed, shape (seeds,).
-        possible: the least and the largest gap that one more seed may have.
-        confidence: the level of the interval.
-        unit: ``"score"`` or ``"return"``.
-        twins: how many were played.
-        span: what returns are divided by to be in that unit.
-    """
-
-    values: Array
-    possible: tuple[float, float]
-    confidence: float
-    unit: Literal["score", "return"]
-    twins: int
-    span: float = 1.0
+    values: Array  # seed by seed, shape (seeds,)
+    possible: tuple[float, float]  # the least and the largest gap that one more seed may have
+    confidence: float  # the level of the interval
+    unit: Literal["score", "return"]  # ``"score"`` or ``"return"``
+    twins: int  # how many were played
+    span: float = 1.0  # what returns are divided by to be in that unit
 
 
 def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGapView]:

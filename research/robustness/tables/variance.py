@@ -62,17 +62,11 @@ class VarianceView(TypedDict):
 
 
 class Plays(NamedTuple):
-    """The episodes of one agent in one scenario, a row for every seed and a column for every play of it.
+    """The episodes of one agent in one scenario, a row for every seed and a column for every play of it."""
 
-    Attributes:
-        free: returns without luck if it is known, else the plain ones; NaN if a seed wasn't played.
-        plain: the returns; ``None`` if luck isn't known.
-        wordings: of each seed; every one of them has at least two.
-    """
-
-    free: Array
-    plain: Array | None
-    wordings: NDArray[np.str_]
+    free: Array  # returns without luck if it is known, else the plain ones; NaN if a seed wasn't played
+    plain: Array | None  # the returns; ``None`` if luck isn't known
+    wordings: NDArray[np.str_]  # of each seed; every one of them has at least two
 
 
 def parts(plays: Plays) -> dict[str, Estimate]:

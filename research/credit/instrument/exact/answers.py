@@ -51,54 +51,37 @@ Progress = Callable[[str, int, int], None]
 
 
 class Response(NamedTuple):
-    """One response that a policy may give to a question.
+    """One response that a policy may give to a question."""
 
-    Attributes:
-        tokens: its token ids, as they were sampled or as the tokenizer writes them; empty if they aren't known.
-        place: of the action that it names, among the legal ones; :data:`INVALID` for an invalid response.
-        weight: its probability, or its share of an estimate.
-    """
-
+    # its token ids, as they were sampled or as the tokenizer writes them; empty if they aren't known
     tokens: tuple[int, ...]
-    place: int
-    weight: float
+    place: int  # of the action that it names, among the legal ones; :data:`INVALID` for an invalid response
+    weight: float  # its probability, or its share of an estimate
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a policy is asked in one or more decisions.
+    """What a policy is asked in one or more decisions."""
 
-    Attributes:
-        request: as the loop of an episode would ask it.
-        decision: one of the decisions that it belongs to.
-    """
-
-    request: TurnRequest
-    decision: NumberedDecision
+    request: TurnRequest  # as the loop of an episode would ask it
+    decision: NumberedDecision  # one of the decisions that it belongs to
 
 
 @dataclass(frozen=True)
 class Answers:
-    """All the answers of a policy in a graph.
+    """All the answers of a policy in a graph."""
 
-    Attributes:
-        questions: the different ones.
-        question_of: (horizon, decisions) the number of the question of a decision after so many steps; -1 if the
-            decision can't be reached then.
-        prompts: the token ids of every question's prompt; empty if there is no model in this process.
-        responses: of every question.
-        halves: the same from each half of the sampled responses; empty if nothing was sampled.
-        source: where the probabilities come from.
-        samples: responses drawn for each question; ``None`` if the probabilities are exact.
-    """
-
-    questions: list[Question]
+    questions: list[Question]  # the different ones
+    # (horizon, decisions) the number of the question of a decision after so many steps; -1 if the decision can't be
+    # reached then
     question_of: Indices
+    # the token ids of every question's prompt; empty if there is no model in this process
     prompts: list[tuple[int, ...]]
-    responses: list[list[Response]]
+    responses: list[list[Response]]  # of every question
+    # the same from each half of the sampled responses; empty if nothing was sampled
     halves: tuple[list[list[Response]], ...]
-    source: Source
-    samples: int | None
+    source: Source  # where the probabilities come from
+    samples: int | None  # responses drawn for each question; ``None`` if the probabilities are exact
 
 
 def ask(
@@ -109,14 +92,7 @@ def ask(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Answers:
-    """Ask a policy wherever it may have to decide.
-
-    Args:
-        policy: plays every seat. It must not read the history of an episode, as it is asked out of any episode.
-        graph: if it is asked.
-        samples: responses to each question, if the probabilities aren't exact.
-        seed: of the sampling.
-        progress: told how far it is.
+    """Ask a policy wherever it may have to decide; it must not read history, as it is asked out of any episode.
 
     Raises:
         ValueError: the policy reads history, or samples is less than 2, so that no error can be told.
@@ -151,8 +127,7 @@ def ask(
 
 
 def answers_directly(policy: Policy) -> bool:
-    """Return whether a policy's probabilities can be computed: a local model that is told to answer with the action
-    alone."""
+    """Return whether probabilities can be computed: a local model that is told to answer with the action alone."""
     decoding, prompt_map = getattr(policy, "decoding", None), getattr(policy, "prompt_map", None)
     if not has_local_model(policy) or plays_legal_only(policy) or decoding is None or prompt_map is None:
         return False
@@ -180,12 +155,8 @@ def behaviour_of(graph: GameGraph, answers: Answers, responses: Sequence[Sequenc
 
 
 def weighed(turns: Sequence[Turn], read: Callable[[str], int]) -> list[Response]:
-    """Return the different responses among some that were drawn, with their weights, which sum to 1.
-
-    Args:
-        turns: the responses to one question, drawn independently.
-        read: from a response's text to the place of the action that it names.
-    """
+    """Return the different responses among independent draws, with weights that sum to 1; ``read`` tells their
+    places."""
     different = {_identity(turn): turn for turn in turns}
     count = Counter([_identity(turn) for turn in turns])
     weights = [
@@ -200,10 +171,7 @@ def weighed(turns: Sequence[Turn], read: Callable[[str], int]) -> list[Response]
 
 
 def weight(probability: float | None, count: int, drawn: int) -> float:
-    """Return what a response that came ``count`` times among ``drawn`` weighs; see the head of this file.
-
-    ``probability`` is that of the response, ``None`` if the model doesn't tell it.
-    """
+    """Return what a response that came ``count`` times among ``drawn`` weighs, by its probability if that is known."""
     if probability is None:
         return count / drawn
     return probability + (1 - probability) / drawn if count == 1 else probability
@@ -214,7 +182,6 @@ def _identity(turn: Turn) -> Any:
 
 
 def _reads(game: TSMG[Any], graph: GameGraph, question: Question) -> Callable[[str], int]:
-    """From a response to the place of the action that the game reads in it."""
     decision = question.decision
     state, player = graph.states[decision.state], graph.players[decision.player]
 
@@ -268,10 +235,7 @@ def _known(request: TurnRequest, probabilities: dict[str, float]) -> list[Respon
 
 
 def _scored(policy: Any, requests: Sequence[TurnRequest]) -> tuple[list[tuple[int, ...]], list[list[Response]]]:
-    """Return the responses ``<action>NAME</action>`` with their exact probabilities; all else counts as invalid.
-
-    They are scored together, in token trees: prompts of one game begin alike, which is computed once.
-    """
+    """Return the responses ``<action>NAME</action>`` with their exact probabilities, scored together in token trees."""
     from research.credit.instrument.gradients.scores import ScoreModel
 
     model = policy.model

@@ -1,8 +1,7 @@
 """Fresh rollouts without play: returns drawn from the exact chances of a game and a policy.
 
-A method that asks for the returns of episodes from visited states is told them by playing in training. Where all
-chances are known, drawing from them gives returns of the same distribution hundreds of times as fast: a round from the
-probabilities of everybody's choices, what comes of it from the game's chances, step by step for all episodes at once.
+They have the distribution of played ones, hundreds of times as fast: a round from the probabilities of everybody's
+choices, what comes of it from the game's chances, step by step for all episodes at once.
 """
 
 from collections.abc import Sequence
@@ -52,7 +51,6 @@ class Chances:
         return np.array(means)
 
     def step(self, number: int) -> "_Step":
-        """Return what a round after so many steps is drawn from."""
         executed = self._executed[number]
         shares = np.divide(self._stood_in[number], executed, out=np.zeros_like(executed), where=executed > 0)
         return _Step(np.cumsum(joint(self.graph, executed)), shares)
@@ -64,16 +62,7 @@ class _Step(NamedTuple):
 
 
 class DrawnReturns:
-    """Fresh rollouts for a method of credit, drawn; see :class:`agents.msgrpo.credit.batch.FreshRollouts`.
-
-    Args:
-        policy: whose chances they are.
-        chances: of it.
-        rng: draws.
-
-    Attributes:
-        tokens: the expected response tokens of the episodes drawn so far.
-    """
+    """Fresh rollouts for a method of credit, drawn; ``tokens`` are the expected response tokens so far."""
 
     def __init__(self, policy: Policy, chances: Chances, rng: np.random.Generator) -> None:
         self.policy, self.tokens = policy, 0
@@ -126,7 +115,7 @@ class DrawnReturns:
 
 
 def _drawn(sums: Floats, first: Indices, rows: Indices, rng: np.random.Generator) -> tuple[Indices, NDArray[np.bool_]]:
-    """Return one of the entries of each row, by their probabilities, and whether it was none of them.
+    """Return an entry of each row, by their probabilities, and whether it was none of them.
 
     Row r has the entries ``first[r] .. first[r + 1] - 1`` of a list whose running sums are given.
     """

@@ -21,67 +21,46 @@ MAX_STATES = 20_000
 
 
 class NumberedDecision(NamedTuple):
-    """A player who is to move in a state.
+    """A player who is to move in a state."""
 
-    Attributes:
-        state: the state's number.
-        player: the player's number.
-        actions: its legal actions, in order; their choices follow each other from number ``first`` on.
-        default: the place among them of the action that an unreadable response executes.
-        first: the number of the first choice.
-    """
-
-    state: int
-    player: int
-    actions: tuple[Action, ...]
-    default: int
-    first: int
+    state: int  # the state's number
+    player: int  # the player's number
+    actions: tuple[Action, ...]  # its legal actions, in order; their choices follow each other from number ``first`` on
+    default: int  # the place among them of the action that an unreadable response executes
+    first: int  # the number of the first choice
 
 
 @dataclass(frozen=True, eq=False)
 class GameGraph:
-    """What can be reached from some states within a horizon.
+    """What can be reached from some states within a horizon."""
 
-    Attributes:
-        game: the rules.
-        horizon: rounds after which an episode is cut off; the values there are 0.
-        space: the states, what everybody may do in them, and what comes of it.
-        layers: for every number of steps played, 0 to ``horizon - 1``, the numbers of the states that may be reached.
-        decisions: of all states; those of one state follow each other, in the order of the game's players.
-        decision_of: ``{(state's number, player's number): decision's number}``.
-        choice_decision: (choices,) the decision of every choice.
-        round_state: (rounds,) the state of every round; the rounds of a state follow each other.
-        round_choices: (rounds, most players that move at once) the choices that make the round, -1 if there is none.
-    """
-
-    game: TSMG[Any]
-    horizon: int
-    space: StateSpace
+    game: TSMG[Any]  # the rules
+    horizon: int  # rounds after which an episode is cut off; the values there are 0
+    space: StateSpace  # the states, what everybody may do in them, and what comes of it
+    # for every number of steps played, 0 to ``horizon - 1``, the numbers of the states that may be reached
     layers: tuple[Indices, ...]
+    # of all states; those of one state follow each other, in the order of the game's players
     decisions: tuple[NumberedDecision, ...]
-    decision_of: dict[tuple[int, int], int]
-    choice_decision: Indices
-    round_state: Indices
+    decision_of: dict[tuple[int, int], int]  # ``{(state's number, player's number): decision's number}``
+    choice_decision: Indices  # (choices,) the decision of every choice
+    round_state: Indices  # (rounds,) the state of every round; the rounds of a state follow each other
+    # (rounds, most players that move at once) the choices that make the round, -1 if there is none
     round_choices: Indices
 
     @cached_property
     def states(self) -> tuple[Any, ...]:
-        """The different states in which somebody may have to move, in the order of their numbers."""
         return tuple(self.space.numbers)
 
     @cached_property
     def state_of(self) -> Indices:
-        """(decisions,) the number of each one's state."""
         return np.array([each.state for each in self.decisions], dtype=np.intp)
 
     @cached_property
     def player_of(self) -> Indices:
-        """(decisions,) the number of who decides."""
         return np.array([each.player for each in self.decisions], dtype=np.intp)
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """The numbers of the states that episodes begin in."""
         return self.space.starts
 
     @property
@@ -92,14 +71,8 @@ class GameGraph:
 def expand(game: TSMG[Any], starts: Sequence[Hashable], horizon: int, *, max_states: int = MAX_STATES) -> GameGraph:
     """Find all that can be reached from some states, whatever the players do.
 
-    Args:
-        game: with ``outcomes``, and legal actions that are listed.
-        starts: the states that episodes begin in.
-        horizon: rounds after which an episode is cut off.
-        max_states: the most different states.
-
     Raises:
-        ValueError: the game doesn't tell its chances or list its actions, or there are more states than that.
+        ValueError: the game doesn't tell its chances or list its actions, or there are more than ``max_states``.
     """
     name = type(game).__name__
     if not game.has_outcomes:
@@ -134,7 +107,7 @@ def expand(game: TSMG[Any], starts: Sequence[Hashable], horizon: int, *, max_sta
 
 
 def _numbered(game: TSMG[Any], space: StateSpace) -> tuple[list[NumberedDecision], list[tuple[int, ...]]]:
-    """Return all decisions with the numbers of their choices, and of every round the choices that make it."""
+    """Return all decisions with the numbers of their choices, and the choices that make each round."""
     decisions: list[NumberedDecision] = []
     rounds: list[tuple[int, ...]] = []
     choices = 0

@@ -30,15 +30,10 @@ from textgames.solving import Floats
 
 
 class ExactGradient(NamedTuple):
-    """The gradient of one trajectory's expected return.
+    """The gradient of one trajectory's expected return."""
 
-    Attributes:
-        vector: (size,) the gradient, or its best estimate.
-        halves: the same from each half of the sampled responses; empty if the gradient is exact.
-    """
-
-    vector: Tensor
-    halves: tuple[Tensor, ...]
+    vector: Tensor  # (size,) the gradient, or its best estimate
+    halves: tuple[Tensor, ...]  # the same from each half of the sampled responses; empty if the gradient is exact
 
     @property
     def squared_norm(self) -> float:
@@ -58,14 +53,7 @@ class ExactGradient(NamedTuple):
 def exact_gradient(
     model: ScoreModel, answers: Answers, solution: Solution, halves: Sequence[Solution]
 ) -> ExactGradient:
-    """Return the gradient of a policy's return.
-
-    Args:
-        model: of the policy.
-        answers: what it may answer, with token ids.
-        solution: its values.
-        halves: the values under each half of the answers.
-    """
+    """Return the gradient of a policy's return; ``halves`` are the values under each half of the answers."""
     exact = not answers.halves
     vector = _gradient(model, answers, answers.responses, solution, exact)
     parts = zip(answers.halves, halves, strict=True)
@@ -88,7 +76,7 @@ def _gradient(
 
 
 def _importance(answers: Answers, solution: Solution, exact: bool) -> list[Floats]:
-    """Of every question, what an answer adds to the return: ``sum_h sum_s d_h(s) (Q_h(s, a) - baseline)``.
+    """Return what each answer of every question adds to the return: ``sum_h sum_s d_h(s) (Q_h(s, a) - baseline)``.
 
     One number for each legal action, and a last one for an invalid response.
     """

@@ -20,39 +20,26 @@ from textgames.solving import END, Floats, Indices
 
 @dataclass(frozen=True, eq=False)
 class Behaviour:
-    """How a policy plays, at every number of steps played.
+    """How a policy plays, at every number of steps played."""
 
-    Attributes:
-        choices: (horizon, choices) the probability of every choice at its decision, given by a valid response.
-        invalid: (horizon, decisions) the probability of an invalid response. Decisions that can't be reached after so
-            many steps have zeros everywhere.
-    """
-
-    choices: Floats
+    choices: Floats  # (horizon, choices) the probability of every choice at its decision, given by a valid response
+    # (horizon, decisions) the probability of an invalid response. Decisions that can't be reached after so many steps
+    # have zeros everywhere
     invalid: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The exact values of a behaviour.
+    """The exact values of a behaviour."""
 
-    Attributes:
-        graph: of the game.
-        values: (horizon + 1, states + 1, players) the expected return from there on; the last state is the end.
-        own_values: (horizon, decisions) the same for the player who decides.
-        choice_values: (horizon, choices) ``Q`` of every choice, for the player who makes it.
-        invalid_values: (horizon, decisions) ``Q`` of an invalid response.
-        visits: (horizon, states) the probability of being in a state after so many steps, from a start drawn evenly.
-        returns: (players,) what each player expects at the start: ``J``.
-    """
-
-    graph: GameGraph
-    values: Floats
-    own_values: Floats
-    choice_values: Floats
-    invalid_values: Floats
+    graph: GameGraph  # of the game
+    values: Floats  # (horizon + 1, states + 1, players) the expected return from there on; the last state is the end
+    own_values: Floats  # (horizon, decisions) the same for the player who decides
+    choice_values: Floats  # (horizon, choices) ``Q`` of every choice, for the player who makes it
+    invalid_values: Floats  # (horizon, decisions) ``Q`` of an invalid response
+    # (horizon, states) the probability of being in a state after so many steps, from a start drawn evenly
     visits: Floats
-    returns: Floats
+    returns: Floats  # (players,) what each player expects at the start: ``J``
 
     def advantage(self, steps_played: int, decision: int, place: int) -> float:
         """Return ``A`` of the choice at a place of a decision's list of actions; place -1 is an invalid response."""
@@ -66,11 +53,7 @@ class Solution:
 def solve(
     graph: GameGraph, behaviour: Behaviour, *, format_penalty: float = 0.0, invalid_action: InvalidAction = "default"
 ) -> Solution:
-    """Compute a behaviour's values, and how often it is where.
-
-    Raises:
-        ValueError: what invalid responses do can't be computed for this game.
-    """
+    """Compute a behaviour's values, and how often it is where; a ValueError if invalid responses can't be computed."""
     stand_ins = stand_ins_for(graph, invalid_action)
     horizon, players, ends = graph.horizon, len(graph.players), len(graph.states)
     player_of, state_of = graph.player_of, graph.state_of
@@ -93,8 +76,8 @@ def solve(
 
 
 def stand_ins_for(graph: GameGraph, invalid_action: InvalidAction) -> Floats:
-    """Return (choices,) how probable each choice is where it stands in for an invalid response; none if that is the
-    end."""
+    """Return (choices,) how probable each choice is as the stand-in of an invalid response; 0 if that ends the
+    episode."""
     if invalid_action == "forfeit":
         raise ValueError(
             "what giving up pays isn't computed; accepted as invalid_action: default, random, noop, terminate"
@@ -148,7 +131,6 @@ def _choice_values(graph: GameGraph, executed: Floats, rounds: Floats, player_of
 
 
 def _visits(graph: GameGraph, executed: Floats) -> Floats:
-    """Return (horizon, states) how probable each state is after so many steps."""
     visits = np.zeros((graph.horizon, len(graph.states)))
     np.add.at(visits[0], list(graph.starts), 1 / len(graph.starts))
     sizes = np.diff(graph.space.first_outcome)

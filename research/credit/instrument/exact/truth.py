@@ -58,12 +58,7 @@ class Truth:
             game: small, with ``outcomes`` and listed actions.
             starts: the states that episodes begin in, each as often as the others.
             horizon: rounds after which an episode is cut off.
-            format_penalty: what an invalid response costs.
-            invalid_action: what it does.
             samples: responses to each question, if probabilities have to be estimated.
-            seed: of the sampling.
-            max_states: the most different states.
-            progress: told how far it is.
 
         Raises:
             ValueError: the game or the policy can't be measured; the message says why, and what can.
@@ -99,12 +94,11 @@ class Truth:
         return found
 
     def advantages(self, trajectory: Trajectory, solution: Solution | None = None) -> Floats:
-        """Return (T,) the true advantage of every step; under another solution of the same graph if one is given."""
+        """Return (T,) the true advantage of every step, under another solution of the graph if one is given."""
         solution = solution or self.solution
         return np.array([solution.advantage(*cell) for cell in self.cells(trajectory)])
 
     def values(self, trajectory: Trajectory) -> Floats:
-        """Return (T,) the true value of every step's state, that many steps before the horizon."""
         return np.array([self.solution.own_values[step, number] for step, number, _ in self.cells(trajectory)])
 
     def prompt_values(self, trajectory: Trajectory) -> Floats:
@@ -116,8 +110,7 @@ class Truth:
         return np.array([means[self.answers.question_of[step, number]] for step, number, _ in self.cells(trajectory)])
 
     def reliability(self, batches: Sequence[Batch]) -> float:
-        """Return how well the sampled responses fix the true advantages of the steps that were played; 1 if they are
-        exact.
+        """Return how well the sampled responses fix the true advantages of the steps played; 1 if they are exact.
 
         It is the correlation ``r`` of those from the two halves of the responses, brought to the full sample's by
         Spearman's and Brown's ``2 r / (1 + r)``.
@@ -133,11 +126,8 @@ class Truth:
         return max(0.0, 2 * r / (1 + r))
 
     def other_forms(self, batches: Sequence[Batch]) -> float:
-        """Return the share of the valid responses that exact probabilities leave out, as they say an action in another
-        form.
-
-        0 if the probabilities don't come from scoring responses.
-        """
+        """Return the share of valid responses that exact probabilities leave out: they say an action in another
+        form."""
         if self.answers.source != "scored":
             return 0.0
         known = {response.tokens for own in self.answers.responses for response in own}

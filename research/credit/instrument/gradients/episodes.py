@@ -32,21 +32,14 @@ _COLUMNS = 2**15  # of score gradients that are held in float64 at once
 
 
 class EpisodeGradients(NamedTuple):
-    """The gradients of a batch's N episodes ``f_i = sum_t A_it grad log pi(y_it)``, under one method.
+    """The gradients of a batch's N episodes ``f_i = sum_t A_it grad log pi(y_it)``, under one method."""
 
-    Attributes:
-        products: (N, N) ``<f_i, f_j>``.
-        along: (N, references) ``<f_i, reference>``.
-    """
-
-    products: Floats
-    along: Floats
+    products: Floats  # (N, N) ``<f_i, f_j>``
+    along: Floats  # (N, references) ``<f_i, reference>``
 
     def cosine(self, weights: Floats, reference: int, norm: float) -> float:
-        """Return the cosine of ``sum_i w_i f_i`` with a reference of that norm; 0 if there is no update.
-
-        ``weights`` is (N,).
-        """
+        """Return the cosine of ``sum_i w_i f_i``, ``weights`` (N,), with a reference of that norm; 0 without an
+        update."""
         square = self.square(weights)
         if square == 0 or norm <= 0:
             return 0.0
@@ -58,31 +51,21 @@ class EpisodeGradients(NamedTuple):
         return found if found > (ROUNDING * self.length_of_parts(weights)) ** 2 else 0.0
 
     def length_of_parts(self, weights: Floats) -> float:
-        """Return ``sum_i |w_i f_i|``, what the sum's length would be if all of them had one direction."""
         return float(np.abs(weights) @ np.sqrt(np.diag(self.products).clip(min=0.0)))
 
 
 @dataclass(frozen=True, eq=False)
 class BatchRows:
-    """A batch's steps as different rows of tokens.
+    """A batch's steps as different rows of tokens."""
 
-    Attributes:
-        batch: the batch.
-        rows: different pairs of a prompt and a response, R of them; several batches may share one list.
-        row_of: of every trajectory, (T,) the row of each step.
-        tokens: (N,) response tokens of every trajectory.
-    """
-
-    batch: Batch
-    rows: list[TokenRow]
-    row_of: list[Indices]
-    tokens: Floats
+    batch: Batch  # the batch
+    rows: list[TokenRow]  # different pairs of a prompt and a response, R of them; several batches may share one list
+    row_of: list[Indices]  # of every trajectory, (T,) the row of each step
+    tokens: Floats  # (N,) response tokens of every trajectory
 
     def coefficients(self, advantages: Sequence[StepCredit], row_weights: Floats | None = None) -> Floats:
-        """Return (N, R) how much of each row's score is in each episode's gradient; for advantages per step.
-
-        ``row_weights`` (R,) multiply all advantages of a row.
-        """
+        """Return (N, R) how much of each row's score is in each episode's gradient, times ``row_weights`` (R,) of the
+        rows."""
         found = np.zeros((len(self.batch), len(self.rows)))
         for index, (rows, own) in enumerate(zip(self.row_of, advantages, strict=True)):
             np.add.at(found[index], rows, np.asarray(own, dtype=np.float64))
@@ -101,7 +84,7 @@ class BatchRows:
 def numbered(batches: Sequence[Batch], size: int) -> list[list[BatchRows]]:
     """Return the rows of batches, in parts that share a list of rows: batches from the same starts have most in common.
 
-    ``size`` is that of a gradient; a part has as many batches as :data:`SCORE_BYTES` hold the gradients of.
+    A part has as many batches as :data:`SCORE_BYTES` hold the gradients of, ``size`` numbers each.
     """
     parts: list[list[BatchRows]] = []
     number: dict[TokenRow, int] = {}
@@ -120,12 +103,9 @@ def numbered(batches: Sequence[Batch], size: int) -> list[list[BatchRows]]:
 
 
 class RowProducts:
-    """The score gradients of rows, and every method's episodes made of them.
+    """The score gradients of R rows, and every method's episodes made of them.
 
-    Args:
-        model: whose scores.
-        rows: R of them.
-        references: (size, references) gradients to compare with, the exact one first.
+    ``references`` (size, references) are gradients to compare with, the exact one first.
     """
 
     def __init__(self, model: ScoreModel, rows: Sequence[TokenRow], references: Tensor) -> None:
@@ -163,15 +143,13 @@ class RowProducts:
 
 
 def _is_by_step(credit: Credit) -> bool:
-    """Return whether advantages are those of steps, which all tokens of a response share."""
     return all(isinstance(each, np.ndarray) for each in credit.advantages)
 
 
 def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, references: Tensor) -> EpisodeGradients:
-    """Return the gradients of a batch's episodes, by a backward pass for each episode that has an advantage.
+    """Return the gradients of a batch's episodes along ``references``, by a backward pass for each with an advantage.
 
-    It is the only way where tokens have advantages of their own, and the shorter one where hardly two responses are
-    alike. ``references`` is (size, references).
+    The only way if tokens have advantages of their own, and the shorter one if hardly two responses are alike.
     """
     gradients = torch.zeros(len(rows.batch), model.size)
     for index, (numbers, own) in enumerate(zip(rows.row_of, credit.advantages, strict=True)):
@@ -184,7 +162,7 @@ def episode_by_episode(model: ScoreModel, rows: BatchRows, credit: Credit, refer
 def _inner_products(vectors: Tensor, references: Tensor) -> tuple[Floats, Floats]:
     """Return (N, N) of vectors with each other and (N, references) with references.
 
-    They are summed in float64: sums of them with weights of both signs cancel, and what is left must not be rounding.
+    Sums are in float64: with weights of both signs they cancel, and what is left must not be rounding.
     """
     products = torch.zeros(len(vectors), len(vectors), dtype=torch.float64)
     along = torch.zeros(len(vectors), references.shape[1], dtype=torch.float64)

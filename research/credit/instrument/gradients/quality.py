@@ -54,39 +54,25 @@ SQUARES: Range = (0.0, inf)
 
 
 class BatchGradient(NamedTuple):
-    """One batch's mean gradient.
+    """One batch's mean gradient."""
 
-    Attributes:
-        vector: (size,) float32.
-        along: its product with the exact gradient.
-        episodes: how many it is the mean of.
-        tokens: response tokens of the update.
-    """
-
-    vector: Tensor
-    along: float
-    episodes: float
-    tokens: float
+    vector: Tensor  # (size,) float32
+    along: float  # its product with the exact gradient
+    episodes: float  # how many it is the mean of
+    tokens: float  # response tokens of the update
 
 
 @dataclass(frozen=True)
 class GradientQuality:
-    """The figures at the head of this file.
+    """The figures at the head of this file."""
 
-    Attributes:
-        cosine: of a batch's gradient and the exact one, the mean over batches.
-        bias: the cosine of the mean gradient and the exact one, estimated from products of different batches: 1 for a
-            method without bias in direction, and not cut off there.
-        variance: of the gradient, relative to its mean's squared length.
-        signal_to_noise_per_episode: of a batch, divided by its episodes.
-        signal_to_noise_per_token: divided by the response tokens of the update.
-    """
-
-    cosine: Estimate
+    cosine: Estimate  # of a batch's gradient and the exact one, the mean over batches
+    # the cosine of the mean gradient and the exact one, estimated from products of different batches: 1 for a method
+    # without bias in direction, and not cut off there
     bias: Estimate
-    variance: Estimate
-    signal_to_noise_per_episode: Estimate
-    signal_to_noise_per_token: Estimate
+    variance: Estimate  # of the gradient, relative to its mean's squared length
+    signal_to_noise_per_episode: Estimate  # of a batch, divided by its episodes
+    signal_to_noise_per_token: Estimate  # divided by the response tokens of the update
 
 
 def quality(batches: Sequence[BatchGradient], norm: float, reliability: float = 1.0) -> GradientQuality:
@@ -111,8 +97,7 @@ def quality(batches: Sequence[BatchGradient], norm: float, reliability: float = 
 
 
 def _bias(products: Floats, along: Floats, unsure: float) -> Estimate:
-    """Return the bias at the head of this file; ``unsure`` is the relative error of the exact gradient's squared
-    length."""
+    """Return the bias at the head of this file; ``unsure`` is the relative error of the exact squared length."""
     n = len(along)
     if n < 2:
         return Estimate(nan)
@@ -148,7 +133,7 @@ def cosine_of_means(
 
 
 def _fieller(p: float, q: float, spread: Floats, quantile: float, unsure: float) -> tuple[float, float]:
-    """Return all x for which ``|p - x q|`` is at most so many standard errors of it; -1 and 1 if they have no end.
+    """Return the ends of all x for which ``|p - x q|`` is at most so many standard errors; -1 and 1 if there are none.
 
     ``spread`` is the covariance of p and q, (2, 2); the ends are moved away by ``unsure`` of their size.
     """
@@ -172,13 +157,12 @@ def _ratio(along: Array, signal: Array, square: Array, total: Array) -> Array:
 def _figure(
     products: Floats, along: Floats, figure: Callable[[Array, Array, Array, Array], Array], within: Range = ANYWHERE
 ) -> Estimate:
-    """Return a figure of what :func:`_of_weights` gives, with its interval over the batches."""
     of = _of_weights(products, along)
     return over_parts(lambda weights: figure(*of(weights)), len(along), within)
 
 
 def _of_weights(products: Floats, along: Floats) -> Callable[[Array], tuple[Array, Array, Array, Array]]:
-    """From weights of the batches to ``<m, u>``, its square P, ``|m|^2`` or Q, and ``E |G|^2``."""
+    """Return a function from weights of the batches to ``<m, u>``, its square P, ``|m|^2`` or Q, and ``E |G|^2``."""
     diagonal = np.diag(products)
 
     def of(w: Array) -> tuple[Array, Array, Array, Array]:

@@ -27,18 +27,11 @@ _TREE_TOKENS, _MICRO_BATCH_TOKENS = 1024, 8192
 
 
 class ScoreModel:
-    """The model of a policy, for gradients of what it says.
-
-    Args:
-        policy: with a model in this process, sampled at a temperature above 0 without top-p.
-
-    Raises:
-        ValueError: any other policy; the message says what it lacks.
+    """The model of a policy, for gradients of what it says; a ValueError says what a policy lacks for that.
 
     Attributes:
-        parameters: ``{name: tensor}`` of all that gradients are taken by, every tied weight once: an adapter's weights
-            if there is one, although they are frozen in a model that was loaded to play.
-        size: how many numbers a gradient has here; fewer than there are parameters where gradients are sketched.
+        parameters: ``{name: tensor}`` of all that gradients are taken by: an adapter's weights if there is one.
+        size: how many numbers a gradient has; fewer than parameters if gradients are sketched.
         sketched: whether gradients are shortened by a count sketch (Charikar, Chen and Farach-Colton, 2002): every
             number is added, with a random sign, to one of :data:`SKETCH` places. Inner products keep their mean, and a
             cosine gets an error of about ``1 / sqrt(SKETCH)``, 0.004.
@@ -62,10 +55,8 @@ class ScoreModel:
             self._packing = choose_ways(self._scorer, "tree")
 
     def weighted(self, rows: Sequence[TokenRow], weights: Sequence[float | Tensor]) -> Tensor:
-        """Return (size,) the gradient of ``sum_r sum_k w_rk log pi(token k of row r)``.
-
-        ``weights`` has a number for all tokens of a row, or (K_r,) one for each.
-        """
+        """Return (size,) the gradient of ``sum_r sum_k w_rk log pi(token k of row r)``, a weight for a row or (K_r,)
+        each."""
         total = torch.zeros(self.size, dtype=torch.float64)
         batches = self._packed(rows)
         with _evaluating(self.module, self.parameters):
@@ -79,8 +70,7 @@ class ScoreModel:
         return total
 
     def logprobs_and_entropies(self, rows: Sequence[TokenRow]) -> list[tuple[Tensor, Tensor]]:
-        """Return the log-probability and the entropy in nats of each response token, (K_r,) and (K_r,) for every
-        row."""
+        """Return for every row the log-probability and the entropy in nats of each response token, (K_r,) each."""
         found: dict[int, tuple[Tensor, Tensor]] = {}
         with torch.no_grad():
             for batch in self._packed(rows):
@@ -94,10 +84,7 @@ class ScoreModel:
         return pack(rows, packing=self._packing, micro_batch_tokens=_MICRO_BATCH_TOKENS, tree_tokens=_TREE_TOKENS)
 
     def chunks(self, rows: Sequence[TokenRow]) -> Iterator[tuple[list[int], Tensor]]:
-        """Yield the gradient of every row's log-probability, some rows at a time: their numbers, and (c, size) of them.
-
-        Rows of like length come together.
-        """
+        """Yield the gradients of rows' log-probabilities, like lengths together: the rows' numbers, and (c, size)."""
         order = sorted(range(len(rows)), key=lambda i: len(rows[i].prompt) + len(rows[i].response))
         at_once = max(1, min(64, _CHUNK_BYTES // (4 * sum(p.numel() for p in self.parameters.values()))))
         for start in range(0, len(order), at_once):
@@ -106,7 +93,7 @@ class ScoreModel:
                 yield numbers, self._each([rows[i] for i in numbers])
 
     def _each(self, rows: Sequence[TokenRow]) -> Tensor:
-        """Return (c, size) the gradients of some rows, all at once where the model's operations can be batched."""
+        """Return (c, size) the gradients of some rows, all at once if the model's operations can be batched."""
         if len(rows) > 1:
             try:
                 return self._vectorised(rows)
@@ -169,7 +156,7 @@ def why_no_gradient(policy: Policy) -> str | None:
 
 @contextmanager
 def _evaluating(module: nn.Module, parameters: dict[str, Tensor]) -> Iterator[None]:
-    """Without dropout, and with gradients of the given parameters; all is left as it was found."""
+    """Switch dropout off and the parameters' gradients on; leave all as it was found."""
     training, required = module.training, {name: p.requires_grad for name, p in parameters.items()}
     module.eval()
     for p in parameters.values():

@@ -1,8 +1,7 @@
 """What papers on credit assignment are asked to report, filled in with what a measurement knows.
 
-The items are those of the checklist in the survey arXiv 2604.09459 (appendix C, table 11), in our words. Of its
-benchmark protocol, which asks for task families, metadata and controlled forks, the last item is our reading: the share
-of decisions at which it matters what is done. What a measurement can't know, as it trains nothing, is left to fill in.
+The items are those of the checklist in the survey arXiv 2604.09459 (appendix C, table 11), in our words. The last one
+is our reading of its controlled forks. What a measurement can't know, as it trains nothing, is left to fill in.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,7 +64,7 @@ def checklist(report: CreditReport) -> list[Item]:
 
 
 def family(name: str) -> str | None:
-    """Of a registered method, the survey's family as far as what it needs tells it; else ``None``."""
+    """Return the survey's family of a registered method, as far as what it needs tells it; else ``None``."""
     if name not in METHODS.names:
         return None
     needs = METHODS.make(name).needs
@@ -74,7 +73,7 @@ def family(name: str) -> str | None:
 
 
 def as_text(items: Sequence[Item]) -> str:
-    """Return the checklist for people: a line for each item, open ones marked."""
+    """Return a line for each item, open ones marked."""
     lines = ["Checklist of arXiv 2604.09459 ([x] told by this measurement, [ ] yours to tell; * required)"]
     for item, required, said in items:
         lines.append(f"[{' ' if said is None else 'x'}] {item}{'*' * required}{'' if said is None else f': {said}'}")

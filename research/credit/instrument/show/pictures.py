@@ -1,9 +1,8 @@
 """Where on the board a method blames the wrong step, as an SVG.
 
-Every cell of the board has a triangle for each direction in which the player may move. Its colour is an advantage, the
-mean over the visits: the true one, the one that a method assigned, and the difference. Methods have scales of their
-own, so what a method assigned is multiplied by one number, which brings it as near to the true advantages as one number
-can. A black edge is a move that was assigned the wrong sign.
+Every cell has a triangle for each direction, coloured by the mean advantage over its visits: the true one, the one that
+a method assigned, and the difference. What a method assigned is multiplied by the one number that brings it nearest to
+the truth. A black edge is a move that was assigned the wrong sign.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,17 +44,9 @@ Moves = dict[tuple[int, int, str], Move]
 
 
 def board_picture(instrument: Instrument, methods: Sequence[str]) -> str:
-    """Draw what some methods assigned on the start whose true advantages differ most.
+    """Draw what some measured methods assigned on the start whose true advantages differ most, as an SVG document.
 
-    Args:
-        instrument: after :meth:`~research.credit.instrument.instrument.Instrument.measure`, whose credit is drawn.
-        methods: which of the methods that were measured.
-
-    Returns:
-        The SVG document; equal measurements give equal documents.
-
-    Raises:
-        ValueError: the game isn't one of a player who moves on a board.
+    Equal measurements give equal documents. Raises ValueError as :func:`check_drawable` does.
     """
     game = instrument.setting.game()
     check_drawable(game)
@@ -77,7 +68,6 @@ def check_drawable(game: TSMG[Any]) -> None:
 
 
 def _marks(game: TSMG[Any]) -> str:
-    """Return the characters that stand where the player is."""
     return "".join(mark for mark, what in game.legend.items() if what.split()[0] in ("player", "taxi"))
 
 

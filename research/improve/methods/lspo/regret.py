@@ -21,15 +21,10 @@ LONGEST = 64  # decisions of a game for which luck is drawn; later ones meet the
 
 
 class Solution(NamedTuple):
-    """What came of the traversals.
+    """What came of the traversals."""
 
-    Attributes:
-        policy: the weight of each action, the average over all traversals.
-        values: what each action got on average, if the others' play led.
-    """
-
-    policy: PerAction
-    values: PerAction
+    policy: PerAction  # the weight of each action, the average over all traversals
+    values: PerAction  # what each action got on average, if the others' play led
 
 
 class Decision(NamedTuple):

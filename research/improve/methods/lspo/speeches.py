@@ -99,14 +99,10 @@ def unnamed(template: str) -> str:
 
 
 class Clusters(NamedTuple):
-    """Texts in groups of what is alike.
+    """Texts in groups of what is alike."""
 
-    Attributes:
-        of: ``{text: its cluster}``.
-        members: of every cluster, its texts, the most frequent first, and how often each was said.
-    """
-
-    of: Mapping[str, int]
+    of: Mapping[str, int]  # ``{text: its cluster}``
+    # of every cluster, its texts, the most frequent first, and how often each was said
     members: tuple[tuple[tuple[str, int], ...], ...]
 
 
