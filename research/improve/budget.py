@@ -1,7 +1,7 @@
 """What an improvement may spend, and has spent: tokens, calls and seconds.
 
-Everything that costs is recorded before it is charged, and charged from its record: what is done already costs a second
-call with the same folder as much as it cost the first one, so both take the same decisions.
+Costs are recorded before they are charged, and charged from their records: with the same folder a second call charges
+as much as the first one, so both take the same decisions.
 """
 
 import json
@@ -26,7 +26,6 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left of one of them, if they are what is left."""
         return any(limit is not None and limit <= 0 for limit in asdict(self).values())
 
 
@@ -43,24 +42,14 @@ class Spent:
 
 
 class BudgetSpentError(Exception):
-    """Nothing new may be begun any more; the message says what is spent. An improver hands back its best so far."""
+    """Nothing new may be begun; the message says what is spent. An improver hands back its best so far."""
 
 
 class SpendingMeter:
-    """Adds up what is spent, and keeps by its name what nothing else records of it.
+    """Adds up what is ``spent``, and keeps in a file, by its name, what no record tells of.
 
-    That is the seconds of everything, and the tokens and calls of the episodes that a play was stopped in.
-
-    Args:
-        budget: the limits.
-        file: where this is kept; a kill loses that of what it hits.
-
-    Attributes:
-        spent: what was charged.
-        ended: whether something wasn't begun, or not done, for want of what was left.
-
-    Raises:
-        UsageError: the file is damaged.
+    That is the seconds of everything, and the tokens and calls of the episodes that a play was stopped in. ``ended`` is
+    set if something wasn't done for want of what was left. A damaged file is a UsageError.
     """
 
     def __init__(self, budget: Budget, file: Path) -> None:
@@ -83,11 +72,10 @@ class SpendingMeter:
             self._charged |= {name} - {""}
 
     def unrecorded(self, name: str) -> Spent:
-        """Return what something has cost so far that no record tells of, in all processes that worked on it."""
+        """Return what something has cost that no record tells of, in all processes that worked on it."""
         return self._unrecorded.get(name, Spent())
 
     def seconds_of(self, name: str) -> float:
-        """Return what something has taken so far, in all processes that worked on it."""
         return self.unrecorded(name).seconds
 
     def keep(self, name: str, cost: Spent) -> None:
@@ -98,7 +86,7 @@ class SpendingMeter:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Keep the seconds of the block; what is interrupted and goes on later is added up."""
+        """Keep the seconds of the block, added to those of earlier calls that were interrupted."""
         started = monotonic()
         try:
             yield
@@ -106,8 +94,7 @@ class SpendingMeter:
             self.keep(name, Spent(seconds=monotonic() - started))
 
     def left(self, name: str, recorded: Spent) -> Budget:
-        """Return what is left for going on with something that wasn't charged yet, and of which so much is on
-        record."""
+        """Return what is left to continue something that wasn't charged yet, and of which so much is on record."""
         gone = asdict(self.spent + recorded + self.unrecorded(name))
         limits = asdict(self.budget).items()
         return Budget(**{unit: None if limit is None else limit - gone[unit] for unit, limit in limits})
@@ -122,20 +109,12 @@ class SpendingMeter:
             self.budget = budget
 
     def end(self, why: str) -> NoReturn:
-        """Begin nothing any more, for want of what is left.
-
-        Raises:
-            BudgetSpentError: says so.
-        """
+        """Raise a BudgetSpentError: begin nothing any more."""
         self.ended = True
         raise BudgetSpentError(why)
 
     def check(self) -> None:
-        """Refuse to begin anything new.
-
-        Raises:
-            BudgetSpentError: a limit is reached.
-        """
+        """Raise a BudgetSpentError if a limit is reached."""
         spent = asdict(self.spent)
         for name, limit in asdict(self.budget).items():
             if limit is not None and spent[name] >= limit:

@@ -77,7 +77,6 @@ class _Method(Action):
 
 
 def _options_of(name: str) -> str:
-    """Describe a method's options, each with its default."""
     from textgames import explained, taken_by
 
     function = find_improver(name)

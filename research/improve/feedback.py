@@ -1,7 +1,6 @@
 """What an episode tells, in words: how it ended, and what its worst moves lost against the best ones.
 
-``record -> replay -> value of every action -> sentences``. Values are exact in games that are solved, and said to be
-estimates elsewhere; if nobody knows any, an episode tells its return and its end.
+Values are exact in games that are solved, and called estimates elsewhere; without any, the return and the end are told.
 """
 
 from typing import NamedTuple
@@ -29,7 +28,6 @@ class Judge:
         self._solver = found if isinstance(found, SearchPlayer) else None
 
     def moves(self, replayed: Replay) -> list[JudgedMove]:
-        """Return every decision whose values are known."""
         if self._solver is None:
             return []
         judged = (self._judged(self._solver, *pair) for pair in requests_of(replayed))
@@ -43,7 +41,7 @@ class Judge:
         return JudgedMove(step, 0.0 if step.action in best else max(values.values()) - values[step.action], best)
 
     def words(self, record: Episode, moves: int = 3) -> str:
-        """Return an episode in words, with so many of the moves that lost the most; earlier ones first."""
+        """Return an episode in words, with so many of the moves that lost the most, in the order of play."""
         replayed = replay_if_unchanged(record, self.scenario)
         returns = ", ".join(f"{value:g}" for value in record.returns.values())
         lines = [f"The episode {ending(record, replayed)}. Its return was {returns}."]

@@ -1,9 +1,7 @@
-"""Ways to make a player better: ``improve(agent, scenarios, budget) -> agent``, kept like a run.
+"""Ways to make a player better: ``improve(task, **options) -> agent``, kept like a run.
 
-An improver is a function ``improve(task, **options)`` that returns an agent: its parameters after the task are its
-options. One file an improver, and a line here; other packages add theirs under the group ``textbench.improvers`` of
-entry points, each as an :class:`Improver`. What it may use is :class:`research.improve.task.ImprovementTask`: play on
-training seeds and questions to other models, both recorded and paid from the budget.
+One file an improver, whose parameters after the task are its options, and a line here; other packages add theirs under
+the entry-point group ``textbench.improvers``. What it may use is :class:`research.improve.task.ImprovementTask`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +15,7 @@ ENTRY_POINT_GROUP = "textbench.improvers"
 
 
 class Improver(NamedTuple):
-    """One way to make a player better."""
+    """One way to make a player better: ``"module:function"``, imported only to improve, and a line about it."""
 
     path: str  # ``"module:function"``; it is only imported to improve
     description: str  # what it does, in one line
@@ -45,7 +43,7 @@ MAY_BE_NONE = ("rank", "rounds", "shown", "tries")
 
 
 def improvers() -> dict[str, Improver]:
-    """Return ``{name: improver}`` of all improvers, those of other packages first."""
+    """Return ``{name: improver}``, those of other packages first."""
     return loaded(ENTRY_POINT_GROUP, lambda entry, wrong: Improver(entry.value, wrong)) | IMPROVERS
 
 
@@ -53,7 +51,7 @@ def find_improver(name: str) -> Callable[..., dict[str, Any]]:
     """Import the function of an improver.
 
     Raises:
-        UsageError: there is none of that name, or it can't be imported; says which there are.
+        UsageError: none has that name, or it can't be imported.
     """
     known = improvers()
     if name not in known:

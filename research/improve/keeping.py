@@ -1,7 +1,5 @@
-"""One improvement, from settings to the agent's folder: ``improvement.json`` says what was asked and what came of it.
-
-``method, agent, scenarios, budget -> ImprovementTask -> improver -> agent.toml``.
-"""
+"""One improvement, from settings to the agent's folder: ``improvement.json`` says what was asked and what came of
+it."""
 
 import json
 import shutil
@@ -34,7 +32,7 @@ class Improvement:
     out: Path  # the folder, which becomes the agent's
 
     def make(self, say: Callable[[str], None], *, quiet: bool = False) -> None:
-        """Make the agent's folder; the same call goes on where it was stopped, and does nothing if it is made.
+        """Make the agent's folder; the same call continues where it was stopped, and does nothing if it is made.
 
         Raises:
             UsageError: the folder is another improvement's or holds something else, or what the improver refuses.
@@ -83,8 +81,6 @@ class Improvement:
             say("no better agent was found: it is the same one")
 
     def _has_begun(self) -> bool:
-        """Return whether anything was played, asked or trained: there are files besides locks, and what was asked
-        for."""
         return any(path.is_file() and path.name not in (ABOUT, LOCK_NAME, SECONDS) for path in self.out.rglob("*"))
 
     def add_scores(self, before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> None:
@@ -99,7 +95,6 @@ class Improvement:
         return {name: value for name, value in plain.items() if name != "out"}
 
     def _refuse_strangers(self) -> None:
-        """Let nothing be written among files of others."""
         if not self.out.exists() or (self.out / ABOUT).exists():
             return
         if others := strangers(self.out, ABOUT):
@@ -108,8 +103,8 @@ class Improvement:
     def _take(self, asked: Mapping[str, Any]) -> None:
         """Begin the folder, or find it as a call with equal settings left it.
 
-        Until it is done, budgets may differ. One that a spent budget ended goes on with a larger one, unless weights
-        were trained: they are those of the smaller budget, and what is made of more play would be others.
+        Until it is done, budgets may differ. One that a spent budget ended continues with a larger one, unless weights
+        were trained: those are of the smaller budget, and more play would make others.
         """
         if not (self.out / ABOUT).exists():
             self._write({"improvement": asked})
@@ -144,7 +139,6 @@ class Improvement:
 
 
 def _is_larger(new: Mapping[str, float | None], old: Mapping[str, float | None] | None) -> bool:
-    """Return whether a budget leaves more of something than another one did, and less of nothing."""
     if old is None or new == old:
         return False
     limits = [[inf if one[unit] is None else float(one[unit] or 0) for unit in old] for one in (new, old)]

@@ -1,6 +1,6 @@
 """Play on training seeds: an agent's episodes in a run folder, which every command reads and a second call finds done.
 
-``agent, seeds -> plan -> Session -> Play``. What is played is in the folder's name, so that equal plays are one.
+``agent, seeds -> plan -> Session -> Play``. A digest of what is played is in the folder's name, so equal plays are one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -56,10 +56,9 @@ class Play(NamedTuple):
 
 
 def means_in_common(plays: Sequence[Play]) -> list[float]:
-    """Return the mean return of each play over the scenarios and seeds that all have scored; equal where they share
-    none.
+    """Return the mean return of each play over the scenarios and seeds that all have scored; 0 without any.
 
-    A provider's error leaves an episode unscored, and who missed a hard one would look better for it.
+    A provider's error leaves an episode unscored, and a player that missed a hard one would look better for it.
     """
     return [float(own.mean()) if len(own) else 0.0 for own in returns_in_common(plays)]
 
@@ -83,19 +82,13 @@ def play(
     resample: int | None = None,
     quiet: bool = False,
 ) -> Play:
-    """Play an agent's episodes, and charge what they cost.
+    """Play an agent's episodes, the same seeds in every scenario, and charge what they cost.
 
     Args:
         folder: the run folder; what is played is added to its name.
-        agent: the player's table.
-        scenarios: their names.
-        seeds: of the episodes, the same in every scenario.
-        meter: is charged.
-        say: is told who can't play what.
-        against: another agent, with whom it shares the seats of a game for several, as :mod:`benchmark.runs.tournament`
-            seats two: each has every seat once on every seed. Without one it has all seats.
+        against: another agent, with which it shares the seats of a game for several: each has every seat once on every
+            seed. Without one it has all seats.
         resample: draws the player's samples anew, as the option of a run.
-        quiet: show no progress.
 
     Raises:
         BudgetSpentError: before it, or in it: it stops with the turn that is above what is left.
@@ -172,11 +165,9 @@ class _Turns:
                 raise Stopped(f"the budget is spent: its {unit}")
 
     def may_start(self, in_flight: int, finished: int) -> bool:
-        """Return whether what is left reaches for those in flight and another one, going by the mean of those that
-        finished.
+        """Return whether what is left reaches for those in flight and another one, by the mean of those that finished.
 
-        What is in flight when all is spent is paid for and lost: until one has finished, and where little is left, an
-        episode is alone.
+        What is in flight when all is spent is paid for and lost: until one has finished, an episode is alone.
         """
         if in_flight == 0:
             return True

@@ -1,7 +1,4 @@
-"""Prompts that an improver writes: what an agent is asked with, and the agent that is asked otherwise.
-
-``agent -> PromptTexts -> changed texts -> prompts/DIGEST.toml -> agent``.
-"""
+"""Prompts that an improver writes: ``agent -> PromptTexts -> changed texts -> prompts/DIGEST.toml -> agent``."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,11 +30,7 @@ def prompt_map_of(agent: AgentTable) -> PromptMap:
 
 
 def with_texts(agent: AgentTable, texts: PromptTexts, mode: str, folder: Path) -> AgentTable:
-    """Return the agent with other texts, which are written to a file below ``folder`` that is named after them.
-
-    Raises:
-        OSError: it can't be written.
-    """
+    """Return the agent with other texts, written to a file below ``folder`` that is named after them."""
     file = folder / PROMPTS / f"{data_digest(texts.as_data())[:12]}.toml"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -27,16 +27,7 @@ _AS_IT_IS = PromptTexts(
 
 
 class Questions:
-    """Asks one agent with a language model.
-
-    Args:
-        agent: the agent: ``spec`` and options.
-        file: where the calls are kept.
-        meter: is charged.
-
-    Raises:
-        UsageError: no such agent, or one without a language model.
-    """
+    """Asks one agent with a language model; a UsageError for an agent without one."""
 
     def __init__(self, agent: AgentTable, file: Path, meter: SpendingMeter) -> None:
         spec = str(agent["spec"])

@@ -1,9 +1,8 @@
 """What an improver is given: an agent, scenarios, a budget, and a folder in which everything is kept.
 
-``improve(task: ImprovementTask, **options) -> AgentTable``: the agent that it hands back is written to
-``task.out/agent.toml`` and may name files that the improver has put into ``task.out``. It hands back the one that it
-was given where it found no better one. What it does follows from the task and from what is recorded, so that the same
-call goes on where it was stopped.
+``improve(task: ImprovementTask, **options) -> AgentTable``: the agent that it hands back, the given one if it found no
+better one, may name files in ``task.out``. What it does follows from the task and from what is recorded, so that the
+same call continues where it was stopped.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +41,7 @@ class ImprovementTask:
     quiet: bool = False  # show no progress of play
 
     def seeds(self, count: int, after: int = 0) -> list[int]:
-        """Training seeds, in an order that the task's seed decides: ``count`` of them, after the first ``after``."""
+        """Return ``count`` training seeds after the first ``after``, in an order that the task's seed decides."""
         order = np.random.default_rng([_STREAM, self.seed]).permutation(len(TRAINING_SEEDS))
         return [TRAINING_SEEDS[place] for place in order[after : after + count].tolist()]
 
@@ -55,10 +54,7 @@ class ImprovementTask:
         against: AgentTable | None = None,
         resample: int | None = None,
     ) -> Play:
-        """Return the episodes of an agent on these training seeds of all scenarios, in a run folder below
-        ``out/plays``.
-
-        In games for several it has all seats, or shares them with the one that it plays ``against``.
+        """Return the episodes of an agent on training seeds of all scenarios, in a run folder below ``out/plays``.
 
         Raises:
             BudgetSpentError: the budget was spent before, or its seconds are.
@@ -69,31 +65,27 @@ class ImprovementTask:
         return play(*what, against=against, resample=resample, quiet=self.quiet)
 
     def both(self, before: AgentTable, after: AgentTable, seeds: Sequence[int]) -> tuple[Play, Play]:
-        """Two agents on the same seeds; if several play they meet, as all seats of one say nothing of its strength.
-
-        Raises:
-            BudgetSpentError: the budget reaches for one of them at most.
-        """
+        """Play two agents on the same seeds; in games for several they meet: all seats of one say nothing of its
+        strength."""
         if all(num_players(scenario) == 1 for scenario in find_scenarios(self.scenarios).values()):
             return self.play(before, seeds, "before"), self.play(after, seeds, "after")
         met = self.play(after, seeds, "met", against=before)
         return met._replace(who=OTHER), met
 
     def is_better(self, after: Play, before: Play) -> bool:
-        """Return whether an agent did better than another on the same seeds; the user is told what both got."""
+        """Return whether an agent did better than another on the same seeds, and tell the user what both got."""
         number = len(returns_in_common([before, after])[0])
         first, second = means_in_common([before, after])
         self.say(f"mean return on {number} training episodes: {first:.3f} before, {second:.3f} after")
         return second > first
 
     def questions(self, writer: str | None = None) -> Questions:
-        """Return the language model of an agent, or of the task's own if none is named, to be asked anything.
+        """Return a ``writer``'s language model, or that of the task's own agent, to be asked anything.
 
-        One that is named is asked at the server of the task's own and as patiently, if that has an address and it
-        can have one. An agent's folder has its own.
+        A writer is asked at the server of the task's own agent and as patiently, if it takes such options.
 
         Raises:
-            UsageError: there is no such agent, or it has no language model.
+            UsageError: no such agent, or it has no language model.
         """
         asked: AgentTable = self.agent if writer is None else {"spec": writer}
         with suppress(ValueError):  # of no known agent, which is said below, or of a folder

@@ -1,28 +1,4 @@
-"""Players that choose among answers of others: ``search(AGENT)`` and ``router(CHEAP, STRONG)``.
-
-**search** asks one player for several proposals and plays the best by a value. The proposals are sampled from the
-player inside, so it has to answer differently when asked again; one proposal is what it would have answered. They are
-ranked (``rank_by``) by:
-
-* ``votes``: how many of them name the action (self-consistency, Wang et al. 2022, arXiv 2203.11171);
-* ``rollouts``: the mean return of uniformly random play after it, by the game's true rules: flat Monte-Carlo search;
-* ``exact``: the true value, which is the most that any value can give (Zhai et al. 2024, arXiv 2409.09345, learn one).
-
-**router** lets one of two players answer each decision, most often because the first is cheaper;
-``router(CHEAP, STRONG, CHOOSER)`` asks a third player which of them it is to be. The rule (``route_by``) is:
-
-* ``share``: a share of the decisions, drawn by chance, goes to the second. That is a fixed mixture, which any other
-  rule has to beat at an equal share;
-* ``agreement``: the first is asked several times, and the second only if fewer than a share ``least`` of those
-  proposals name one action (a cascade: FrugalGPT, arXiv 2305.05176; by self-consistency, arXiv 2310.03094);
-* ``loss``: the second is asked if the first's action loses more than ``least`` by the exact values, which is the
-  best that any rule could know;
-* ``player``: the third player says ``first`` or ``second``, as it would name an action, before either is asked. If it
-  says neither, the first answers. Training with ``around`` makes such a player, on the return less a cost (Router-R1,
-  arXiv 2506.09033).
-
-The turn of a router says which player answered (``served_by``); results count in how many episodes each did.
-"""
+"""Players that choose among answers of others: ``search(AGENT)`` and ``router(CHEAP, STRONG)``."""
 
 import math
 from collections import Counter
@@ -71,13 +47,13 @@ def proposals_of(request: TurnRequest, count: int) -> list[TurnRequest]:
 
 
 class SearchPolicy(Around):
-    """Plays the best of several proposals of another player.
+    """Plays the best of several proposals, which are sampled from one player.
 
-    Args:
-        inner: the player that proposes.
-        proposals: how many it is asked for at each decision.
-        rank_by: what they are ranked by, one of :data:`RANKS`, or a function; of equals the first is played.
-        rollouts: episodes of random play after each action, if proposals are ranked by them.
+    They are ranked (``rank_by``, one of :data:`RANKS` or a function; the first of equals is played) by:
+
+    * ``votes``: how many of them name the action (self-consistency, Wang et al. 2022, arXiv 2203.11171);
+    * ``rollouts``: the mean return of so many episodes of uniformly random play after it: flat Monte-Carlo search;
+    * ``exact``: the true value, the most that any value can give (Zhai et al. 2024, arXiv 2409.09345, learn one).
 
     Raises:
         ValueError: an option that is out of range.
@@ -94,7 +70,6 @@ class SearchPolicy(Around):
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
-        """The player inside is asked for every proposal."""
         return (int(options["proposals"]),)
 
     @property
@@ -123,12 +98,10 @@ class SearchPolicy(Around):
                 raise ValueError(f"{name} can't be played on from what it shows ({error}): {instead}") from None
 
     def decide(self, request: TurnRequest) -> Deciding:
-        """Ask for all proposals, and play the best of them."""
         turns = yield [Question(one) for one in proposals_of(request, self.proposals)]
         return self._chosen(request, turns)
 
     def _chosen(self, request: TurnRequest, turns: Sequence[Turn]) -> Turn:
-        """Return the proposal of the largest value; the first of all if none can be read."""
         read = [(action, turn) for turn in turns if (action := action_named(request, turn.response)) is not None]
         if not read:
             return turns[0]
@@ -162,7 +135,7 @@ class SearchPolicy(Around):
 
 
 def _random_return(game: TSMG[Any], state: Any, request: TurnRequest, action: str, rng: np.random.Generator) -> float:
-    """Return what the player gets who takes an action where everybody plays at random after it."""
+    """Return what a player gets that takes an action, if everybody plays at random after it."""
     first = [action]
 
     def choose(here: Any, player: str) -> str:
@@ -173,24 +146,23 @@ def _random_return(game: TSMG[Any], state: Any, request: TurnRequest, action: st
 
 
 class RouterPolicy(Around):
-    """Asks one of two players, by a rule.
+    """Asks one of two players for each decision, most often since the first is cheaper.
 
-    Args:
-        first: the player that is asked unless the rule says otherwise.
-        second: the other one.
-        chooser: says which of them it is, if the rule is ``player``.
-        route_by: the rule, one of :data:`RULES`; ``player`` if there is a chooser, else ``agreement``.
-        share: of the decisions that go to the second, if the rule is ``share``.
-        proposals: how often the first is asked, if the rule is ``agreement``.
-        least: if the rule is ``agreement``, the share of proposals that have to name one action (0.75); if it is
-            ``loss``, the loss from which on the second is asked (0: any loss).
+    The rule (``route_by``; ``player`` if there is a ``chooser``, else ``agreement``) is:
+
+    * ``share``: a ``share`` of the decisions, drawn by chance, goes to the second. Any other rule has to beat that
+      fixed mixture at an equal share;
+    * ``agreement``: the second is asked if fewer than a share ``least`` (0.75) of the first's ``proposals`` name one
+      action (FrugalGPT, arXiv 2305.05176; by self-consistency, arXiv 2310.03094);
+    * ``loss``: the second is asked if the first's action loses more than ``least`` (0) by the exact values, the best
+      that any rule could know;
+    * ``player``: the ``chooser`` answers ``first`` or ``second`` before either is asked; if neither, the first is.
+      Training with ``around`` makes one, on the return less a cost (Router-R1, arXiv 2506.09033).
+
+    The turn says which player answered (``served_by``); results count in how many episodes each did.
 
     Raises:
         ValueError: an option that is out of range, or a rule that goes with another number of players.
-
-    Attributes:
-        asked: what stands below the observation if a player chooses.
-        places: what it may answer.
     """
 
     asked = "Who is to answer here, the first player or the second?"
@@ -230,7 +202,6 @@ class RouterPolicy(Around):
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
-        """The first is asked for every proposal if the rule is ``agreement``, and all others once at most."""
         proposals = players == 2 and options["route_by"] in (None, "agreement")
         return (int(options["proposals"]) if proposals else 1, *(1,) * (players - 1))
 
@@ -251,7 +222,6 @@ class RouterPolicy(Around):
             raise ValueError(f"{type(game).__name__} has no exact values: route by agreement or by a share")
 
     def decide(self, request: TurnRequest) -> Deciding:
-        """Ask the first, if the rule lets it, and then the second, if the rule says so."""
         if self.route_by == "share":
             to_second = np.random.default_rng([*request.seed, 1]).random() < self.share
             (turn,) = yield [Question(request, int(to_second))]

@@ -1,16 +1,4 @@
-"""Players that read something more before they answer: ``advised(PLAYER, ADVISOR)`` and ``imagine(PLAYER, WORLD)``.
-
-What they read stands below the observation. An **advisor** says what it would do: the action that it names, or all that
-it wrote if it names none, so that an advisor with prompts of its own may write hints in words (Directional Stimulus
-Prompting, arXiv 2302.11520; Advisor Models, arXiv 2510.02453). ``planner`` as the advisor is the most that advice can
-bring, ``random`` what any advice does.
-
-A **world model** says what the player's answer would lead to, and the player may answer again: ``proposal -> what will
-be shown next -> revised answer`` (StarWM, arXiv 2602.14857). It is any player that can say it: a language model with
-prompts that ask for it (``world``, which ship), or one of the two that tell what such a model can be worth at all:
-:class:`TrueWorld`, by the game's rules, and :class:`FalseWorld`. ``textbench inspect --world-model`` measures the
-predictions themselves.
-"""
+"""Players that read something more, below the observation, before they answer: ``advised`` and ``imagine``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -41,11 +29,7 @@ SHOWN = "If you answer {action}, this is what you will see:\n{prediction}\nNow a
 
 
 def check_reads_below(player: Policy) -> None:
-    """Refuse a player whose prompts end before what a wrapper writes below the observation.
-
-    Raises:
-        ValueError: its prompts show observations up to some text alone.
-    """
+    """Raise a ValueError for a player whose prompts show observations up to some text alone."""
     prompt_map = getattr(player, "prompt_map", None)
     if prompt_map is not None and prompt_map.texts.cut_at:
         raise ValueError(
@@ -55,12 +39,11 @@ def check_reads_below(player: Policy) -> None:
 
 
 class AdvisedPolicy(Around):
-    """A player that reads another one's advice.
+    """A player that reads another one's advice, the words of ``advice`` with ``{advice}`` in them.
 
-    Args:
-        player: who answers.
-        advisor: who is asked first.
-        advice: the words below the observation, with ``{advice}`` in them.
+    That is the action that the advisor names, or all that it wrote if it names none: an advisor may write hints in
+    words (Directional Stimulus Prompting, arXiv 2302.11520; Advisor Models, arXiv 2510.02453). ``planner`` is the most
+    that advice can bring, ``random`` what any advice does.
 
     Raises:
         ValueError: words without a place for the advice, or a player that wouldn't read it.
@@ -91,12 +74,11 @@ class AdvisedPolicy(Around):
 
 
 class ImaginePolicy(Around):
-    """A player that revises its answer in view of what it would lead to.
+    """A player that revises its answer, ``revisions`` times at most, in view of what it would lead to.
 
-    Args:
-        player: who answers.
-        world: who predicts the next observation.
-        revisions: how often the player may answer again; it is played as soon as it answers the same again.
+    ``proposal -> what will be shown next -> revised answer`` (StarWM, arXiv 2602.14857); it is played as soon as it
+    answers the same again. The world model is any player that can predict: a language model with the prompts ``world``,
+    or one of the ends of the scale, :class:`TrueWorld` and :class:`FalseWorld`.
 
     Raises:
         ValueError: less than one revision, or a player that wouldn't read what is imagined.
@@ -110,7 +92,6 @@ class ImaginePolicy(Around):
 
     @classmethod
     def asks(cls, players: int, options: Mapping[str, Any]) -> tuple[int, ...]:
-        """The world is asked before each revision, and the player once more than that."""
         revisions = int(options["revisions"])
         return 1 + revisions, revisions
 
@@ -188,11 +169,7 @@ class FalseWorld(TrueWorld):
 
 
 def taken_apart(request: TurnRequest) -> tuple[TurnRequest, str]:
-    """Return the request as it was, and the action that a world model is asked about.
-
-    Raises:
-        ValueError: nobody asked about an action.
-    """
+    """Return the request as it was, and the action that a world model is asked about; a ValueError if it isn't."""
     before, after = WORLD_QUESTION.split("{action}")
     now, found, rest = request.observation.rpartition(f"\n\n{before}")
     if not found or not rest.endswith(after):

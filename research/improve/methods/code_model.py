@@ -1,9 +1,8 @@
 """A language model writes the rules of the game as a program, and a planner plays with them: a code world model.
 
-The model reads the game's instructions and episodes of random play. What its rules say of every step of these episodes
-is compared with what happened; the differences go back to it as text, for so many rounds of repair. What it hands back
-is ``rules:FILE``, which asks no model any more. (Lehrach et al., arXiv 2510.04542; Dainese et al., arXiv 2405.15383.)
-How true the rules are in all of the game says ``textbench inspect rules:FILE``; nothing is chosen by that here.
+The model reads the game's instructions and episodes of random play. What its rules say of every step of these is
+compared with what happened, and the differences go back to it as text. What it hands back is ``rules:FILE``, which asks
+no model any more (Lehrach et al., arXiv 2510.04542; Dainese et al., arXiv 2405.15383).
 """
 
 from collections.abc import Sequence
@@ -115,7 +114,7 @@ def improve(
 
 
 def _best(found: Sequence[Tested]) -> Tested | None:
-    """Return the rules that explain most, the last of equals, so that a repair goes on."""
+    """Return the rules that explain most, the last of equals, so that a repair continues."""
     return max(reversed(found), key=lambda one: one.rank, default=None)
 
 

@@ -1,12 +1,9 @@
 """Prompts that evolve by reflection: GEPA (Agrawal et al., arXiv 2507.19457), by the package ``gepa``.
 
-A language model reads episodes with their faults in words and writes a text of the prompts anew; what does better on
-the same few seeds is played on all of them, and the next parent is drawn from the Pareto front over seeds. The feedback
-that GEPA lives on is exact here if the game is solved: what each of the worst moves lost, and what would have been
-best (:mod:`research.improve.feedback`).
-
-The package draws its chances from the seed and asks us for everything that costs, and that is on record: so a second
-call with the same folder takes the same way, and no state of the package is kept.
+A language model reads episodes with their faults in words (:mod:`research.improve.feedback`) and writes a text of the
+prompts anew; what does better on the same few seeds is played on all of them, and the next parent is drawn from the
+Pareto front over seeds. The package draws its chances from the seed and all costs are on record, so a second call with
+the same folder takes the same way, and no state of the package is kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -102,7 +99,6 @@ class _Evolution:
     propose_new_texts: None = None  # the package's own way
 
     def candidate(self, parts: Sequence[str]) -> Candidate:
-        """Return the texts as they are."""
         mode, texts = self.prompts.mode, self.prompts.texts
         own = {"system": texts.system, "opening": texts.opening, "response": texts.response[mode]}
         return {part: own[part] for part in parts}
@@ -146,8 +142,7 @@ class _Evolution:
             raise
 
     def best(self, first: Candidate) -> AgentTable:
-        """Return the agent of the highest mean return over the seeds that all have played; of equal ones the
-        earliest."""
+        """Return the agent of the highest mean return over the seeds that all have played; the earliest of equals."""
         if not self.played:
             return self.task.agent
         means = means_in_common([play for _, play in self.played])
@@ -158,7 +153,6 @@ class _Evolution:
 
 
 def _told(play: Play, batch: Sequence[int]) -> list[str]:
-    """Return the episodes of every seed in words."""
     judges = {name: Judge(scenario) for name, scenario in play.scenarios.items()}
     words: dict[int, list[str]] = {seed: [] for seed in batch}
     for record in play.records:
@@ -167,8 +161,7 @@ def _told(play: Play, batch: Sequence[int]) -> list[str]:
 
 
 def _of_seed(play: Play, seed: int) -> float:
-    """Return the mean return of a seed over scenarios; below anything where a provider broke all of its episodes
-    off."""
+    """Return the mean return of a seed over scenarios; -inf if a provider broke all of its episodes off."""
     returns = [value for (_, one), value in play.returns.items() if one == seed]
     return sum(returns) / len(returns) if returns else float("-inf")
 

@@ -1,8 +1,6 @@
 """Imitation of a cheap expert: it plays training seeds, and the model learns what it does there.
 
-The first stage of SCOUT (arXiv 2601.21754), if a small player that is strong in the game explores in the language
-model's place, and the model learns the game from it by supervised fine-tuning before any reinforcement learning.
-It is what ``textbench warmup`` does, as an improvement with a budget.
+The first stage of SCOUT (arXiv 2601.21754). It is what ``textbench warmup`` does, as an improvement with a budget.
 """
 
 from shlex import quote
@@ -48,7 +46,7 @@ def improve(
 
 
 def _check_teacher(teacher: str) -> None:
-    """Refuse a teacher that there isn't, or that costs what nobody would record."""
+    """Refuse a teacher that doesn't exist, or that costs what no record would tell."""
     try:
         if not models_inside(teacher):
             return check_spec(teacher)

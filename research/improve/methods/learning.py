@@ -24,11 +24,7 @@ COMPARED = 100
 
 
 def mode_of(task: ImprovementTask) -> str:
-    """Return the response mode that the agent's model plays in.
-
-    Raises:
-        UsageError: it has no model whose weights can be trained here.
-    """
+    """Return the response mode that the agent's model plays in; a UsageError if its weights can't be trained here."""
     from agents.models import model_folder, read_card
 
     with said_as_usage():
@@ -37,11 +33,7 @@ def mode_of(task: ImprovementTask) -> str:
 
 
 def check_weights(task: ImprovementTask) -> None:
-    """Refuse an agent whose weights aren't on this machine before anything takes time; of a server's nobody knows.
-
-    Raises:
-        UsageError: they aren't.
-    """
+    """Raise a UsageError before anything takes time if the agent's weights aren't on this machine."""
     from agents.models import model_folder
 
     for spec in questions(str(task.agent["spec"]), task.agent):
@@ -65,7 +57,7 @@ def config_of(
     ``minibatches`` are the optimiser steps of a pass; as many as fit the decisions when not given.
 
     Raises:
-        UsageError: the agent has no model whose weights can be trained here, or a setting that can't be used.
+        UsageError: the agent's weights can't be trained here, or a setting can't be used.
     """
     from agents.msgrpo.warmup import warmup_config
 
@@ -90,9 +82,7 @@ def config_of(
 def own_play(
     task: ImprovementTask, agent: AgentTable, episodes: int, attempts: int, *, needed: bool = True
 ) -> list[Path]:
-    """Run folders of an agent's play on as many training seeds, ``attempts`` times with other samples.
-
-    They are as many as the budget reaches for.
+    """Return run folders of an agent's play on training seeds, as many of ``attempts`` as the budget reaches for.
 
     Raises:
         UsageError: it reaches for none, and one is needed.
@@ -127,11 +117,10 @@ def learnt(
     *,
     seeds: Sequence[int] | None = None,
 ) -> AgentTable:
-    """Return what came of an agent after so many seconds of training, which are charged: the better one on fresh seeds.
+    """Charge the seconds of training, and return the better one of the agent ``before`` and with the trained weights.
 
-    That is the agent with the weights of that folder in ``task.out``, or the one that it was ``before``, since what is
-    trained may also be spoilt. They are compared if the budget is spent, too: play and training go on until it is,
-    so that nothing would ever be known, and both are models of this machine, whose play costs no money.
+    They are compared on fresh seeds if the budget is spent, too: training continues until it is, so the outcome would
+    never be known, and both are models of this machine, whose play costs no money.
     """
     task.meter.charge(Spent(seconds=seconds))
     with task.meter.without_limits():
@@ -147,11 +136,7 @@ def compared_seeds(task: ImprovementTask) -> list[int]:
 def plays_better(
     task: ImprovementTask, before: AgentTable, after: AgentTable, seeds: Sequence[int] | None = None
 ) -> bool:
-    """Return whether an agent is known to do better on seeds that it wasn't trained on; not if the budget is spent
-    before.
-
-    ``seeds`` are others than :func:`compared_seeds`.
-    """
+    """Return whether an agent does better on seeds that it wasn't trained on; not if the budget is spent before."""
     try:
         first, second = task.both(before, after, compared_seeds(task) if seeds is None else seeds)
     except BudgetSpentError as spent:
@@ -165,7 +150,7 @@ def plays_better(
 
 @contextmanager
 def said_as_usage() -> Iterator[None]:
-    """Say what the trainer refuses as a command does."""
+    """Raise what the trainer refuses as the errors of a command."""
     from agents.msgrpo import ConfigError, DivergenceError, UnusableModelError
 
     try:
@@ -177,11 +162,7 @@ def said_as_usage() -> Iterator[None]:
 
 
 def _local(task: ImprovementTask) -> str:
-    """Return the spec of the agent's model, whose weights are trained.
-
-    Raises:
-        UsageError: there are none here.
-    """
+    """Return the spec of the agent's model; a UsageError if its weights can't be trained here."""
     spec = str(task.agent["spec"])
     found = None if wrapped_in(spec) else find_model(spec)
     if found is None or found[0].folder is None or task.agent.get("adapter"):

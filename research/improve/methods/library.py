@@ -1,11 +1,8 @@
-"""A library of lessons from failed episodes, each kept only if it helps on other seeds.
+"""A library of lessons from failed episodes, each kept only if it helps on other seeds (after AlphaOPT, arXiv
+2510.18428).
 
-After AlphaOPT (arXiv 2510.18428), if a language model distils what it learns from failures into short insights and
-an insight stays in the library by what it does on other tasks. Here a failed episode is told with its exact faults
-(:mod:`research.improve.feedback`), the lesson is one or two sentences, and the library is part of the instructions.
-
-A lesson is kept by one rule: over the training seeds that it is tried on, its mean return less that without it, seed by
-seed, is above ``surety`` standard errors of that mean. The seeds that a lesson comes from are never among them.
+A lesson is kept if, over training seeds that no lesson comes from, its mean return less that without it is above
+``surety`` standard errors of that mean. The library is part of the instructions.
 """
 
 import re
@@ -87,8 +84,7 @@ def improve(
 
 
 def compared(before: Play, after: Play) -> tuple[float, float]:
-    """Return the mean gain in return, seed by seed, and its standard error; a gain of 0 if no two seeds were
-    played."""
+    """Return the mean gain in return, seed by seed, and its standard error; 0 if no two seeds were played."""
     first, second = returns_in_common([before, after])
     gains = second - first
     if len(gains) < 2:
@@ -109,7 +105,7 @@ def _question(judge: Judge, record: Episode, library: Sequence[str]) -> str:
 
 
 def _lesson(answer: str) -> str | None:
-    """Return what an answer teaches, in one line; ``None`` if it has not the form, or is too long for a lesson."""
+    """Return what an answer teaches, in one line; ``None`` if it hasn't the form, or is too long."""
     found = re.findall(r"<lesson>(.*?)</lesson>", answer, re.DOTALL)
     lesson = " ".join(found[-1].split()) if found else ""
     return lesson if 0 < len(lesson) <= LONGEST_LESSON else None
@@ -120,6 +116,5 @@ def _listed(library: Sequence[str]) -> str:
 
 
 def _with_library(task: ImprovementTask, prompts: PromptMap, library: Sequence[str]) -> AgentTable:
-    """Return the agent with these lessons behind the game's rules."""
     texts = behind_the_rules(prompts.texts, f"{HEADING}\n{_listed(library)}")
     return with_texts(task.agent, texts, prompts.mode, task.out)

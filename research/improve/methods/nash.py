@@ -2,10 +2,8 @@
 
 ``probabilities at all information sets -> magnetic mirror descent in a table of them -> imitation of where it ends``.
 The step is that of Sokota et al. (arXiv 2206.05825); that the magnet follows the policy is what Nash learning from
-human feedback does (Munos et al., arXiv 2312.00886). The table begins as the model and plays itself without it: the
-model distils a solver's play. Where every step starts from the model instead, what it hasn't learnt yet leads play
-astray: it comes to an equilibrium of Kuhn poker, and swings far from one in Leduc poker. In a small zero-sum game all
-of it is exact but for what the model can't tell apart, and so is the exploitability that says how far it has come.
+human feedback does (Munos et al., arXiv 2312.00886). The table begins as the model and plays itself without it: if
+every step starts from the model, what it hasn't learnt yet leads play astray, far from an equilibrium of Leduc poker.
 """
 
 from collections.abc import Sequence
@@ -108,8 +106,7 @@ def improve(
 
 
 def _begun(tree: GameTree, asked: Sequence[TurnRequest], agent: AgentTable, scenario: Scenario) -> Behaviour:
-    """Return how an agent's model answers at ``tree.information_sets`` at temperature 1, as far as its answers are
-    legal."""
+    """Return how an agent's model answers at temperature 1 at all information sets, as far as its answers are legal."""
     plain = {option: value for option, value in agent.items() if option != "legal_only"} | {"temperature": 1.0}
     policy: Any = load_table(plain, RunOptions(), scenario)[0]
     chances = [score_actions(policy, policy.prompt_map(each), "", each.legal_actions) or {} for each in asked]
@@ -120,8 +117,7 @@ def _begun(tree: GameTree, asked: Sequence[TurnRequest], agent: AgentTable, scen
 def taught_weights(tree: GameTree, table: Behaviour) -> list[float]:
     """Return how much is learnt of every answer, in the order of ``tree.information_sets``; 1 of each set on average.
 
-    It is the answer's chance times that of the player's own moves before: where these don't lead it has nothing to
-    lose.
+    It is the answer's chance times that of the player's own moves before.
     """
     plans = [realisation_plan(decisions, own)[1:] for decisions, own in zip(tree.decisions, table, strict=True)]
     weights = np.concatenate(plans)
@@ -129,11 +125,7 @@ def taught_weights(tree: GameTree, table: Behaviour) -> list[float]:
 
 
 def _measured(agent: AgentTable, scenario: Scenario, tree: GameTree | None = None) -> Exploitability:
-    """Return how exploitable an agent is.
-
-    Raises:
-        UsageError: the game is of another kind, or the agent reads the history of an episode.
-    """
+    """Return how exploitable an agent is; a UsageError for another kind of game, or an agent that reads history."""
     policy, _ = load_table(agent, RunOptions(), scenario)
     try:
         return measure(policy, scenario.game(), horizon=scenario.horizon, tree=tree)

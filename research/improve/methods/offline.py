@@ -143,7 +143,7 @@ def improve(
 def recorded(
     folders: Sequence[Path], scenarios: Sequence[str], mode: str, apart: Collection[int] = ()
 ) -> list[RecordedEpisode]:
-    """Return the episodes of run folders with responses in a mode; without those that a scenario's scores are of.
+    """Return the episodes of run folders with responses in a mode, without those that scores are of.
 
     Nor is anything learnt from the seeds that are kept ``apart``, on which players are compared.
 
@@ -188,7 +188,7 @@ class Shown(NamedTuple):
 
 
 def imitated(episodes: Sequence[RecordedEpisode], method: Method, top: float, beta: float) -> list[Shown]:
-    """Return what is imitated of recorded play; nothing if all returns are equal."""
+    """Return what is imitated of recorded play; empty if all returns are equal."""
     if all(len(set(returns)) == 1 for returns in _by_scenario(episodes).values()):
         return []
     if method == "filtered":
@@ -251,7 +251,6 @@ def _saying(prompt_map: PromptMap, line: str) -> PromptMap:
 
 
 def _asked_for_the_best(task: ImprovementTask) -> AgentTable:
-    """Return the agent with prompts that ask for the best result."""
     prompts = prompt_map_of(task.agent)
     texts = replace(prompts.texts, opening=f"{prompts.texts.opening}\n\n{_line(BEST)}")
     return with_texts(task.agent, texts, prompts.mode, task.out)
@@ -268,14 +267,14 @@ def _taught(shown: Sequence[Shown], prompt_map: PromptMap) -> list["TaughtDecisi
 
 
 def improving(episodes: Sequence[RecordedEpisode], count: int) -> list[RecordedEpisode]:
-    """So many of the episodes from the worst to the best, at equal distances of their rank, both ends included."""
+    """Return so many of the episodes from the worst to the best, at equal distances of their rank, both ends
+    included."""
     ordered = sorted(episodes, key=lambda one: one.result)
     places = np.unique(np.linspace(0, len(ordered) - 1, count).round().astype(int)) if count > 1 else [-1]
     return [ordered[place] for place in places]
 
 
 def _earlier(episodes: Sequence[RecordedEpisode]) -> str:
-    """Return the text that tells them: what was shown and answered, and what the player got for it."""
     parts = [HEAD]
     for number, episode in enumerate(episodes, 1):
         steps = [f"{each.request.observation}\nAnswer: {each.response}" for each in episode.decisions]

@@ -95,11 +95,7 @@ if TYPE_CHECKING:
 
 
 def check_installed(method: str) -> None:
-    """Refuse a method that learns from preferences where what trains is missing.
-
-    Raises:
-        UsageError: it is.
-    """
+    """Raise a UsageError for a method that learns from preferences if what trains is missing."""
     if (missing := missing_packages("trl", "datasets", extra="trl")) is not None:
         raise UsageError(f"the method {method} needs {missing}")
 
@@ -107,10 +103,7 @@ def check_installed(method: str) -> None:
 def prefer(config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: float) -> None:
     """Write the folder ``config.out`` of the model that prefers the better answers.
 
-    Goes on from the last checkpoint of a call that was stopped, and does nothing if everything is done.
-
-    Raises:
-        UsageError: a model that can't be trained.
+    Continues from the last checkpoint of a call that was stopped, and does nothing if everything is done.
     """
     out = Path(config.out)
     state = out.with_name(f"{STATE}-{out.name}")
@@ -122,7 +115,6 @@ def prefer(config: "MSGRPOConfig", pairs: Sequence[Pair], beta: float, sft: floa
 
 
 def _train(config: "MSGRPOConfig", pairs: Sequence[Pair], state: Path, beta: float, sft: float) -> None:
-    """Write the trained model's folder; goes on from the last checkpoint of a call that was stopped."""
     import torch
     from transformers import set_seed
     from transformers.trainer_utils import get_last_checkpoint
@@ -183,14 +175,14 @@ def _rows(model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> Rows:
 
 
 def _at_once(rows: Rows, words: int) -> int:
-    """Return how many pairs of a batch are computed at a time, so that their logits fit: a divisor of :data:`BATCH`."""
+    """Return how many pairs are computed at a time, so that their logits fit: a divisor of :data:`BATCH`."""
     longest = max(len(prompt) + max(map(len, answers)) for prompt, *answers in zip(*rows.values(), strict=True))
     fitting = [count for count in range(1, BATCH + 1) if BATCH % count == 0 and 2 * count * longest * words <= LOGITS]
     return max(fitting, default=1)
 
 
 def _trainer(model: Any, reference: Any, settings: Any, tokenizer: Any, rows: Rows) -> Any:
-    """TRL's trainer on the tokens that the model meets in play, which its own reading of texts needn't give."""
+    """Return TRL's trainer on the tokens that the model meets in play, which its own reading of texts needn't give."""
     from datasets import Dataset
     from transformers import PrinterCallback
     from trl import DPOTrainer

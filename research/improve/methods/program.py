@@ -1,10 +1,9 @@
 """A language model writes a program that plays in its place, and improves it by what it gets: a tree of programs.
 
-The model is asked for several programs; each plays the same training seeds in a sandbox. The best one is given back to
-it with its source, its mean return, its share of legal answers, its errors and its worst episode, for the next
-generation. What it hands back is ``program:FILE``, which asks no model any more. (AutoHarness, Lou et al. 2026, arXiv
-2603.03329, in the form "harness as policy"; search over programs by their scores: FunSearch, Romera-Paredes et al.
-2024.)
+Each program plays the same training seeds in a sandbox. The best one is given back to the model with its mean return,
+its share of legal answers, its errors and its worst episode, for the next generation. What it hands back is
+``program:FILE``, which asks no model any more (AutoHarness, Lou et al. 2026, arXiv 2603.03329; search over programs:
+FunSearch, Romera-Paredes et al. 2024).
 """
 
 from dataclasses import asdict, dataclass
@@ -154,7 +153,6 @@ class _Tree:
 
 
 def _episodes(play: Play, *, worst: bool = False) -> str:
-    """Return the first episodes of some play, or the worst one, as texts."""
     records = sorted(play.records, key=lambda one: sum(one.returns.values()))[:1] if worst else play.records
     return "\n\n".join(transcript(record, play.scenarios[record.scenario]) for record in records[:SHOWN_EPISODES])
 

@@ -1,9 +1,7 @@
 """A model of the world: it learns what comes of an action, and the agent reads what it expects before it answers.
 
-The world model of StarWM (arXiv 2602.14857) is a language model that was tuned on transitions. Here these are of random
-legal play on training seeds, each with what chance brought, so whoever learns them well knows how likely things are.
-How true it is, ``textbench inspect hf:DIR/model --world-model`` says; whether its player gains by it, is for the player
-to show, who has to heed what it reads.
+The world model of StarWM (arXiv 2602.14857), tuned on transitions of random legal play on training seeds. How true it
+is, ``textbench inspect hf:DIR/model --world-model`` says.
 """
 
 from collections.abc import Iterator, Sequence
@@ -99,14 +97,9 @@ def improve(
 def transitions(
     scenarios: Sequence[Scenario], wanted: int, prompts: PromptMap, *, seed: int = 0, part: int = 0
 ) -> list[TaughtDecision]:
-    """So many transitions of random legal play, evenly of every scenario, as a model of the world is asked about them.
+    """Return so many transitions of random legal play, evenly of every scenario, as a world model is asked about them.
 
-    Args:
-        scenarios: games of one player.
-        wanted: how many.
-        prompts: what the model is asked with.
-        seed: of all that is random.
-        part: another part plays other training seeds: 0 is what is learnt, 1 what is held out.
+    Another ``part`` plays other training seeds: 0 is what is learnt, 1 what is held out.
     """
     each, more = divmod(wanted, len(scenarios))
     return [

@@ -33,16 +33,7 @@ _BLOCK = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 class Writer:
-    """A language model that is asked for programs.
-
-    Args:
-        task: the improvement.
-        writer: the agent whose model writes, as ``--agent`` takes it; the task's own agent when not given.
-        method: the table of questions in ``programs.toml``.
-
-    Raises:
-        UsageError: the agent has no language model.
-    """
+    """A language model that is asked for programs, with the questions of a ``method`` in ``programs.toml``."""
 
     def __init__(self, task: ImprovementTask, writer: str | None, method: str) -> None:
         self._task = task
@@ -76,8 +67,7 @@ class Writer:
 
 
 def program_in(answer: str) -> str:
-    """Return the program in an answer: its longest block, or the answer if that is nothing but a program; else
-    empty.
+    """Return the program in an answer: its longest block, or the answer if that is nothing but a program; else empty.
 
     What stands in the answer's reasoning doesn't count.
     """
@@ -96,11 +86,7 @@ def scenario_of(name: str) -> Scenario:
 
 
 def transcript(record: Episode, scenario: Scenario, most: int = 12) -> str:
-    """Return an episode as a writer reads it: what was seen, played and paid; its last rounds if it has more than
-    ``most``.
-
-    An answer that couldn't be read is shown with its end.
-    """
+    """Return an episode as a writer reads it: what was seen, played and paid in its last ``most`` rounds."""
     played = replay(record, scenario)
     lines = []
     for step, request in [*zip(played.steps, played.asked, strict=True)][-most:]:
@@ -113,7 +99,7 @@ def transcript(record: Episode, scenario: Scenario, most: int = 12) -> str:
 
 
 def keep_programs(task: ImprovementTask, tried: Sequence[Mapping[str, Any]]) -> None:
-    """Write what became of every program that was tried, as JSON with one a line, to be compared by eye."""
+    """Write what became of every program that was tried, as JSON with one a line."""
     with replacing(task.out / PROGRAMS) as stream:
         stream.write("[\n" + ",\n".join(json.dumps(each) for each in tried) + "\n]\n")
 
@@ -126,11 +112,7 @@ def handed_back(task: ImprovementTask, player: str, file: Path, options: Mapping
 
 
 def check_sandbox(seconds: float) -> None:
-    """Refuse where programs can't be held, or not to so many seconds a decision, before anything is asked.
-
-    Raises:
-        UsageError: says why, and what allows it.
-    """
+    """Raise a UsageError if programs can't be held, or not to so many seconds a decision, before anything is asked."""
     try:
         Sandbox("", seconds=seconds).close()
     except (NoSandboxError, ValueError) as error:

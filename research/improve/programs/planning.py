@@ -1,13 +1,9 @@
 """Planning with rules that are a program: value iteration over what the rules say can be reached.
 
-This file is a harness (:mod:`research.improve.programs.sandbox`): it runs beside the rules in their own process, where
-a state costs a microsecond to ask about and not a message, so it imports the standard library alone. The rules are
-
-* ``parse(observation) -> state``, if a state is anything that JSON can say;
-* ``actions(state) -> list of names``;
-* ``outcomes(state, action) -> list of (probability, next_state, reward, done)``.
-
-(Code world models: Lehrach et al., arXiv 2510.04542, and Dainese et al., arXiv 2405.15383.)
+This harness (:mod:`research.improve.programs.sandbox`) runs beside the rules in their own process, so it imports the
+standard library alone. The rules are ``parse(observation) -> state``, anything that JSON can say; ``actions(state) ->
+list of names``; ``outcomes(state, action) -> list of (probability, next_state, reward, done)``. (Code world models:
+Lehrach et al., arXiv 2510.04542, and Dainese et al., arXiv 2405.15383.)
 """
 
 import json
@@ -25,14 +21,8 @@ UNKNOWN = -1  # in place of a successor's number: the game is over, or its state
 class Solution:
     """What can be reached from a state by the rules, and what it is worth with every number of steps left.
 
-    Args:
-        rules: the program's names.
-        start: the state.
-        steps: how far to look.
-        most_states: how many states are looked at, the nearest first. What is beyond them counts as worth 0.
-
-    Attributes:
-        closed: whether nothing else can be reached, so that this answers for all of its states and any steps.
+    At most ``most_states`` states are looked at, the nearest first; what is beyond them counts as worth 0. ``closed``
+    says that nothing else can be reached, so that this answers for all of its states and any steps.
     """
 
     def __init__(self, rules: Any, start: Any, steps: int, most_states: int) -> None:
@@ -74,7 +64,6 @@ class Solution:
         return [sum(p * (reward + after[to]) for p, to, reward in way) for way in self._ways[number]]
 
     def _table(self, steps: int) -> "array[float]":
-        """Return ``V_h`` of all states."""
         while len(self._tables) <= steps and not self._settled:
             after = self._tables[-1]
             table = array("d", after)
@@ -119,7 +108,7 @@ def plan(rules: Any, observation: str, legal: list[str], steps_left: int | None,
 def predict(rules: Any, observation: str) -> list[Any]:
     """Return ``[state's key, {action: [[probability, next state's key or null, reward], ...] or why there is none}]``.
 
-    The next state is ``null`` where the rules say that the game is over.
+    The next state is ``null`` if the rules say that the game is over.
     """
     state = rules.parse(observation)
     found: dict[str, Any] = {}

@@ -1,8 +1,8 @@
-"""Players that run a program which a model, or anybody, wrote, in a sandbox.
+"""Players that run a program, written by a model or anybody, in a sandbox.
 
 ``program:FILE`` plays what the program answers, and ``masked(AGENT)`` keeps another player to the actions that it
-allows (AutoHarness, Lou et al. 2026, arXiv 2603.03329, writes such programs by a model). A program that fails, or takes
-too long, has answered with nothing that can be read; why stands in the response.
+allows (AutoHarness, Lou et al. 2026, arXiv 2603.03329). A program that fails, or takes too long, has answered with
+nothing that can be read; why stands in the response.
 """
 
 import hashlib
@@ -27,9 +27,8 @@ class ProgramPlayer:
         file: the program.
         seconds: of processor time for a decision.
         memory_mb: megabytes of memory for the program.
-        key: a text by which the program's randomness follows from the episode's seed without telling it
-            (:mod:`research.improve.programs.sandbox`); drawn at random when it isn't given. A run draws one and keeps
-            it in its manifest, and a season decides it.
+        key: a text by which the program's randomness follows from the episode's seed without telling it; drawn at
+            random when it isn't given. A run keeps it in its manifest, and a season decides it.
 
     Raises:
         ValueError: there is no such file, or it has no such function, or fails before it could be called.
@@ -47,13 +46,11 @@ class ProgramPlayer:
         self.sandbox = opened(file, source, self.functions, self.harness, seconds, memory_mb, key)
 
     def act(self, requests: Sequence[TurnRequest | str]) -> list[Turn]:
-        """Answer every request with a turn, in order; the program is sent one after the other."""
         asked = as_requests(requests)
         answers = self.sandbox.calls([self.question(request) for request in asked])
         return [turn_of_answer(answer, self.functions[0]) for answer in answers]
 
     def question(self, request: TurnRequest) -> Call:
-        """Return what the program is asked for a request."""
         return Call("act", (request.observation, list(request.legal_actions)), request.seed)
 
     def __repr__(self) -> str:
@@ -61,20 +58,9 @@ class ProgramPlayer:
 
 
 class MaskedPolicy(Around):
-    """Plays what another player answers where a program allows it, else the first action that the program allows.
+    """Plays what another player answers if a program allows it, else the first action that the program allows.
 
-    Where the program fails, so does the answer, which can't be read then and says why.
-
-    Args:
-        inner: the player that is asked.
-        program: the file with the function ``allowed``.
-        seconds: of processor time for one call of it.
-        memory_mb: megabytes of memory for it.
-        key: by which its randomness follows from the episode's seed, as a program's; drawn when it isn't given.
-
-    Raises:
-        ValueError: there is no such file or function.
-        NoSandboxError: programs can't be held on this machine.
+    If the program fails, so does the answer, which can't be read then and says why. Options are those of a program.
     """
 
     def __init__(
@@ -99,7 +85,6 @@ class MaskedPolicy(Around):
         return {"sha256": self._digest}
 
     def decide(self, request: TurnRequest) -> Deciding:
-        """Ask the player, and play what is allowed."""
         (turn,) = yield [Question(request)]
         call = Call("allowed", (request.observation, list(request.legal_actions)), request.seed)
         return _kept(request, turn, self._sandbox.calls([call])[0])
@@ -118,11 +103,7 @@ def _kept(request: TurnRequest, turn: Turn, answer: Answer) -> Turn:
 
 
 def read_program(file: str) -> str:
-    """Return a program's text.
-
-    Raises:
-        ValueError: there is no such file, or it isn't text.
-    """
+    """Return a program's text; a ValueError if there is no such file, or it isn't text."""
     path = Path(file)
     if not path.is_file():
         raise ValueError(f"there is no file {file!r}")
@@ -167,8 +148,7 @@ def wrong_with(sandbox: Sandbox, functions: Sequence[str]) -> str | None:
 
 
 def turn_of_answer(answer: Answer, function: str) -> Turn:
-    """Return an answer of a program as a response: its action, or thoughts about why there is none, which can't be
-    read."""
+    """Return an answer of a program as a response: its action, or thoughts about why there is none."""
     if isinstance(answer.value, str):
         return Turn(f"<action>{answer.value}</action>")
     told = answer.error or f"{function} returned {answer.value!r:.80}, which is no text"
@@ -176,5 +156,5 @@ def turn_of_answer(answer: Answer, function: str) -> Turn:
 
 
 def without_tags(text: str) -> str:
-    """Return a text in which no game finds an action, for what is only told."""
+    """Return a text in which no game finds an action."""
     return text.replace("<", "(").replace(">", ")")

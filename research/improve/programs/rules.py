@@ -1,7 +1,6 @@
-"""Rules of a game as a program, which ``rules:FILE`` plans with, and how true they are: against all of a small game,
-exactly, and by what planning with them is worth in it.
+"""Rules of a game as a program, which ``rules:FILE`` plans with, and how true they are.
 
-``rules, scenario -> every (state, action) -> share whose chances are right; value of the plan; the optimum``.
+They are compared with all of a small game, exactly, and by what planning with them is worth in it.
 """
 
 from collections import Counter
@@ -32,8 +31,8 @@ class RulesPlayer(ProgramPlayer):
     """Plans with a game's rules that a file has: see ``planning.py``.
 
     It plays what is worth most by these rules in the steps that are left, exactly so if no more than ``max_states``
-    states can be reached; else what is beyond the nearest of them counts as worth 0. If the rules are true it plays
-    as well as can be; how true they are says :func:`fidelity`.
+    states can be reached; what is beyond the nearest of them counts as worth 0. :func:`fidelity` says how true they
+    are.
 
     Args:
         file: the rules.
@@ -87,7 +86,6 @@ class Fidelity(NamedTuple):
     starts: int  # how many there are
 
     def __str__(self) -> str:
-        """Return what was found, in a sentence for people."""
         return (
             f"Its rules have the true chances in {self.right:,} of {self.pairs:,} pairs of a state and an action "
             f"({self.share:.1%}): all of the {self.states:,} states within reach of the first {self.starts} episodes' "
@@ -104,9 +102,8 @@ def fidelity(player: RulesPlayer, scenario: Scenario, starts: int = STARTS) -> F
     """Measure the rules that a player plans with, from the starts of a scenario's first episodes.
 
     Rules have states of their own: the observation of a true state is read by their ``parse``. What they say of an
-    action is right where the chances of (what ``parse`` makes of the next observation, reward, end) are the true ones;
-    of a state in which the game is over they need to know nothing. Rules that leave out of their states what doesn't
-    matter can be right, then; they can't if it does matter.
+    action is right if the chances of (what ``parse`` makes of the next observation, reward, end) are the true ones. So
+    rules may leave out of their states what doesn't matter.
 
     Raises:
         ValueError: the game has several players, hides something, doesn't tell its chances, or is too large.
@@ -125,7 +122,7 @@ def fidelity(player: RulesPlayer, scenario: Scenario, starts: int = STARTS) -> F
 
 
 def first_states(game: TSMG[Any], scenario: Scenario, starts: int) -> list[Hashable]:
-    """Return the starts of a scenario's first episodes; only one of them if it is the only one that there is."""
+    """Return the starts of a scenario's first episodes; the one start if there is only one."""
     if game.has_initial_outcomes and len(certain := game.initial_outcomes()) == 1:
         return [certain[0][1]]
     return [game.initial_state(np.random.default_rng(scenario.seed(number))) for number in range(starts)]
@@ -188,10 +185,9 @@ def _listed(chances: Distribution) -> str:
 
 
 def plan_value(player: Policy, game: TSMG[Any], starts: Sequence[Hashable], horizon: int) -> float:
-    """Return the exact expected return of a player that always answers alike, in a game for one; the mean over the
-    starts.
+    """Return the exact expected return of a player that always answers alike, in a game for one: the mean over starts.
 
-    An answer that can't be read counts as the environment takes it: as the game's default action.
+    An answer that can't be read counts as the game's default action.
     """
     (who,) = game.players
     layers: list[dict[Hashable, Sequence[Any]]] = []  # by rounds played: {state: outcomes of what is played there}

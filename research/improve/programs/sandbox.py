@@ -75,15 +75,14 @@ class NoSandboxError(OSError):
 
 
 def missing() -> str | None:
-    """Return what programs need that isn't here, as far as that is known before one is run; ``None`` if they can
-    be."""
+    """Return what programs need that isn't here, as far as that is known before one is run; ``None`` if nothing."""
     if not hasattr(select, "poll") or not hasattr(signal, "setitimer"):
         return "Linux, or macOS"
     return None if holds() or os.environ.get(WEAK) == "1" else f"Linux, or {_WEAKLY}"
 
 
 def holds() -> bool:
-    """Return whether a program is held here by more than limits, so that anybody's may be run."""
+    """Return whether a program is held here by more than limits, so that a stranger's may be run."""
     return sys.platform.startswith("linux") and platform.machine() in MACHINES
 
 
@@ -93,9 +92,8 @@ def new_key() -> str:
 
 
 class Call(NamedTuple):
-    """One call: a function's name, its arguments as JSON can say them, and a seed, of which a program sees no more than
-    :func:`digest_of` says.
-    """
+    """One call: a function's name, its arguments as JSON, and a seed, of which a program sees :func:`digest_of`
+    alone."""
 
     function: str
     arguments: tuple[Any, ...]
@@ -103,7 +101,7 @@ class Call(NamedTuple):
 
 
 def digest_of(call: Call, key: str) -> str:
-    """Name a call for the program: it seeds :mod:`random`, and nobody without the key can tell what it was made of."""
+    """Name a call for the program: it seeds :mod:`random`, and without the key its seed can't be told."""
     return hmac.new(key.encode(), json.dumps(call).encode(), "sha256").hexdigest()
 
 
@@ -118,13 +116,12 @@ class Sandbox:
     """One program in a process that is locked in. Closed by :meth:`close`, as a context, or with its last reference.
 
     Args:
-        source: the program's text.
-        harness: the text of a trusted program that runs in the same process, whose functions are called with a module
-            of the program's names as their first argument.
+        harness: the text of a trusted program in the same process, whose functions are called with a module of the
+            program's names as their first argument.
         seconds: of processor time for one call; three times as many on the wall clock, and two more.
         memory_mb: megabytes of address space, of which Python itself takes some 30.
-        key: by which seeds are made unreadable; two sandboxes with the same one answer alike. It has to be one that the
-            program's author can't have known. Drawn at random when it isn't given.
+        key: makes seeds unreadable; two sandboxes with the same one answer alike. The program's author can't have known
+            it. Drawn at random when it isn't given.
 
     Raises:
         NoSandboxError: programs can't be held on this machine.
@@ -164,7 +161,6 @@ class Sandbox:
         self._start()
 
     def call(self, function: str, *arguments: Any, seed: tuple[int, ...] = ()) -> Answer:
-        """Return one call; see :meth:`calls`."""
         return self.calls([Call(function, arguments, seed)])[0]
 
     def calls(self, calls: Sequence[Call]) -> list[Answer]:
@@ -219,7 +215,7 @@ class Sandbox:
         return self._received(digest)
 
     def _received(self, name: str) -> Answer:
-        """Return the answer of this name; the process is ended if it doesn't come, or there is no memory left in it."""
+        """Return the answer of this name; the process is ended if it doesn't come, or no memory is left in it."""
         assert self._line is not None
         try:
             told = self._line.receive(self._wall)
@@ -242,7 +238,7 @@ class _SilentError(Exception):
 
 
 class _Line:
-    """The process and the two pipes to it; ``too_late`` is what is said of an answer that doesn't come in time."""
+    """The process and the two pipes to it; ``too_late`` is the error of an answer that doesn't come in time."""
 
     def __init__(self, too_late: str) -> None:
         self._too_late = too_late
@@ -274,7 +270,6 @@ class _Line:
                 raise _SilentError(self._how_it_ended()) from None
 
     def receive(self, seconds: float) -> Any:
-        """Return the next line, as JSON."""
         deadline, searched = time.monotonic() + seconds, 0
         while (end := self._read.find(b"\n", searched)) < 0:
             searched = len(self._read)
@@ -293,7 +288,6 @@ class _Line:
             raise _SilentError("it wrote something else than an answer") from None
 
     def end(self) -> None:
-        """Kill the process, and wait until it is gone."""
         process = self._process
         if process.poll() is None:
             process.kill()

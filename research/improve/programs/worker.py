@@ -58,11 +58,10 @@ _CREATE_RULESET, _RESTRICT_SELF = 444, 446  # system calls of Landlock, the same
 
 
 def lock_in(memory: int, weak: bool) -> list[str]:
-    """Give up everything but computing, for good; returns the names of the locks that hold.
+    """Give up everything but computing, for good; return the names of the locks that hold.
 
-    Args:
-        memory: bytes of address space.
-        weak: whether limits of resources alone will do if the kernel has nothing better.
+    ``memory`` are bytes of address space; with ``weak`` limits of resources alone will do if the kernel has nothing
+    better.
 
     Raises:
         OSError: the kernel can't hold a program, and ``weak`` doesn't allow that.
@@ -130,7 +129,7 @@ def _seccomp(libc: Any) -> None:
 
 
 def _import(name: str, names: Any = None, locals: Any = None, wanted: Any = (), level: int = 0) -> Any:
-    """Return what ``import`` does in a program."""
+    """Import as a program may."""
     if level or (name not in MODULES and name.partition(".")[0] not in MODULES):
         raise ImportError(f"a program may import {', '.join(MODULES[1:])}; got {name!r}")
     return builtins.__import__(name, names, locals, wanted, level)
@@ -140,7 +139,7 @@ _BUILTINS = {name: one for name, one in vars(builtins).items() if name not in HI
 
 
 def draws_from_the_seed() -> random.Random:
-    """Have generators without a seed, and those of the system, seeded by the one that is returned, in this process."""
+    """Have generators without a seed, and those of the system, seeded by the one that is returned."""
     fresh, seed = random.Random(), random.Random.seed
 
     def seeded(self: random.Random, a: Any = None, version: int = 2) -> None:
@@ -157,13 +156,7 @@ def draws_from_the_seed() -> random.Random:
 
 
 class Program:
-    """A source that is run anew for every call, so that a call depends on its arguments alone.
-
-    Args:
-        source: of the program, which nobody has read.
-        harness: of the trusted functions beside it; may be empty.
-        seconds: of processor time that a call may take.
-    """
+    """A source that is run anew for every call, so that a call depends on its arguments alone."""
 
     def __init__(self, source: str, harness: str, seconds: float) -> None:
         self._source, self._seconds = source, seconds
@@ -176,7 +169,6 @@ class Program:
         exec(harness, self._harness.__dict__)
 
     def functions(self) -> list[str]:
-        """Return the functions and classes that the program defines."""
         return [name for name, one in vars(self._names()).items() if callable(one)]
 
     def call(self, digest: str, function: str, arguments: list[Any]) -> Any:

@@ -1,6 +1,6 @@
 """What a comparison has found so far, read from its folder, and the differences with their corrections.
 
-Seeds are what is independent: a mean is over them, its interval is Student's, and a difference is taken seed by seed.
+Seeds are independent: a mean is over them, its interval is Student's, and a difference is taken seed by seed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ def spent(findings: Findings, who: Who) -> float:
 
 
 class Difference(NamedTuple):
-    """The regret of somebody less that of another, in the game or in its twin, seed by seed."""
+    """The regret of a player less that of another, in the game or in its twin, seed by seed."""
 
     who: Who
     than: Who
@@ -81,7 +81,7 @@ class Difference(NamedTuple):
 
 
 def differences(findings: Findings) -> list[Difference]:
-    """Everybody against the base and against MS-GRPO at the same budget, players around others at the largest one.
+    """Return all against the base and against MS-GRPO at the same budget, players around others at the largest one.
 
     The corrections are Holm's over all games, budgets and opponents: one for the games, one for the twins.
     """

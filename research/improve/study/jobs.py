@@ -22,10 +22,7 @@ class ComparedJob(NamedTuple):
 
 
 def jobs_of(study: Comparison) -> list[ComparedJob]:
-    """Return all jobs in the order of importance: game by game, and there seed by seed.
-
-    So what is cut short has all methods and budgets on its first games, or all of them with fewer seeds.
-    """
+    """Return all jobs in the order of importance: game by game, and there seed by seed."""
     return [job for game in study.games for job in _on(study, game)]
 
 
@@ -68,12 +65,10 @@ class ComparedFolder(Folder):
     """The folder of one comparison. An agent's folder is ``agent`` beside the result of the job that made it."""
 
     def base(self, game: str) -> str:
-        """Return the base as a command names it."""
         return f"hf:{self.path / 'base' / game / 'model'}"
 
     def agent(self, job: str) -> Path:
         return self.path / job / "agent"
 
     def trained(self, game: str, method: str, budget: int, seed: int) -> Path:
-        """Return the agent of a method, a budget and a seed."""
         return self.agent(_learnt(game, method, budget, seed))

@@ -1,10 +1,8 @@
 """Letting a method spend a budget of tokens, and counting what it spent: the same meter for all.
 
-What counts are the tokens that the learner reads and writes to learn: prompts and responses of the episodes that it
-plays, and of the rows that it is updated on, each pass counted, of a preference both answers; and what gepa's writer
-reads and writes. Nothing is charged for
-what a planner answers, for exact values, for forward passes that only score (held-out losses, the reference of DPO),
-and for what is shared by equal prompts. :mod:`research.credit.training` counts MS-GRPO so.
+Tokens that the learner reads and writes to learn count: of the episodes that it plays, and of the rows that it is
+updated on, each pass counted (of a preference both answers), and of gepa's writer. What a planner answers, exact values
+and forward passes that only score don't. :mod:`research.credit.training` counts MS-GRPO so.
 """
 
 import json
@@ -49,8 +47,8 @@ class Costs(NamedTuple):
 def learn(name: str, study: Comparison, task: ImprovementTask, budget: int, rate: float, costs: Costs) -> Learning:
     """Let a method spend a budget, and write ``task.out/agent.toml``.
 
-    A method misses it by what it can't divide: an iteration of MS-GRPO, or a pass over what it learns from; and it
-    spends less if it may not go on, after ``most_passes`` or as many rounds as gepa is given.
+    A method misses it by what it can't divide: an iteration of MS-GRPO, or a pass over what it learns from; it spends
+    less after ``most_passes`` or as many rounds as gepa is given.
     """
     if name == TRAINER:
         return _train(study, task, budget, rate)
@@ -100,7 +98,7 @@ def _imitate(task: ImprovementTask, options: dict[str, Any], budget: int, costs:
 
 
 def _imitate_in(passes: int, task: ImprovementTask, options: dict[str, Any], budget: int, costs: Costs) -> int:
-    """Imitate as many decisions as the budget pays for in so many passes; returns how many they are."""
+    """Imitate as many decisions as the budget pays for in so many passes; return how many they are."""
     examples = max(1, round(budget / passes / costs.decision))
     _improve("imitate", task, {**options, "examples": examples, "passes": passes})
     return examples

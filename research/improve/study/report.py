@@ -118,7 +118,6 @@ def _all(rows: Sequence[Difference]) -> str:
 
 
 def _scores(findings: Findings, own: Sequence[Who]) -> str:
-    """Return what everybody loses, gets and costs."""
     head = ["who", "tokens to learn", "regret", "return", "invalid", "tokens a decision"]
     head += ["regret in the twin"] if findings.study.twin else []
     rows = []
@@ -134,7 +133,7 @@ def _scores(findings: Findings, own: Sequence[Who]) -> str:
 
 
 def _budgets(findings: Findings, own: Sequence[Who]) -> str:
-    """Who spent less or more than the budget, and when a player that costs more at each decision is dearer."""
+    """Return what was spent off the budget, and when a player that costs more at each decision is dearer."""
     said = [
         f"`{name}` spent {share:.0%} of {budget:,}"
         for game, name, budget in own
@@ -168,7 +167,7 @@ def _number(value: Estimate, digits: int = 3, *, signed: bool = False) -> str:
 
 
 def draw_curve(findings: Findings, folder: Path) -> list[tuple[str, str]]:
-    """Draw regret by tokens spent to learn; returns ``(file name, caption)``, nothing if there is no data."""
+    """Draw regret by tokens spent to learn; return ``(file name, caption)``, empty without data."""
     study = findings.study
     games = [game for game in study.games if any(who[0] == game and who[2] for who in findings.results)]
     if not games:

@@ -50,11 +50,7 @@ class Wrapped(BaseModel):
 
 
 class Comparison(SeededSettings):
-    """Everything that decides the outcome.
-
-    Raises:
-        UsageError: settings that don't go together; names them and says what is accepted.
-    """
+    """Everything that decides the outcome."""
 
     CALLED: ClassVar[str] = "a comparison of improvers"
 
@@ -160,7 +156,7 @@ class Comparison(SeededSettings):
 
     @property
     def places(self) -> tuple[str, ...]:
-        """Where everybody plays: ``game``, and ``twin`` if there is one."""
+        """Where every player plays: ``game``, and ``twin`` if there is one."""
         return ("game", "twin") if self.twin else ("game",)
 
     @property
@@ -168,7 +164,6 @@ class Comparison(SeededSettings):
         return self.budgets[len(self.budgets) // 2]
 
     def scenario(self, game: str, *, twin: bool = False) -> Scenario:
-        """Return a game's scenario, or that of its twin."""
         found = known_scenario(game)
         assert found is not None  # checked when the recipe was read
         return found.twin(self.twin) if twin else found
@@ -178,11 +173,6 @@ class Comparison(SeededSettings):
         return {"spec": spec, "temperature": self.temperature} | ({"dtype": self.dtype} if self.pretrained else {})
 
     def recipe(self, game: str) -> Any:
-        """Return the recipe of a game's base, :class:`agents.tiny.Recipe`.
-
-        Raises:
-            UsageError: fields that the recipe refuses.
-        """
         from agents.tiny import Recipe
 
         names = (game, self.scenario(game, twin=True).name)
@@ -192,11 +182,6 @@ class Comparison(SeededSettings):
             raise UsageError(f"base: {error}") from None
 
     def training_settings(self, seed: int, rate: float) -> dict[str, Any]:
-        """Return the fields of the MSGRPOConfig of one run, checked.
-
-        Raises:
-            UsageError: the config refuses them.
-        """
         own = {"response_mode": "direct", "temperature": self.temperature, "seed": seed, "learning_rate": rate}
         return checked_training({**own, **self.methods[TRAINER].options}, f"methods.{TRAINER}.options")
 

@@ -22,10 +22,8 @@ from textgames import Scenario
 
 
 def make_base(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: Report) -> dict[str, Any]:
-    """Return a small model that reads the game and its twin equally, and plays both as well as what it imitates.
-
-    Or the pretrained one, with its adapter added to its weights.
-    """
+    """Make a small model that reads the game and its twin equally, or save the pretrained one with its adapter
+    merged."""
     if study.pretrained:
         return _saved(study.pretrained, folder.path / job.name / "model")
     recipe, place = study.recipe(job.game), folder.path / job.name / "model"
@@ -54,7 +52,7 @@ def _saved(pretrained: str, place: Path) -> dict[str, Any]:
 
 
 def _demonstrated(scenario: Scenario, skill: float, recipe: Any, part: int) -> list[Any]:
-    """Half of the recipe's decisions: the planner's, and random legal ones."""
+    """Return half of the recipe's decisions: the planner's, and random legal ones."""
     game = scenario.game()
     planner, known = search_player_of(game), dict[Any, list[str]]()
     assert isinstance(planner, SearchPlayer)
@@ -91,10 +89,7 @@ def learn(job: ComparedJob, study: Comparison, folder: ComparedFolder, report: R
 
 
 def best_rate(job: ComparedJob, study: Comparison, folder: ComparedFolder) -> float:
-    """Return the learning rate that lost least when the method was tuned on the game, on episodes of its own.
-
-    The only one if there is one, and 0 of a method that trains nothing.
-    """
+    """Return the learning rate that lost least in tuning; 0 of a method that trains nothing."""
     rates = study.methods[job.method].rates
     if len(rates) < 2:
         return rates[0] if rates else 0.0
@@ -136,8 +131,8 @@ def scored(agent: AgentTable, scenario: Scenario, seeds: Sequence[int], draw: in
 
     Returns:
         Means over the episodes (``return``), and over their decisions: ``regret``, the value lost against the best
-        action by the game's exact values, those of the executed action where an answer named none; ``tokens`` that
-        were read and written for it; ``invalid`` answers, a share. ``decisions`` an episode.
+            action by the game's exact values, those of the executed action if an answer named none; ``tokens`` that
+            were read and written for it; ``invalid`` answers, a share. ``decisions`` an episode.
     """
     meter = SpendingMeter(Budget(), folder / "seconds.json")
     folder.mkdir(parents=True, exist_ok=True)
@@ -155,7 +150,6 @@ def scored(agent: AgentTable, scenario: Scenario, seeds: Sequence[int], draw: in
 
 
 def _lost(played: plays.Play) -> float:
-    """Return the value that all decisions lost."""
     (scenario,) = played.scenarios.values()  # of the run: it knows what an unreadable answer led to
     losses = MoveLosses.of(scenario, players=1)
     assert losses is not None  # checked when the recipe was read

@@ -1,17 +1,14 @@
 """How hard a game is with some settings: the share of moves that may go wrong before half of the headroom is lost.
 
-Of the best player's moves a share is drawn anew, every legal one with equal chances; the player knows that and plays
-as well as it can. What it gets is exact, by dynamic programming::
+Of the best player's moves a share is drawn anew, every legal one with equal chances; the player knows that and plays as
+well as it can. What it gets is exact, by dynamic programming::
 
     V_0 = 0,   V_h(s) = (1 - slips) max_a Q_h(s, a) + slips mean_a Q_h(s, a),   Q_h(s, a) = E[r + V_{h-1}(s')]
 
-With no slips that is the optimum, with nothing but slips uniform play. The *tolerance* of a game is the share at which
-it is halfway between the optimum and blind play (:mod:`textgames.solving.blind`): a game in which one wrong move in ten
-costs half of what can be won has a tolerance of 0.1. It is the same scale for every solved game, and unlike blind
-play's share it goes on falling where the hardest settings leave blind play nothing.
-
-Beside it: the *depth*, the fewest rounds that a player has to look ahead to keep half of the headroom (of actions
-that look equal it takes any), and the number of states, both where actions are listed and nothing is hidden.
+The *tolerance* of a game is the share at which that is halfway between the optimum and blind play
+(:mod:`textgames.solving.blind`). It is the same scale for every solved game, and unlike blind play's share it still
+falls where the hardest settings leave blind play nothing. Beside it: the *depth*, the fewest rounds that a player has
+to look ahead to keep half of the headroom, and the number of states.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,13 +52,9 @@ class Measured(NamedTuple):
 
 
 def measure(game: TSMG[Any], horizon: int, blind: float, starts: int) -> Measured:
-    """Measure a game with its settings.
+    """Measure a game for one player with its settings.
 
-    Args:
-        game: for one player, and solved (:func:`solve`).
-        horizon: rounds after which an episode is truncated.
-        blind: what the best blind player gets.
-        starts: how many are drawn, if the start is drawn and not hidden.
+    ``blind`` is what the best blind player gets; ``starts`` are drawn, if the start is drawn and not hidden.
     """
     solved = solve(game, horizon, starts)
     optimum = solved.value(0.0)
@@ -74,7 +67,7 @@ def measure(game: TSMG[Any], horizon: int, blind: float, starts: int) -> Measure
 
 
 def _depth(solved: Solved, horizon: int, half: float) -> int | None:
-    """Return the fewest rounds by bisection: who looks farther never gets less, but for ties."""
+    """Return the fewest rounds by bisection: looking farther never gets less, but for ties."""
     few, enough = 0, horizon
     while enough - few > 1:
         middle = (few + enough) // 2
@@ -86,11 +79,7 @@ def _depth(solved: Solved, horizon: int, half: float) -> int | None:
 
 
 def solve(game: TSMG[Any], horizon: int, starts: int) -> Solved:
-    """Return a game's solver.
-
-    Raises:
-        ValueError: there is none, or it has too many states.
-    """
+    """Return a game's solver; a ValueError if there is none, or too many states."""
     if isinstance(game, GuessNumber):
         return Guessing(game)
     if game.hidden_information:
@@ -139,8 +128,7 @@ class Listed:
         return float(self._solved(chosen).mean())
 
     def _within_reach(self, start: int) -> int:
-        """Return how many states may follow a start before the horizon, itself included; other starts may share
-        them."""
+        """Return how many states may follow a start before the horizon, itself included; others may share them."""
         space = self._space
         first = space.first_outcome[space.first_round]  # where the outcomes of each state begin, and the last ones end
         seen = np.zeros(len(space.numbers) + 1, dtype=np.bool_)
@@ -180,7 +168,7 @@ class Guessing:
         self.states = float(self._numbers)
 
     def value(self, slips: float) -> float:
-        """Return ``V_h(n)`` of the ``n`` numbers that are possible, with ``h`` guesses left, for all ``n`` at once.
+        """Return ``V_h(n)`` of the ``n`` numbers that are possible, with ``h`` guesses left.
 
         Guessing the ``k``-th leaves ``k - 1`` or ``n - k`` with chances in proportion; a guess outside leaves ``n``.
         """

@@ -2,8 +2,7 @@
 
     python -m research.robustness.ladders.players [--agent SPEC ...] [--ladder NAME ...] [--episodes 100]
 
-Plays the scripted players, or those that are named, on every ladder that they can play, as ``textbench run --levels``
-does, and puts their rows into the file; rows of others that are there stay.
+Plays them as ``textbench run --levels`` does, and puts their rows into the file; other rows stay.
 """
 
 import argparse

@@ -2,10 +2,9 @@
 
     python -m research.robustness.ladders.staircase [--runs 200] [--json docs/research/ladders/staircase.json]
 
-Players are curves whose level is known: those of the model, steep and flat, on the ladder and beyond it; some that it
-doesn't have, with lapses, with an edge, with levels out of order, with returns that aren't coins; and the best player
-of Frozen Lake of whose moves a share slips, by its exact chances in each of 400 lakes, whose level is where that share
-is the level's tolerance. Every run is fitted by what ``textbench run --levels`` uses, and so is every even one.
+Players are curves whose level is known: those of the model, some that it doesn't have, and the best player of Frozen
+Lake of whose moves a share slips, by its exact chances in each of 400 lakes. Every run is fitted by what ``textbench
+run --levels`` uses.
 """
 
 import argparse
@@ -89,7 +88,7 @@ def slipping(shares: tuple[float, ...]) -> Iterator[Player]:
 
 
 def staircase(player: Player, episodes: int, rng: np.random.Generator) -> Found:
-    """Return one at every level, then a few if they tell most."""
+    """Play one episode at every level, then a few where they tell most."""
     seen = {level: [player.play(level, rng)] for level in LEVELS}
     left = episodes - len(LEVELS)
     while left > 0:
@@ -101,7 +100,7 @@ def staircase(player: Player, episodes: int, rng: np.random.Generator) -> Found:
 
 
 def every_level(player: Player, episodes: int, rng: np.random.Generator) -> Found:
-    """As many at every level."""
+    """Play as many at every level."""
     count = episodes // len(LEVELS)
     return _fit(player, {level: [player.play(level, rng) for _ in range(count)] for level in LEVELS}).found()
 
@@ -112,10 +111,9 @@ def _fit(player: Player, seen: dict[int, list[float]]) -> Fit:
 
 
 def figures(found: list[Found], level: float) -> dict[str, float]:
-    """Bias, root mean square error, and how often the interval holds the level.
+    """Return bias, root mean square error, and how often the interval holds the level.
 
-    Of a player beyond the ladder only that counts that is said of it, which side it is on: figures are taken as the end
-    of the ladder there.
+    For a player beyond the ladder only its side counts: figures are taken as the end of the ladder there.
     """
     clipped = np.clip([one.level for one in found], LEVELS[0], LEVELS[-1])
     off = clipped - np.clip(level, LEVELS[0], LEVELS[-1])

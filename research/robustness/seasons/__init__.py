@@ -1,5 +1,5 @@
-"""Seasons: tournaments whose seeds nobody could have known when the agents were registered.
+"""Seasons: tournaments whose seeds couldn't be known when the agents were registered.
 
 ``new (lock) -> commit (agents) -> reveal (secret -> seeds) -> run, submit -> check``. Everything is a file in one
-folder, which its people publish in any way that keeps its history; there is no server.
+folder, which is published in any way that keeps its history; there is no server.
 """

@@ -1,8 +1,8 @@
-"""Hold a tournament whose seeds nobody could have known when the agents were registered.
+"""Hold a tournament whose seeds couldn't be known when the agents were registered.
 
 The organiser opens a season, which publishes the hash of a secret. Players register their agents. The organiser reveals
-the secret, and the seeds follow from it and from the registrations. Everybody plays and submits; everybody can check.
-All of it is files in one folder; see docs/research/seasons.md.
+the secret, and the seeds follow from it and from the registrations. Then all play and submit, and anyone can check. All
+of it is files in one folder; see docs/research/seasons.md.
 
 examples:
   textbench season new autumn --scenario frozen-lake --scenario snake --episodes 100

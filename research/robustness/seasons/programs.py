@@ -30,11 +30,7 @@ def can_be_asked(spec: str) -> bool:
 
 
 def programs_of(spec: str, own: Mapping[str, Any]) -> dict[str, str]:
-    """Return the text of every program that an agent runs, by the name of its file; none if it can't be asked again.
-
-    Args:
-        spec: the agent.
-        own: its own options.
+    """Return the text of every program that an agent runs, by the name of its file; empty if it can't be asked again.
 
     Raises:
         UsageError: a file that can't be read.
@@ -54,14 +50,7 @@ def programs_of(spec: str, own: Mapping[str, Any]) -> dict[str, str]:
 
 
 def check_programs(registered: Mapping[str, Any], key: str, entry: Path, verdict: Verdict) -> None:
-    """Ask the programs of a sound entry again, in the sandbox and with the season's key; adds to the verdict.
-
-    Args:
-        registered: the registration of the entry's agent.
-        key: of the agent's programs, from the closed season.
-        entry: its folder; everything is right with its card.
-        verdict: gets the problems, and what couldn't be checked.
-    """
+    """Ask the programs of a sound entry again, in the sandbox and with the season's key; adds to the verdict."""
     folder = RunFolder.open(entry)
     card = folder.manifest["agents"][0]
     name, spec = card["name"], card["spec"]

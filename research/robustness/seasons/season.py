@@ -161,25 +161,17 @@ class Season:
         return hmac.new(secret.encode(), text.encode(), sha256).hexdigest()
 
     def _offset(self, secret: str) -> int:
-        """Return the first episode that is played."""
         return _LEAST_OFFSET + int(self._follows(secret), 16) % _OFFSETS
 
     def key_of(self, name: str) -> str:
-        """Return the key of an agent's programs, which nobody could know when they were registered.
-
-        Raises:
-            UsageError: the secret isn't revealed yet.
-        """
+        """Return the key of an agent's programs, unknown to all when they were registered; a UsageError before the
+        reveal."""
         assert self.seed_offset  # which is refused before the reveal
         return self._follows(str(self.revealed and self.revealed["secret"]), "key", name)
 
     @property
     def seed_offset(self) -> int:
-        """The episode of every scenario that is the season's first.
-
-        Raises:
-            UsageError: nobody can know it yet.
-        """
+        """The episode of every scenario that is the season's first; a UsageError before the reveal."""
         if self.revealed is None:
             raise UsageError(
                 f"the seeds of the season {str(self.path)!r} follow from a secret that isn't revealed yet; its "
@@ -194,7 +186,6 @@ class Season:
 
     @property
     def terms(self) -> Terms:
-        """What an entry of this season has to be."""
         about = self.about
         rules = {name: about[name] for name in ("protocol", "moves")}
         return Terms(
@@ -213,8 +204,8 @@ class Season:
         """Decide who plays what by the terms of the season, and check the agents.
 
         Raises:
-            UsageError: its seeds are unknown yet, an option is the season's to decide, or an agent isn't the
-                registered one.
+            UsageError: its seeds are unknown yet, an option is the season's to decide, or an agent isn't the registered
+                one.
         """
         planned = plan_run(self._decided(options), say, policies, self.key_of)
         for card in planned.players.check(planned.plan):
@@ -245,9 +236,7 @@ class Season:
     def check(self, entry: Path, beside: Path | None = None) -> Verdict:
         """Check an entry by the terms of the season, its agent's card and its programs.
 
-        Args:
-            entry: its folder.
-            beside: the folder of the other entries, if it isn't the one that this one lies in.
+        ``beside`` is the folder of the other entries, if it isn't the one that this one lies in.
 
         Raises:
             UsageError: it isn't an entry at all, or the season's seeds aren't known yet.
@@ -276,14 +265,9 @@ class Season:
         return [one for one in every if one["agent"] not in entered]
 
     def check_card(self, card: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-        """Refuse an agent that isn't registered, or is another than the registered one.
+        """Raise a UsageError for an agent that isn't registered, or is another than the registered one.
 
-        Args:
-            card: as a run's manifest has it.
-            own: the agent's own options.
-
-        Raises:
-            UsageError: says in which setting it differs.
+        ``card`` is as a run's manifest has it, ``own`` are the agent's own options.
         """
         registered = self.agents.get(folder_name(card["name"]))
         if registered is None:
@@ -310,11 +294,6 @@ class Season:
 
 def new_season(path: Path, secret_file: Path, settings: Mapping[str, Any]) -> Season:
     """Open a season: draw its secret, keep it in a file of the organiser's, and write what is published.
-
-    Args:
-        path: the folder, which is empty or doesn't exist yet.
-        secret_file: if the secret is kept until it is revealed; not in the folder, which is published.
-        settings: ``name``, ``scenarios``, ``episodes``, ``protocol``, ``moves``.
 
     Raises:
         UsageError: there is something already, a scenario is for several players, or the secret would be published.
@@ -378,14 +357,7 @@ def without_key(own: Mapping[str, Any]) -> dict[str, Any]:
 def register(
     season: Season, card: Mapping[str, Any], author: str, own: Mapping[str, Any], programs: Mapping[str, str]
 ) -> Path:
-    """Register an agent; returns the file that is to be published.
-
-    Args:
-        season: it isn't closed yet.
-        card: the agent's.
-        author: who registers it.
-        own: the agent's own options.
-        programs: the text of every program that it runs, by the name of its file.
+    """Register an agent with the text of its programs; return the file that is to be published.
 
     Raises:
         UsageError: the seeds are known already, or an agent of this name is registered.
@@ -407,7 +379,7 @@ def reveal(season: Season, secret: str) -> Season:
     """Publish the secret, after which the agents are fixed and the seeds known.
 
     Raises:
-        UsageError: it is the wrong one, nobody is registered, or it is revealed already.
+        UsageError: it is the wrong one, no agent is registered, or it is revealed already.
     """
     if season.revealed is not None:
         raise UsageError(f"the secret of {season.path} is revealed already")

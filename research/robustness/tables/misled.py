@@ -1,12 +1,9 @@
 """What the story of a twin costs where it changes a move: the value lost there, less what the game's own move lost.
 
-``episodes of a seed in the game and in a twin -> decisions in equal states -> those whose moves differ``. The states of
-a twin are those of the game, and an episode of both begins in the same one and meets the same chances; so until the
-story changes a move, and often after that, a player decides in both where it stands in the same state with as many
-moves left. At such decisions, if values are exact, what the twin's move loses more than the game's is the story's
-doing or that of the player's own sampling; and the latter makes as much on average in either direction.
-
-It is a part of the twin gap. The rest of it was lost in states that only one of the two episodes came to.
+An episode of a seed begins in the same state in a game and in its twin, and meets the same chances. At decisions that
+both make in the same state with as many moves left, if values are exact, what the twin's move loses more than the
+game's is the story's doing or that of the player's own sampling, and the latter makes as much on average in either
+direction. The rest of the twin gap was lost in states that only one of the two episodes came to.
 """
 
 from collections.abc import Mapping, Sequence

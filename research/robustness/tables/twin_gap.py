@@ -1,12 +1,9 @@
 """The twin gap: what a player gets in a game less what it gets in the same game under other texts.
 
 ``cells of a scenario and of its twins, seed by seed -> differences -> mean and interval``. States, chances and rewards
-are the same in a game and its twins (:mod:`textgames.twins`), so whatever the mean difference is, the text made it: an
-opening that was read somewhere, a story that helps, a wording that suits. A player that works its moves out has none.
-
-The interval is over seeds, for the twins that were played: other twins might be read better or worse. It is that of
-scores (:func:`agents.common.mean_estimate`), which counts one more seed with the largest gap that may be: equal gaps
-on three seeds don't say that there is no other.
+are the same in a game and its twins, so the text made the mean difference: an opening that was read somewhere, a story
+that helps, a wording that suits. The interval is over seeds, for the twins that were played, and counts one more seed
+with the largest possible gap (:func:`agents.common.mean_estimate`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,10 +64,9 @@ class Gaps(NamedTuple):
 
 
 def twin_gap_rows(results: ResultColumns, references: References) -> list[TwinGapView]:
-    """Return the gap of every agent in every scenario that it played with twins, and over all of these that have a
-    score.
+    """Return the gap of every agent in every scenario that it played with twins, and over all of these with a score.
 
-    A gap is in units of the normalised score where both of its ends are known, else in those of the return.
+    A gap is in units of the normalised score if both of its ends are known, else in those of the return.
     """
     twins = twins_of(results.scenarios)
     changed = changed_moves(results, twins)
@@ -97,9 +93,10 @@ def twins_of(scenarios: Mapping[str, Scenario]) -> dict[str, list[str]]:
 
 
 def paired_gaps(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> Array:
-    """Return the return on every seed that was scored in the game and in all of its twins, less the mean of the twins.
+    """Return (seeds,) the return on every seed that was scored in the game and in all of its twins, less the twins'
+    mean.
 
-    The game comes first. Returns are luck-free where it offers that. In the order of the seeds, shape (seeds,).
+    The game comes first. Returns are luck-free if the game offers that.
     """
     every = [corrected_returns(*pair) for pair in zip(cells, scenarios, strict=True)]
     common = reduce(np.intersect1d, [seeds for seeds, _ in every])
@@ -129,11 +126,7 @@ def _gaps_of(
 
 
 def _possible(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[float, float] | None:
-    """Return the least and the largest gap that one seed may have.
-
-    ``None`` if the game states no range of returns: a gap may then go either way as far as one has gone, or as far
-    as blind play is from the reference.
-    """
+    """Return the least and the largest gap that one seed may have; ``None`` if the game states no range of returns."""
     stated = return_range(scenarios[0])
     if not stated:
         return None
@@ -144,8 +137,7 @@ def _possible(cells: Sequence[Cell], scenarios: Sequence[Scenario]) -> tuple[flo
 
 
 def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[float]) -> TwinGapView:
-    """Return the mean over scenarios, weighted as the overall score. Their episodes have nothing to do with each
-    other."""
+    """Return the mean over scenarios, weighted as the overall score; their episodes are independent."""
     (estimate,) = means_of_estimates(
         [[one.values[:, None] for one in gaps]],
         [[column(0, one.possible) for one in gaps]],
@@ -167,7 +159,7 @@ def gap_row(agent: str, scenario: str, gaps: Sequence[Gaps], weights: Sequence[f
 
 
 def _add_moves(row: TwinGapView, moves: Sequence[Changed], gaps: Gaps) -> None:
-    """Say how much of the gap was lost at moves that the story changed."""
+    """Add how much of the gap was lost at moves that the story changed."""
     lost = np.array([one.lost for one in moves]) / gaps.span
     most = float(np.abs(lost).max())
     row["by_changed_moves"] = to_view(mean_estimate(lost, (-most, most), gaps.confidence))

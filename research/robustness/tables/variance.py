@@ -1,20 +1,18 @@
 """Where the variance of an agent's returns comes from: starts, chance, the model's sampling, the wording of prompts.
 
-``returns by seed, play and wording -> moments -> four parts, each with an interval``. A return is ``mu + w + s + e``:
-``w`` is of the wording, ``s`` of the seed's start, ``e`` of the model's samples, and chance is what taking luck out
-removes. A run plays every start once, which can't tell ``s`` from ``e``. A second run of
-the same seeds whose settings say ``resample`` draws other samples on the same starts and chances. So, of returns
-without luck,
+A return is ``mu + w + s + e``: ``w`` is of the wording, ``s`` of the seed's start, ``e`` of the model's samples, and
+chance is what variance reduction removes. A run plays every start once, which can't tell ``s`` from ``e``. A second run
+of the same seeds whose settings say ``resample`` draws other samples on the same starts and chances. Of returns without
+luck,
 
 * **sampling** is the mean variance between the plays of a seed;
-* **starts** is what is left of the variance between the episodes of one wording. As the plays of a seed share its
-  chances, whatever these do besides luck, or of luck that nobody knows, is counted here; and so is a wording that suits
-  some starts alone;
+* **starts** is the rest of the variance between the episodes of one wording, with whatever else the plays of a seed
+  share: chance that luck doesn't tell, and a wording that suits some starts alone;
 * **chance** is the variance of plain returns less that of returns without luck;
 * **wording** is the variance of the wordings' means, less what the episodes in them make of it.
 
-All are unbiased, so that what is near 0 may come out below it. Intervals are over seeds, for the wordings that were
-played: of 120 seeds they covered 94 to 96% in simulations, and 90 to 97% of 40.
+All are unbiased, so what is near 0 may come out below it. Intervals are over seeds, for the wordings that were played:
+of 120 seeds they covered 94 to 96% in simulations, and 90 to 97% of 40.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -72,8 +70,8 @@ class Plays(NamedTuple):
 def parts(plays: Plays) -> dict[str, Estimate]:
     """Return the parts of the variance of one episode, by their names.
 
-    ``starts`` and ``sampling`` are missing if no seed was played twice; ``rest``, which is always there, is both.
-    ``chance`` is missing if luck isn't known, and ``wording`` if there is only one.
+    ``starts`` and ``sampling`` are missing if no seed was played twice; ``rest``, always there, is both. ``chance`` is
+    missing if luck isn't known, and ``wording`` with only one.
     """
     groups = [plays.wordings == name for name in np.unique(plays.wordings)]
     often = (~np.isnan(plays.free)).sum(axis=1) > 1
@@ -115,7 +113,7 @@ def parts(plays: Plays) -> dict[str, Estimate]:
 
 
 def _squares(values: Array, groups: Sequence[NDArray[np.bool_]]) -> Array:
-    """Return every seed's part of the variance within wordings, which is the mean of these, shape (seeds,).
+    """Return every seed's part of the variance within wordings, shape (seeds,).
 
     It is unbiased: squared distances from the wording's mean, in each play, are made larger by ``n / (n - 1)``.
     """
@@ -130,8 +128,7 @@ def _squares(values: Array, groups: Sequence[NDArray[np.bool_]]) -> Array:
 
 
 def variance_rows(results: ResultColumns) -> list[VarianceView]:
-    """Return every agent in every scenario for one player that it was prompted for in several wordings, or played
-    again."""
+    """Return every agent in every scenario for one player that it played in several wordings, or again."""
     rows = []
     for scenario in solo_scenarios(results):
         for agent in results.agents:

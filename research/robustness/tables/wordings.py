@@ -1,18 +1,13 @@
 """How much of a score is the wording's: one agent in one scenario, its prompts in several wordings of equal content.
 
-``returns and their wordings -> variance within and between wordings -> the mean with two intervals``. Which wording an
-episode had follows from its seed and from the agent's card (:func:`agents.wording_of`).
-
 A return is ``mu + w_k + e``: ``w_k`` is the wording's, of variance ``sigma_w^2``, and ``e`` all that differs between
 episodes of one wording, of variance ``sigma^2``. The mean of the wordings' means has the interval
 
 * **over starts** for these very wordings: its variance is ``sigma^2 / n``;
 * **over starts and wordings** for wordings like these: ``sigma_w^2 / K + sigma^2 / n``. With equally many episodes in
-  each wording that is the variance of the wordings' means over K, a single mean square, so Satterthwaite's degrees of
-  freedom are ``K - 1`` and Student's interval is exact for normal effects. It is never taken to be smaller than the
-  first variance, so it covers too often where wordings don't matter, and never too seldom.
-
-What ``sigma^2`` consists of is in :mod:`research.robustness.tables.variance`.
+  each wording that is the variance of the wordings' means over K, so Student's interval with ``K - 1`` degrees of
+  freedom is exact for normal effects. It is never taken to be smaller than the first variance, so it never covers too
+  seldom.
 
 Seven wordings by one author aren't a random sample of all; "wordings like these" means as different as these.
 """
@@ -79,17 +74,14 @@ class Split(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The mean of the wordings' means."""
         return float(np.mean(list(self.means.values())))
 
     @property
     def over_starts(self) -> Estimate:
-        """The mean, with its interval for these wordings."""
         return self._interval(self.error, self.episodes - len(self.means))
 
     @property
     def over_wordings(self) -> Estimate:
-        """The mean, with its interval for wordings like these."""
         return self._interval(self.error + self._wordings_part, len(self.means) - 1)
 
     @property
@@ -101,10 +93,8 @@ class Split(NamedTuple):
         return Estimate(self.mean, self.mean - half, self.mean + half) if half else Estimate(self.mean)
 
     def episodes_for(self, half_width: float) -> int | None:
-        """Return the episodes, in these wordings, that bring the interval over wordings to this half-width.
-
-        ``None`` if no number does, as the wordings alone leave it wider.
-        """
+        """Return the episodes, in these wordings, that bring the interval over wordings to this half-width; ``None`` if
+        none do."""
         left = (half_width / student_quantile(len(self.means) - 1, self.confidence)) ** 2 - self._wordings_part
         return ceil(self.within / left) if left > 0 else None
 
@@ -123,16 +113,11 @@ class Split(NamedTuple):
 
 
 def split(returns: Array, wordings: Sequence[str], confidence: float = CONFIDENCE) -> Split | None:
-    """Return the variance of returns within and between wordings, by a one-way analysis with random effects.
+    """Return the variance of returns (episodes,) within and between wordings, by a one-way analysis with random
+    effects.
 
-    Args:
-        returns: one per episode, shape (episodes,).
-        wordings: the wording of each.
-        confidence: the level of the intervals.
-
-    Returns:
-        ``None`` without at least two wordings with two episodes each; a wording with fewer is left out. Likewise where
-        all returns are equal: that nothing was seen to vary says little of what varies.
+    ``None`` without at least two wordings with two episodes each, or if all returns are equal: that nothing was seen to
+    vary says little of what varies.
     """
     told = np.array(wordings)
     groups = {str(name): returns[told == name] for name in np.unique(told)}
@@ -148,10 +133,7 @@ def split(returns: Array, wordings: Sequence[str], confidence: float = CONFIDENC
 
 
 def wording_rows(results: ResultColumns) -> list[WordingView]:
-    """Return every agent in every scenario in which it was prompted in several wordings.
-
-    Figures are in units of the return, which is luck-free where the game offers that.
-    """
+    """Return every agent in every scenario in which it was prompted in several wordings, in units of the return."""
     rows = []
     solo = {scenario.name for scenario in solo_scenarios(results)}
     for (agent, name), cell in results.cells.items():
@@ -194,8 +176,7 @@ def _flips(results: ResultColumns, agent: str, scenario: Scenario) -> list[Wordi
 def flipped(differences: Array, wordings: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the wordings in which paired differences are clearly above 0, and those in which they are clearly below.
 
-    By the sign-flip test of every wording, with Holm's correction over all of them. An order flips where both lists
-    have a wording: that one of them is empty doesn't show that it never does.
+    By the sign-flip test of every wording, with Holm's correction over all of them.
     """
     told = np.array(wordings)
     groups = {name: differences[told == name] for name in sorted(set(wordings))}

@@ -2,8 +2,7 @@
 
 ``own play -> speeches -> clusters -> a finite game -> counterfactual regret -> preferences -> model``, again and again.
 
-It departs from the paper: regrets stand in a table over small information sets (there, in networks over what was
-played); only what is said is optimised, votes and nights are chosen as the agent was seen to choose; speeches are
-told apart by their letters; their number of clusters stays the same in all rounds; and a cluster is only preferred
-where its gain can't be chance.
+It departs from the paper: regrets stand in a table over small information sets; only what is said is optimised, votes
+and nights are chosen as the agent was seen to choose; speeches are told apart by their letters; their number of
+clusters stays the same; and a cluster is only preferred if its gain can't be chance.
 """

@@ -132,11 +132,8 @@ class Preference(NamedTuple):
 
 
 def play_in(folders: Sequence[Path], mode: str) -> Played:
-    """Return what was done in run folders, with responses in a mode; in an order of its own, as episodes end in any.
-
-    Raises:
-        UsageError: nothing was said.
-    """
+    """Return what was done in run folders, with responses in a mode, in an order of its own; a UsageError without
+    speech."""
     places = ("scenario", "seed", "agent", "round", "player")
     decisions = Source(read_columns(folders), mode, lenient=True).decisions()
     played = Played([], [])
@@ -161,8 +158,7 @@ class Latent(NamedTuple):
     seed: int
 
     def preferences(self, speeches: Sequence[Speech]) -> list[Preference]:
-        """Return each speech beside one of another cluster, made by somebody who knew the same, with the names that
-        fit."""
+        """Return each speech beside one of another cluster, made with equal knowledge, with the names that fit."""
         rng = np.random.default_rng([self.seed, len(speeches)])
         pool: dict[tuple[object, int], list[Speech]] = {}
         for one in self.said:
@@ -187,10 +183,7 @@ class Latent(NamedTuple):
 
     def gains(self, speeches: Sequence[Speech]) -> Mapping[object, Weights]:
         """Return ``{what is known: gain[i, j]}``: how much more one cluster is worth than another, 0 if that isn't
-        sure.
-
-        Of all information sets in which a speech was made, and every solution came.
-        """
+        sure."""
         known_in = [one.policy.keys() & one.values.keys() for one in self.solutions]
         met = dict.fromkeys(known for known, _ in map(self._knows, speeches) if all(known in one for one in known_in))
         gains, chances = {}, {}
@@ -223,8 +216,7 @@ class Latent(NamedTuple):
 def solved(
     scenarios: Sequence[Scenario], said: Sequence[Speech], played: Played, clusters: int, traversals: int, seed: int
 ) -> Latent:
-    """Return the policy over what was ``said``, among players who name others as they were seen to in what was
-    ``played``."""
+    """Return the policy over what was ``said``, among players that name others as they were seen to in ``played``."""
     words: dict[str, list[str]] = {}
     for one in said:
         words.setdefault(one.role, []).append(one.words)

@@ -1,10 +1,9 @@
 """Counterfactual regret minimisation of a game that can only be played: Monte Carlo, for any number of seats.
 
-Zinkevich et al., "Regret minimization in games with incomplete information" (2007), sampled (Lanctot et al., "Monte
-Carlo sampling for regret minimization in extensive games", 2009): one seat walks through the game and, wherever it
-decides, every action is played to the end once. The walk goes on with a uniform action, whose probability its later
-regrets are divided by; all others follow their policies. Actions are compared with equal luck, so that what
-makes no difference has no regret at all, and its policy stays uniform.
+Zinkevich et al., "Regret minimization in games with incomplete information" (2007), sampled (Lanctot et al., 2009): one
+seat walks through the game and, wherever it decides, every action is played to the end once. The walk continues with a
+uniform action, whose probability its later regrets are divided by; all others follow their policies. Actions are
+compared with equal luck, so what makes no difference has no regret at all.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -39,20 +38,20 @@ class PlayableGame(Protocol):
     """A game between decisions; ``deal`` draws all of its chances, so that the rest is determined by the actions."""
 
     def deal(self, rng: np.random.Generator) -> Any:
-        """Return the first node."""
+        pass
 
     def decision(self, node: Any) -> Decision | None:
         """Who decides; ``None`` if the game is over."""
 
     def after(self, node: Any, action: Any) -> Any:
-        """Return the next node."""
+        pass
 
     def returns(self, node: Any) -> Sequence[float]:
         """Return what every seat has got at the end."""
 
 
 def solve(game: PlayableGame, seats: int, traversals: int, rng: np.random.Generator) -> Solution:
-    """After so many traversals, each of one seat in turn; later ones weigh more in the policy."""
+    """Return what came of so many traversals, each of one seat in turn; later ones weigh more in the policy."""
     tables = _Tables(game)
     for number in range(traversals):
         tables.traverse(number % seats, float(number + 1), rng)
@@ -89,14 +88,14 @@ class _Tables:
             played += 1
 
     def value(self, node: Any, seat: int, luck: Sequence[float], played: int) -> float:
-        """Return what a seat gets where everybody, itself too, goes on by the policies."""
+        """Return what a seat gets if everybody, itself too, continues by the policies."""
         while (found := self.game.decision(node)) is not None:
             place = place_of(luck[played % LONGEST], self.policy(found))
             node, played = self.game.after(node, found.actions[place]), played + 1
         return self.game.returns(node)[seat]
 
     def policy(self, found: Decision) -> list[float]:
-        """Regret matching: in proportion to the regrets above 0, uniform if there are none."""
+        """Return regret matching: in proportion to the regrets above 0, uniform if there are none."""
         if found.known not in self.regrets:
             self.regrets[found.known], self.sums[found.known] = (np.zeros(len(found.actions)) for _ in range(2))
         above = [max(regret, 0.0) for regret in self.regrets[found.known].tolist()]

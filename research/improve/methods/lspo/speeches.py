@@ -1,7 +1,7 @@
 """Speeches as latent strategies: names give way to what the speaker knows of their players, and the rest is clustered.
 
 ``words, state, speaker -> template -> n-grams -> k-means -> cluster``. A template, "I am the seer, and [wolf 1] is a
-wolf.", can be said again in another game by whoever knows a wolf there.
+wolf.", can be said again in another game by a player that knows a wolf there.
 """
 
 import re
@@ -30,12 +30,12 @@ Vectors = NDArray[np.float64]
 
 @lru_cache(1 << 16)
 def named_in(words: str) -> frozenset[int]:
-    """Return the players that somebody names."""
+    """Return the players that a speech names."""
     return frozenset(int(number) for number in NAME.findall(words))
 
 
 def knowledge(state: WerewolfState, me: int, other: int) -> str:
-    """Return what a player knows of one who may be out, or itself."""
+    """Return what a player knows of another one, who may be out, or of itself."""
     if other == me:
         return "me"
     if not state.alive[other]:
@@ -48,7 +48,7 @@ def knowledge(state: WerewolfState, me: int, other: int) -> str:
 
 
 def standings(state: WerewolfState, me: int) -> list[str]:
-    """Return the same of all players, and who of them was named today."""
+    """Return the same of all players, and which of them was named today."""
     named = {other for _, words in state.days[-1].speeches for other in named_in(words)}
     known = [knowledge(state, me, other) for other in range(len(state.roles))]
     return [
@@ -82,8 +82,7 @@ def needs_of(template: str) -> Mapping[str, int]:
 
 
 def filled(template: str, kinds: Sequence[str], order: Sequence[int]) -> str | None:
-    """Return a template where players stand so, with the first of ``order`` that fit; ``None`` if there are too
-    few."""
+    """Return a template where players stand so, with the first of ``order`` that fit; ``None`` with too few."""
     needs = needs_of(template)
     if not needs:
         return template
@@ -94,7 +93,7 @@ def filled(template: str, kinds: Sequence[str], order: Sequence[int]) -> str | N
 
 
 def unnamed(template: str) -> str:
-    """Return what is heard of a speech or template but for whom it names."""
+    """Return what is heard of a speech or template, without the names."""
     return NAME.sub(SOMEBODY, SLOT.sub(SOMEBODY, template))
 
 
@@ -107,7 +106,7 @@ class Clusters(NamedTuple):
 
 
 def clustered(texts: Sequence[str], count: int, seed: int) -> Clusters:
-    """At most ``count`` clusters by k-means, the best of several beginnings; the largest cluster is 0."""
+    """Return at most ``count`` clusters by k-means, the best of several beginnings; the largest cluster is 0."""
     times = Counter(texts)
     known = sorted(times)
     if len(known) <= count:
@@ -129,10 +128,9 @@ def clustered(texts: Sequence[str], count: int, seed: int) -> Clusters:
 
 
 def embedded(texts: Sequence[str]) -> Vectors:
-    """Counts of runs of three characters, by their checksums, as vectors of length 1. Shape (texts, dimensions).
+    """Return counts of runs of three characters, by checksums, as vectors of length 1. Shape (texts, dimensions).
 
-    Not the model's hidden states: a model says few things in many small variations, which n-grams tell apart exactly,
-    and its states change in training, which would move the clusters of what it said before.
+    Not the model's hidden states, which change in training and would move the clusters of what it said before.
     """
     vectors = np.zeros((len(texts), DIMENSIONS))
     for row, text in enumerate(texts):
@@ -155,18 +153,14 @@ class Choice(NamedTuple):
 
 
 class Listener:
-    """Reads what was said last.
-
-    Args:
-        codes: ``{speech without its names: cluster}``, of all roles together: a listener doesn't know who speaks.
-    """
+    """Reads what was said last, by ``{speech without its names: cluster}`` of all roles together."""
 
     def __init__(self, codes: Mapping[str, int]) -> None:
         self._codes = codes
         self._code = lru_cache(1 << 16)(lambda words: self._codes.get(unnamed(words), -1))
 
     def code(self, words: str) -> int:
-        """Return the cluster of a speech as it is heard; -1 for one that nobody has said in what was clustered."""
+        """Return the cluster of a speech as it is heard; -1 for one that isn't among those clustered."""
         return self._code(words)
 
     def options(self, state: WerewolfState, me: int, targets: Sequence[int]) -> tuple[Seen, ...]:

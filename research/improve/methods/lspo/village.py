@@ -1,8 +1,8 @@
 """Werewolf as a finite game: a speech is the choice of a cluster, and names are chosen as the agent was seen to choose.
 
-The rules are the game's own. An information set is small: the scenario, the role, how many live, what its player knows
-of them, the cluster that was heard last today, whether it was named today itself, and which clusters it can say. So a
-player forgets what it said earlier, and equal roles share their policy: of equilibrium nothing is promised.
+An information set is small: the scenario, the role, how many live, what its player knows of them, the cluster that was
+heard last today, whether it was named today, and which clusters it can say. So a player forgets what it said earlier,
+and equal roles share their policy: no equilibrium is promised.
 """
 
 from collections import Counter
@@ -37,12 +37,7 @@ class Node(NamedTuple):
 
 
 class Speaker:
-    """What players can say: the clusters of their role.
-
-    Args:
-        clusters: ``{role: its clusters}``, of templates.
-        listener: what is heard.
-    """
+    """What players can say: the clusters of their role, of templates."""
 
     def __init__(self, clusters: Mapping[str, Clusters], listener: Listener) -> None:
         self.clusters, self.listener = clusters, listener
@@ -52,7 +47,7 @@ class Speaker:
         }
 
     def knows(self, scenario: str, state: WerewolfState, me: int) -> tuple[Hashable, tuple[int, ...]]:
-        """Return the information set of a player who is to speak, and the clusters that it can say."""
+        """Return the information set of a player that is to speak, and the clusters that it can say."""
         kinds, role, heard = standings(state, me), state.roles[me], state.days[-1].speeches
         there = Counter(kinds)
         sayable = tuple(
@@ -77,12 +72,9 @@ class Speaker:
 
 
 class Village:
-    """Scenarios of Werewolf as a :class:`~research.improve.methods.lspo.regret.PlayableGame`.
+    """Scenarios of Werewolf as a :class:`~research.improve.methods.lspo.regret.PlayableGame`, one drawn for each deal.
 
-    Args:
-        scenarios: one of them is played each time, with equal chances.
-        speaker: what can be said.
-        weights: of what the agent sees of those that it may name.
+    ``weights`` are of what the agent sees of those that it may name.
     """
 
     def __init__(self, scenarios: Sequence[Scenario], speaker: Speaker, weights: Weights) -> None:
@@ -114,7 +106,7 @@ class Village:
         return (*node.returns, *[0.0] * (self.seats - len(node.returns)))
 
     def _to_speech(self, node: Node) -> Node:
-        """Return the node after the votes, the nights, and the silence of those who know nothing to say."""
+        """Return the node after the votes, the nights, and the silence of those that know nothing to say."""
         while not node.returns:
             state, chosen = node.state, dict[str, str]()
             if state.phase is Phase.SPEECHES:
@@ -127,7 +119,7 @@ class Village:
         return node
 
     def _named(self, node: Node) -> dict[str, str]:
-        """Whom everybody names who is to name somebody now."""
+        """Return the player that each one names that is to name one now."""
         game, weigh, chosen = self._games[node.scenario], self._weights.get, {}
         for player in game.to_move(node.state):
             me, luck = game.players.index(player), node.luck.names[node.rounds]
