@@ -33,11 +33,7 @@ def neighbours(nrow: int, ncol: int, ways: tuple[tuple[int, int], ...]) -> tuple
 
 
 class BoardGame(TSMG[StateT]):
-    """A game on a board of characters.
-
-    Attributes:
-        marks: what palette and legend are made from; a character that stands for ``""`` is left out of the legend.
-    """
+    """A game on a board of characters, whose ``marks`` make palette and legend; one that stands for ``""`` has no key."""
 
     marks: ClassVar[Marks] = {}
 
@@ -84,11 +80,7 @@ class OnePlayerGame(TSMG[StateT]):
         return ""
 
     def chosen(self, state: StateT, joint_action: JointAction) -> Action:
-        """Return the player's action.
-
-        Raises:
-            ValueError: the player has no action, or one that is not legal in this state.
-        """
+        """Return the player's action; a ValueError if there is none, or one that is not legal in this state."""
         action, legal = joint_action.get("player_0", ""), self.legal_actions(state, "player_0")
         if action not in legal:
             raise ValueError(f"joint_action must give player_0 one of {', '.join(legal)}, got {dict(joint_action)!r}")
@@ -111,10 +103,7 @@ class OnePlayerGame(TSMG[StateT]):
 
 
 class Duel(TSMG[StateT]):
-    """A game in which two players take turns until one has won or neither can; what one is paid the other loses.
-
-    A game says which actions there are, what they lead to, and how it stands.
-    """
+    """A game of two players in turns until one has won or neither can; what one is paid the other loses."""
 
     success_means = "won the game; a draw is none"
     players = ("player_0", "player_1")

@@ -12,23 +12,13 @@ Entry = TypeVar("Entry")
 
 
 class ByGame(Generic[Entry]):
-    """An entry for each class of games.
-
-    Games and entries may also be given as ``"module:Class"``, so that nothing is imported before it is used.
-
-    Attributes:
-        entries: what is registered, by the ``"module:Class"`` of the game.
-    """
+    """An entry for each class of games; both may also be ``"module:Class"``, imported when they are first used."""
 
     def __init__(self, entries: Mapping[str, Entry | str] | None = None) -> None:
         self.entries = dict(entries or {})
 
     def register(self, game: type[TSMG[Any]] | str, entry: Entry | str) -> None:
-        """Give a game its entry, instead of the one that it has.
-
-        Raises:
-            TypeError: the game isn't a class or ``"module:Class"``, or the entry nothing that can be called.
-        """
+        """Give a game its entry; a TypeError if the game is no class, or the entry nothing that can be called."""
         if not (":" in game if isinstance(game, str) else isinstance(game, type)):
             raise TypeError(f"a game is given by its class, or as 'module:Class', got {game!r}")
         if not (":" in entry if isinstance(entry, str) else callable(entry) or isinstance(entry, Path)):
@@ -38,11 +28,7 @@ class ByGame(Generic[Entry]):
         self.entries[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = entry
 
     def of(self, game: TSMG[Any]) -> Entry | None:
-        """Return the entry of a game's class, as :meth:`find` has it.
-
-        Raises:
-            TypeError: it isn't a game, but its id or an environment, say.
-        """
+        """Return the entry of a game's class, as :meth:`find` has it; a TypeError if it isn't a game, but its id, say."""
         if not isinstance(game, TSMG):
             raise TypeError(
                 f"expected a game, got {game!r}: make one by textgames.game_of(id), or take an "
@@ -72,11 +58,8 @@ class ByGame(Generic[Entry]):
 
 
 def table_of(folder: str, file: str | Path) -> Path:
-    """Return where a game's table lies: one that ships in this folder, by its name, or a file, from the working
-    directory now.
-
-    Raises:
-        ValueError: there is none.
+    """Return where a game's table lies: one that ships in this folder, by its name, or a file; a ValueError if there is
+    none.
     """
     shipped = Path(str(files("textgames").joinpath(f"{folder}/{file}.toml")))
     path = shipped if isinstance(file, str) and shipped.is_file() else Path(file).absolute()

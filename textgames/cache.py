@@ -1,6 +1,5 @@
-"""What is computed once and kept between commands: in a folder of the user's, by the source code that it depends on.
-
-The folder is ``TEXTBENCH_CACHE_DIR``, or ``textbench`` in the user's cache folder. Nothing in it is ever needed.
+"""What is computed once and kept between commands, in ``TEXTBENCH_CACHE_DIR`` or ``textbench`` in the user's cache
+folder. Nothing in it is ever needed.
 """
 
 import hashlib
@@ -27,8 +26,7 @@ def cache_folder() -> Path:
 
 
 def read_cache(file: Path | None, parse: Callable[[Any], Kept]) -> Kept | None:
-    """Return what is kept, as ``parse`` makes it of the JSON; ``None`` if nothing is, or nothing that can be
-    read."""
+    """Return what is kept, as ``parse`` makes it of the JSON; ``None`` if nothing that can be read is."""
     try:
         return None if file is None else parse(json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError, AttributeError):  # absent or damaged: it is only a cache
@@ -66,18 +64,15 @@ def own_sources(classes: Iterable[type]) -> tuple[Path, ...] | None:
 
 
 def sources_digest(paths: Iterable[Path]) -> str:
-    """Return a fingerprint of files, such as those of source code.
-
-    Raises:
-        OSError: one can't be read.
-    """
+    """Return a fingerprint of files, such as those of source code; an OSError if one can't be read."""
     return _digest(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths))
 
 
 @lru_cache(maxsize=64)
 def _digest(sources: tuple[tuple[Path, int, int], ...]) -> str:
-    """Return the fingerprint of files with their sizes and times: a board of many entries asks for the same ones
-    often."""
+    """Return the fingerprint of files with their sizes and times, kept as a board of many entries asks for the same
+    ones.
+    """
     digest = hashlib.sha256()
     for path, size, _ in sources:
         digest.update(f"{path.name} {size}\n".encode())

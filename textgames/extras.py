@@ -5,19 +5,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 OWN_VERSIONS = frozenset({"litellm", "vllm"})
-"""Extras that don't go with the tested versions: LiteLLM wants older ones of openai and huggingface_hub, vLLM brings
-its own of torch and transformers."""
+"""Extras that don't go with the tested versions: LiteLLM wants older ones of openai and huggingface_hub, vLLM its own
+of torch and transformers.
+"""
 
 
 CPU_TORCH = "--extra-index-url https://download.pytorch.org/whl/cpu"
-"""What pip needs to take torch's build for processors, a tenth of the one for GPUs that it takes on Linux otherwise."""
+"""What pip needs to take torch's build for processors, a tenth of the one for GPUs."""
 
 
 def install_command(extra: str) -> str:
     """Return the pip command for an extra of ``pyproject.toml``, such as ``"local"``.
 
-    In a clone that is the command of the README, which takes the tested versions, unless the extra is one of
-    :data:`OWN_VERSIONS`; elsewhere the installed package's.
+    In a clone that is the command of the README, which takes the tested versions; elsewhere the installed package's.
     """
     root = Path(__file__).parents[1]
     if (root / "pyproject.toml").is_file() and (root / "constraints.txt").is_file():
@@ -34,10 +34,7 @@ def missing_packages(*packages: str, extra: str) -> str | None:
 
 @dataclass(frozen=True)
 class Packages:
-    """Packages that something needs, by the names that they are imported by, and an extra that has all of them.
-
-    Called, it says what :func:`missing_packages` says of them.
-    """
+    """Packages that something needs, and an extra that has all of them; called, it says :func:`missing_packages`."""
 
     names: tuple[str, ...]
     extra: str

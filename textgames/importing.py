@@ -1,4 +1,4 @@
-"""Importing what somebody has named, from the working directory too, which scripts don't have on their path."""
+"""Importing modules by name, from the working directory too, which scripts don't have on their path."""
 
 import sys
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def from_here() -> Iterator[None]:
-    """Modules that are imported meanwhile may lie in the working directory, before all other places."""
+    """Let modules that are imported meanwhile lie in the working directory, before all other places."""
     here = str(Path.cwd())
     added = here not in sys.path and "" not in sys.path
     if added:

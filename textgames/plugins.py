@@ -1,13 +1,11 @@
 """Find what installed packages add: agents, commands, credit methods and so on, each in a group of entry points.
 
-A package adds a name in its ``pyproject.toml``::
+Groups: ``textbench.agents``, ``.baselines``, ``.wrappers``, ``.providers``, ``.commands``, ``.improvers``,
+``.seasons``, ``.tables``, and the plug-in points of the trainer: ``.credit``, ``.draw``, ``.surrogate``, ``.filter``,
+``.normalizer``, ``.tasks`` and ``.presets``. A package adds a name in its ``pyproject.toml``::
 
     [project.entry-points."textbench.agents"]
     mine = "my_package:MyAgent"
-
-Groups: ``textbench.agents``, ``.baselines``, ``.wrappers``, ``.providers``, ``.commands``, ``.improvers``,
-``.seasons``, ``.tables``, and the plug-in points of the trainer: ``.credit``, ``.draw``, ``.surrogate``, ``.filter``,
-``.normalizer``, ``.tasks`` and ``.presets``. ``textbench-research`` of this repository uses them.
 """
 
 import sys
@@ -35,12 +33,8 @@ def _installed(group: str, path: tuple[str, ...]) -> dict[str, EntryPoint]:
 def loaded(group: str, broken: Callable[[EntryPoint, str], Any] | None = None) -> dict[str, Any]:
     """Import and return ``{name: object}`` of a group.
 
-    Args:
-        group: whose objects are loaded.
-        broken: ``broken(entry point, what is wrong)`` takes the place of an object that can't be imported.
-
-    Raises:
-        ImportError: an object can't be imported and nothing takes its place; the message names it and its package.
+    ``broken(entry point, what is wrong)`` takes the place of an object that can't be imported; without it an
+    ImportError names the object and its package.
     """
     found = {}
     for name, entry in installed(group).items():

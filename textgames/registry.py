@@ -30,8 +30,7 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
             ``format_penalty``, ``invalid_action``; for a game of several players ``opponents``, who play inside the
             Gymnasium environment (``"random"``).
 
-    A class that is defined again under its name, by a cell of a notebook or a module that is reloaded, replaces the one
-    that the id had.
+    A class that is defined again under its name, by a cell of a notebook or a reloaded module, replaces the one before.
 
     Raises:
         ValueError: the id is taken by another game, or isn't an id that Gymnasium accepts; the game is no game; or it
@@ -94,8 +93,7 @@ def registered_ids() -> tuple[str, ...]:
 def settings_of(id: str) -> dict[str, Any]:
     """Return what an id was registered with: ``"game"`` and the settings that differ from the defaults.
 
-    Args:
-        id: ``"MyGame-v0"``, or ``"my_module:MyGame-v0"`` to import the module that registers it, as in Gymnasium.
+    The id may be ``"my_module:MyGame-v0"``, which imports the module that registers it, as in Gymnasium.
 
     Raises:
         ValueError: no such id; the message names the nearest one.
@@ -136,7 +134,6 @@ def aec_env(id: str, **kwargs: Any) -> "TextAECEnv":
 
 
 def _without_seat(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of an environment in which nobody plays inside."""
     return {name: value for name, value in settings.items() if name not in ONE_SEAT_SETTINGS}
 
 
@@ -148,8 +145,7 @@ def game_of(id: str, **kwargs: Any) -> TSMG[Any]:
 
 
 def shared_game(id: str, kwargs: Mapping[str, Any]) -> TSMG[Any]:
-    """Return the game that :func:`game_of` builds, one object for equal settings: a game has rules and keeps no
-    episode."""
+    """Return the game that :func:`game_of` builds, one object for equal settings: a game keeps no episode."""
     try:
         return _shared_game(id, **kwargs)
     except TypeError:  # a setting that is a list is no key; what was wrong otherwise is said again

@@ -13,18 +13,11 @@ Choose = Callable[[Any, Player], Action]
 
 
 class PlayedRound(NamedTuple):
-    """One round that was played.
+    """One round that was played."""
 
-    Attributes:
-        played: how many rounds were played before it.
-        state: the state before it.
-        joint_action: the action of everybody who was to move.
-        next_state, rewards, over: what came of it, as :meth:`textgames.tsmg.TSMG.transition` says it.
-    """
-
-    played: int
+    played: int  # rounds before it
     state: Any
-    joint_action: dict[Player, Action]
+    joint_action: dict[Player, Action]  # of all who were to move
     next_state: Any
     rewards: dict[Player, float]
     over: bool
@@ -54,5 +47,5 @@ def rounds_of_play(
 
 
 def at_most(rounds: int, steps_left: int | None) -> int:
-    """So many rounds, or those that are left of the episode if it is cut off before; ``None`` for no limit."""
+    """Return so many rounds, or those that are left of the episode if these are fewer; ``None`` for no limit."""
     return rounds if steps_left is None else min(rounds, steps_left)

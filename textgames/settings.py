@@ -1,7 +1,5 @@
-"""Checks of a game's settings, whose errors name the setting, quote the value and say what would be accepted.
-
-And :func:`taken_by`, which tells what settings there are: of games, and of everything else that is made from some.
-:func:`explained` has what is written about them.
+"""Checks of settings, whose errors name the setting, quote the value and say what would be accepted; and what settings
+a class or function takes (:func:`taken_by`) and how its docstring explains them (:func:`explained`).
 """
 
 import math
@@ -17,7 +15,7 @@ import numpy as np
 from textgames.names import did_you_mean
 
 MOST = 10_000
-"""The most that a whole number is where the game has no reason of its own: what a text can tell, and a machine hold."""
+"""The most that a whole number is if the game has no reason of its own: what a text can tell, and a machine hold."""
 
 
 def check_whole(name: str, value: object, least: int, most: int | None = MOST) -> None:
@@ -61,23 +59,14 @@ def check_one_of(name: str, value: object, known: Mapping[str, object] | tuple[s
 
 
 class Taken(NamedTuple):
-    """The settings that a class or function takes, as its signature says.
+    """The settings that a class or function takes, as its signature says."""
 
-    Attributes:
-        named: its parameters that can be given by name, in order.
-        others: whether it takes any other names besides, as ``**settings``.
-    """
-
-    named: Mapping[str, Parameter]
-    others: bool
+    named: Mapping[str, Parameter]  # its parameters that can be given by name, in order
+    others: bool  # whether it takes any other names besides, as ``**settings``
 
 
 def taken_by(make: Callable[..., Any], *, arguments: int = 0) -> Taken:
-    """Return the settings of what makes a game, a model, a player or a method: its parameters after the first
-    ``arguments``.
-
-    Nobody else reads a signature for its settings, so a setting is written, typed and explained in one place.
-    """
+    """Return what makes a game, a model, a player or a method takes: its parameters after the first ``arguments``."""
     parameters = list(signature(make).parameters.values())
     by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     named = {one.name: one for one in parameters[arguments:] if one.kind in by_name}

@@ -1,9 +1,7 @@
 """What play is worth, state by state: the exact or searched values that players are measured against.
 
-A yardstick sees the whole state, as a referee does. Players see text; for those that search there are
-:meth:`textgames.tsmg.TSMG.read_observation` and a protocol of values by what the text reveals
-(``agents.baselines.search``), which isn't this one, since a text may not tell the state that a yardstick takes. A game
-gets its yardstick with one line::
+A yardstick sees the whole state, as a referee does. Players see text; those that search have
+:meth:`textgames.tsmg.TSMG.read_observation`. A game gets its yardstick with one line::
 
     register_yardstick(MyGame, MyYardstick)
 
@@ -26,8 +24,7 @@ Kind = Literal["optimal", "clairvoyant", "reference"]
 
 * ``"optimal"``: exact values of the best player among those who know what a model is told. In a game that hides
   something they are expectations over it.
-* ``"clairvoyant"``: exact values of a player who also knows what is hidden. Nobody who reads reaches them, so they are
-  a bound and never the 1 of a score; as fixed numbers they serve to take out luck.
+* ``"clairvoyant"``: exact values of a player who also knows what is hidden: a bound and never the 1 of a score.
 * ``"reference"``: what a good player gets, or an estimate of it.
 """
 
@@ -55,8 +52,7 @@ class Yardstick(ABC):
     Attributes:
         kind: what the values are; see :data:`Kind`.
         method: how they are computed, in a few words, for tables of results: ``"value iteration"``.
-        version: to be raised whenever any value changes. Scores without luck are made with these values, and choosing
-            among several on the data that they correct would let one pick the result.
+        version: to be raised whenever any value changes, since luck-free scores are made with these values.
     """
 
     kind: Kind = "optimal"
@@ -75,10 +71,7 @@ class Yardstick(ABC):
     def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:
         """Return ``{action: value}`` of every legal action of ``player``, who is to move, in their order.
 
-        Args:
-            state: the state of the game; nothing is hidden.
-            steps_left: rounds until the episode is truncated, this one included; ``None`` for no limit.
-            player: whose returns are meant.
+        ``steps_left`` are the rounds until the episode is truncated, this one included; ``None`` for no limit.
         """
 
     def value(self, state: Any, steps_left: int | None, player: Player) -> float:
@@ -88,15 +81,10 @@ class Yardstick(ABC):
     def best_actions(
         self, state: Any, steps_left: int | None, player: Player, tie: float = 1e-12
     ) -> tuple[Action, ...]:
-        """Return the actions of the largest value; if values are exact, of these the ones that dawdle least.
+        """Return the actions of the largest value, within ``tie``; if values are exact, of these the ones that dawdle
+        least.
 
-        Those are still the best with fewer rounds left: nothing else tells dawdling from going on.
-
-        Args:
-            state: the state of the game, as for :meth:`values`.
-            steps_left: rounds until the episode is truncated, this one included; ``None`` for no limit.
-            player: who is to move.
-            tie: values that differ by no more than this count as equal, so that rounding doesn't decide.
+        Those are still the best with fewer rounds left.
         """
         best = _largest(self.values(state, steps_left, player), tie)
         for fewer in range((steps_left or 1) - 1, 0, -1):
@@ -111,7 +99,7 @@ class Yardstick(ABC):
     ) -> float | None:
         """Return the exact expected return of a player that doesn't read: see :mod:`textgames.solving.blind`.
 
-        ``{}`` is uniform play. ``None`` if there is no shorter way to it than to go through all that may happen.
+        ``{}`` is uniform play. ``None`` if the only way to it is to visit all that may happen.
         """
         return None
 
@@ -122,11 +110,11 @@ def _largest(values: Mapping[Action, float], tie: float) -> tuple[Action, ...]:
 
 
 class HeuristicYardstick(Yardstick):
-    """A fixed function of the state that guesses what it is worth, if nobody knows.
+    """A fixed function of the state that guesses what it is worth, if that isn't known.
 
-    It isn't the truth, and no score is measured against it. But it is the same function whoever plays, and what the
-    chances of a round make of it is known exactly; so luck can be told by it (``benchmark.score.luck``). A bad guess
-    costs precision there, and nothing else.
+    No score is measured against it. But it is the same function whoever plays, and what the chances of a round make of
+    it is known exactly; so luck can be told by it (``benchmark.score.luck``). A bad guess costs precision and nothing
+    else.
     """
 
     kind = "reference"
@@ -137,7 +125,7 @@ class HeuristicYardstick(Yardstick):
 
     @abstractmethod
     def value(self, state: Any, steps_left: int | None, player: Player) -> float:
-        """Return the guess for a state in which the game goes on; 0 if no round is left."""
+        """Return the guess for a state in which the game isn't over; 0 if no round is left."""
 
     def values(self, state: Any, steps_left: int | None, player: Player) -> Mapping[Action, float]:
         """Return what each action is worth: the expected sum of its reward and the guess after it."""
@@ -146,8 +134,6 @@ class HeuristicYardstick(Yardstick):
 
     def moments(self, state: Any, action: Action, steps_left: int | None, player: Player) -> Moments:
         """Return mean and variance, exact, of the reward of an action and the guess after it, in a game for one player.
-
-        By default all :meth:`textgames.tsmg.TSMG.outcomes` are looked at; a game with very many may know a shorter way.
 
         Raises:
             NotImplementedError: a round with too many outcomes.
@@ -173,12 +159,10 @@ def register_yardstick(game: type[TSMG[Any]] | str, factory: Factory | str) -> N
 
 
 def find_yardstick(game: TSMG[Any]) -> Yardstick | None:
-    """Return the yardstick of a game, registered for its class or a base class of it.
+    """Return the yardstick of a game, registered for its class or a base class of it; a TypeError for what isn't a
+    game.
 
     ``None`` if there is none, or it refuses the game's settings.
-
-    Raises:
-        TypeError: what is given isn't a game.
     """
     factory = _FACTORIES.of(game)
     try:

@@ -1,7 +1,7 @@
 """A game with any number of players as a PettingZoo AECEnv: one player after the other.
 
-In a game in which players take turns, the environment's order is the game's. If several act at once, they are asked
-one after the other, all in the state before the round; the round is played when the last of them has answered.
+In a game with turns, the environment's order is the game's. If several act at once, they are asked one after the other,
+all in the state before the round; the round is played when the last of them has answered.
 """
 
 from typing import Any, ClassVar
@@ -17,9 +17,7 @@ from textgames.tsmg import TSMG
 class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pettingzoo is untyped
     """A text-mediated stochastic game, one player's turn at a time.
 
-    Args are those of :class:`textgames.environments.parallel.TextParallelEnv`, and so are ``infos``. A player who is
-    out stays in ``agents`` until the game is over, as it may be paid late, unless the game says that this never
-    happens.
+    Args are those of :class:`textgames.environments.parallel.TextParallelEnv`, and so are ``infos``.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -35,7 +33,6 @@ class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pett
         self._responses: dict[str, str] = {}
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start an episode; ``seed`` and ``options`` as in the Gymnasium environment."""
         self._deal(seed, options)
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
@@ -50,12 +47,7 @@ class TextAECEnv(AllSeats, AECEnv[str, str, str]):  # type: ignore[misc]  # pett
             self.render()
 
     def step(self, action: str | None) -> None:
-        """Take the response of ``agent_selection``; ``None`` of a player whose episode is over.
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
-            TypeError: the response is not a string.
-        """
+        """Take the response of ``agent_selection``; ``None`` of a player whose episode is over."""
         self._require_agents()
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:

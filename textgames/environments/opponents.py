@@ -12,26 +12,16 @@ from textgames.tsmg import TSMG, Player
 
 
 class OpponentTurn(NamedTuple):
-    """What a player inside an environment is asked with.
-
-    Attributes:
-        observation: what it reads.
-        instructions: the game's rules for it.
-        legal_actions: what it may choose from; empty if that can't be listed.
-        player: its name.
-        rng: the environment's generator, for players that draw.
-        game, state: the rules and the state, hidden parts included, for code that asks a player in another form.
-        steps_left: rounds until truncation, this one included; ``None`` if there is no limit.
-    """
+    """What a player inside an environment is asked with."""
 
     observation: str
     instructions: str
-    legal_actions: tuple[str, ...]
+    legal_actions: tuple[str, ...]  # empty if they can't be listed
     player: Player
-    rng: np.random.Generator
+    rng: np.random.Generator  # the environment's, for players that draw
     game: TSMG[Any]
-    state: Any
-    steps_left: int | None
+    state: Any  # hidden parts included, for code that asks a player in another form
+    steps_left: int | None  # rounds until truncation, this one included; ``None`` if there is no limit
 
 
 Opponent = Callable[[OpponentTurn], str]
@@ -39,11 +29,7 @@ Opponent = Callable[[OpponentTurn], str]
 
 
 class Together:
-    """An opponent that answers many turns at once, as a model does: a batch of games asks it once for all of them.
-
-    Args:
-        answer: turns -> their responses, in the same order.
-    """
+    """An opponent that answers many turns at once, as a model does: a batch of games asks it once for all of them."""
 
     def __init__(self, answer: Callable[[list[OpponentTurn]], Sequence[str]]) -> None:
         self._answer = answer
@@ -52,11 +38,7 @@ class Together:
         return self.answer([turn])[0]
 
     def answer(self, turns: list[OpponentTurn]) -> Sequence[str]:
-        """Return the responses to the turns.
-
-        Raises:
-            ValueError: the function gave another number of responses.
-        """
+        """Return the responses to the turns, in their order; a ValueError if the function gave another number of them."""
         responses = self._answer(turns)
         if isinstance(responses, str) or len(responses) != len(turns):
             raise ValueError(f"opponents must give {len(turns)} responses to {len(turns)} turns, got {responses!r}")
@@ -70,11 +52,10 @@ class Seat:
         game: the rules.
         player: the player outside; the first one when not given.
         opponents: the players inside: ``"random"`` (legal actions with equal chances), an agent by its name
-            (``"planner"``), an :data:`Opponent` such as one that answers :class:`Together`, or
-            ``{player: any of them}``. ``None`` in a game for one player.
+            (``"planner"``), an :data:`Opponent` such as one that answers :class:`Together`, or ``{player: any of
+            them}``. ``None`` in a game for one player.
 
     Attributes:
-        player: the player outside.
         alone: whether no player inside writes responses, so that a table plays by itself up to the player's next turn.
 
     Raises:
@@ -120,15 +101,11 @@ class Seat:
         return Table(self._game, rules, (self.player,), self._random)
 
     def play(self, tables: Mapping[int, Table], responses: Mapping[int, str]) -> dict[int, Round]:
-        """Play on, table by table, to the player's next turn or its end; players inside are asked on the way.
+        """Play, table by table, to the player's next turn or its end; players inside are asked on the way.
 
         An opponent that plays at several tables is asked for all of them at once. At a table without a response, where
         the episode has just begun, what is played before the player's first turn is kept as the table's ``early``, and
         belongs to its first response; if the episode has ended by then, that does nothing else.
-
-        Args:
-            tables: the tables, by number.
-            responses: what the player answers.
 
         Returns:
             What the player was paid and told, of the tables with a response.
@@ -167,7 +144,7 @@ class Seat:
         return {player: paid[player] + more[player]}, terminated, truncated, {player: infos[player] | response}
 
     def _answers(self, tables: Mapping[int, Table]) -> dict[int, dict[Player, str]]:
-        """Return what the players inside answer who are to move."""
+        """Return the answers of the players inside who are to move."""
         turns = {
             (i, other): _turn(table, other)
             for i, table in tables.items()
@@ -192,8 +169,7 @@ def _agent(game: TSMG[Any], spec: str) -> Opponent:
     return found
 
 
-_OF_THE_STATE = ("success", "legal_actions", "metrics")
-"""What an ``info`` tells that doesn't come from the response."""
+_OF_THE_STATE = ("success", "legal_actions", "metrics")  # of an ``info``, what doesn't come from the response
 
 
 def _turn(table: Table, player: Player) -> OpponentTurn:

@@ -14,16 +14,7 @@ from textgames.tsmg import TSMG, Player
 
 
 class AllSeats(OneTable):
-    """What the environments of all players have in common, before PettingZoo's form of them is added.
-
-    Args:
-        game: the game's class, ``"module:Class"``, or a built game.
-        max_steps: rounds after which the episode is truncated; ``None`` for no limit, ``"auto"`` for the one that fits
-            the game's settings.
-        max_cycles: another name for ``max_steps``, the one that PettingZoo uses.
-        format_penalty, invalid_action, render_mode: as for :class:`textgames.environments.solo.TextGameEnv`.
-        **settings: the game's own settings.
-    """
+    """What the environments of all players have in common, before PettingZoo's form of them is added."""
 
     agents: list[Player]
     _counts = "round"
@@ -70,7 +61,6 @@ class AllSeats(OneTable):
         return self._table.observe(agent)
 
     def _deal(self, seed: int | None, options: dict[str, Any] | None) -> None:
-        """Draw the first state; ``seed`` and ``options`` as in the Gymnasium environment."""
         if isinstance(options, Mapping):  # PettingZoo's own API tests reset with {"options": 1}, which means nothing
             options = {name: value for name, value in options.items() if name != "options"}
         self._table.reset(seed, checked_options(options, "layout_seed").get("layout_seed"))
@@ -92,9 +82,8 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
     Only those in :attr:`to_move` are asked. A player who is out stays in ``agents`` until the game is over, as it may
     be paid late, unless the game says that this never happens: a dead snake leaves, and the others play on.
     ``infos[agent]`` is the ``info`` of the Gymnasium environment. With ``invalid_action="terminate"`` an unreadable
-    response ends the player's own episode; the game plays on without it while others are left, its default action being
-    played for it if the rules need one. With ``invalid_action="forfeit"`` it is also paid what a loss pays, and a
-    zero-sum game is over, won by the other.
+    response ends the player's own episode; the others play on, with its default action if the rules need one. With
+    ``invalid_action="forfeit"`` it is also paid what a loss pays, and a zero-sum game is over, won by the other.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -117,7 +106,6 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-        """Start an episode; ``seed`` and ``options`` as in the Gymnasium environment."""
         self._deal(seed, options)
         self.agents = self._table.agents
         if self.render_mode == "human":
@@ -131,8 +119,8 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
 
         Returns:
             Observations, rewards, terminations, truncations and infos of all agents that were there before the round.
-            ``info["action"]`` of an agent that was not asked is ``""``. A player who has left and is paid late is in
-            the rewards alone.
+                ``info["action"]`` of an agent that was not asked is ``""``. A player who has left and is paid late is
+                in the rewards alone.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
@@ -159,7 +147,7 @@ class TextParallelEnv(AllSeats, ParallelEnv[str, str, str]):  # type: ignore[mis
         return {agent: self._table.observe(agent) for agent in agents}
 
     def restore_state(self, snapshot: Snapshot) -> dict[str, str]:
-        """Go back to a snapshot; returns the observations of the agents that still play in its state."""
+        """Return to a snapshot, and observe what the agents that still play read in its state."""
         self._table.restore(snapshot)
         self.agents = self._table.agents
         return self._observations(self.agents)

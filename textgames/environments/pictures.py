@@ -1,8 +1,7 @@
 """Pictures of a state without a drawing library: a board as coloured tiles, any other text as it reads.
 
-All frames of an episode have one size, as those who write videos need it: a board keeps its shape, and texts stand on a
-page of 80 by 30 characters. The font, ``font.txt``, is a character a line: eight rows of five dots, the last one below
-the line.
+All frames of an episode have one size, as writers of videos need it. The font, ``font.txt``, is a character a line:
+eight rows of five dots, the last one below the line.
 """
 
 import textwrap
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 
 Colour = tuple[int, int, int]
 
-TILE = 32
-"""Pixels of a board's cell, across and down."""
+TILE = 32  # pixels of a board's cell, across and down
 
 COLUMNS, LINES = 80, 30
 """Characters of the page that texts stand on."""
@@ -30,10 +28,7 @@ _INK, _PAPER, _GRID, _BLANK = 235, 24, 90, 128
 def board_picture(rows: tuple[str, ...], palette: Mapping[str, Colour]) -> NDArray[np.uint8]:
     """Return one square tile for each cell, with thin lines between them; shape (rows * 32, columns * 32, 3).
 
-    A character without a colour is written on its tile.
-
-    Raises:
-        ValueError: rows of different lengths.
+    A character without a colour is written on its tile. Rows of different lengths raise ValueError.
     """
     if not isinstance(rows, tuple) or len(set(map(len, rows))) != 1:
         raise ValueError(f"board() must return a tuple of rows of one length, got {rows!r}")
@@ -53,7 +48,7 @@ def board_picture(rows: tuple[str, ...], palette: Mapping[str, Colour]) -> NDArr
 def text_picture(text: str) -> NDArray[np.uint8]:
     """Return a text in light letters on a dark page; shape (600, 960, 3), whatever the text.
 
-    Long lines are broken. Of a text with too many lines the last ones are shown, if games write what is new.
+    Long lines are broken. If there are too many lines the last ones are shown, as games write what is new there.
     """
     lines = [part for line in text.split("\n") for part in _broken(line)]
     if len(lines) > LINES:

@@ -1,8 +1,5 @@
-"""What an environment adds to a game, the same for one player, several players and batches.
-
-The game knows states and actions. The environment knows the horizon, the format penalty, what happens in place of an
-unreadable response, and when it is an error to go on. These rules have their one place here; the environments
-only arrange them.
+"""What an environment adds to a game, the same for one player, several players and batches: the horizon, the format
+penalty, and what happens in place of an unreadable response.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +22,6 @@ ENVIRONMENT_SETTINGS = (
 """The settings of environments that are not their game's."""
 
 _ARGUMENTS = ("max_cycles", "max_episode_steps", "num_envs", "autoreset_mode", "game", "id")
-"""What else those who make environments by name are given."""
 
 TWIN = "twin"
 """The setting that every game has: which of its twins is played (:mod:`textgames.twins`), 0 for the game itself."""
@@ -33,20 +29,19 @@ TWIN = "twin"
 LEVEL = "level"
 """Likewise: which level of its ladder (:mod:`textgames.ladders`), 0 for none; it stands for settings and a horizon."""
 
-ONE_SEAT_SETTINGS = ("seat", "opponents")
-"""Those of them that only environments for one player have."""
+ONE_SEAT_SETTINGS = ("seat", "opponents")  # of environments for one player alone
 
+# of the environments of all players
 ALL_SEATS_SETTINGS = (*(name for name in ENVIRONMENT_SETTINGS if name not in ONE_SEAT_SETTINGS), "max_cycles")
-"""The settings of the environments of all players."""
 
 InvalidAction = Literal["default", "random", "noop", "terminate", "forfeit"]
 """What an unreadable response does: the first action, a random one, the game's no-op; or it ends the player's episode,
-which pays nothing more (``terminate``) or what a loss pays (``forfeit``)."""
+which pays nothing more (``terminate``) or what a loss pays (``forfeit``).
+"""
 
 
 MaxSteps = int | Literal["auto"] | None
-"""After how many rounds an episode is truncated: ``"auto"`` is the game's :attr:`~textgames.tsmg.TSMG.usual_limit`, and
-``None`` is no limit."""
+"""After how many rounds an episode is truncated; ``"auto"``: the game's :attr:`~textgames.tsmg.TSMG.usual_limit`."""
 
 
 INVALID_ACTION = "random"
@@ -62,13 +57,7 @@ _CONSEQUENCES: Mapping[str, str] = {
 
 
 class EpisodeRules(NamedTuple):
-    """The settings of an environment that are not the game's.
-
-    Attributes:
-        max_steps: rounds after which the episode is truncated; ``None`` for no limit.
-        format_penalty: subtracted from the reward of a step whose response is invalid.
-        invalid_action: what is executed in its place.
-    """
+    """The settings of an environment that are not the game's; see :class:`textgames.environments.solo.TextGameEnv`."""
 
     max_steps: int | None
     format_penalty: float
@@ -78,10 +67,8 @@ class EpisodeRules(NamedTuple):
     def checked(
         cls, game: TSMG[Any], max_steps: int | None, format_penalty: float, invalid_action: str
     ) -> "EpisodeRules":
-        """Build the rules from what a user wrote.
-
-        Raises:
-            ValueError: a value outside of its range; the message names it and says what is accepted.
+        """Build the rules from what a user wrote; a ValueError names a value outside of its range, and what is
+        accepted.
         """
         whole = isinstance(max_steps, int | np.integer) and not isinstance(max_steps, bool)
         if max_steps is not None and not (whole and max_steps >= 1):
@@ -118,7 +105,7 @@ class EpisodeRules(NamedTuple):
 
 
 def load_game(game: str | type[TSMG[Any]]) -> type[TSMG[Any]]:
-    """Return the game's class, itself or by ``"module:Class"``, so that a game is imported when it is first made."""
+    """Return the game's class, itself or by ``"module:Class"``."""
     cls: type[TSMG[Any]] = resolve_name(game) if isinstance(game, str) else game
     return cls
 
@@ -133,10 +120,10 @@ def make_game(
     An error for an unknown one also lists what its ``environments`` take.
 
     Raises:
-        TypeError: a setting that the game doesn't have; the message names the nearest one and lists all. Or a value of
-            a type that the game can't use; or a setting beside a level, which decides it.
-        ValueError: a switch, whose default is true or false, that is given something else; a level or a twin that
-            there isn't; or names of actions that no response could write.
+        TypeError: a setting that the game doesn't have, a value of a type that it can't use, or a setting beside a
+            level, which decides it.
+        ValueError: a switch that is neither true nor false; a level or a twin that there isn't; or names of actions
+            that no response could write.
     """
     if isinstance(game, TSMG):
         if settings:
@@ -181,11 +168,7 @@ def _at_level(cls: type[TSMG[Any]], level: int, **settings: Any) -> Mapping[str,
 
 
 def level_of(cls: type[TSMG[Any]], number: int) -> Level:
-    """Return a level of a game by its number.
-
-    Raises:
-        ValueError: the game has no levels, or none of this number.
-    """
+    """Return a level of a game by its number; a ValueError if there is none of this number."""
     ladder = ladder_of(cls)
     if ladder is None:
         raise ValueError(
@@ -200,8 +183,7 @@ def rounds_of(
 ) -> int | None:
     """Return after how many rounds an environment ends: the horizon of its level if it plays one, else ``max_steps``.
 
-    An id is registered with ``max_steps``, and nothing tells whether that or its user set it. ``made`` is the game
-    with its settings, which knows what ``"auto"`` stands for.
+    ``made`` is the game with its settings, which knows what ``"auto"`` stands for.
     """
     number = settings.get(LEVEL, 0)
     if isinstance(game, TSMG) or not number or LEVEL in game_settings(load_game(game)):
@@ -229,11 +211,7 @@ def made(
 
 @lru_cache(maxsize=64)
 def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
-    """Return the names of a game's settings; remembered, as reading a signature costs more than building most games.
-
-    Raises:
-        ValueError: one of them is called like a setting of environments, which would never let it through.
-    """
+    """Return the names of a game's settings; a ValueError if one is called like a setting of environments."""
     names = tuple(taken_by(cls).named)
     if taken := [name for name in names if name in (*ENVIRONMENT_SETTINGS, *_ARGUMENTS)]:
         raise ValueError(

@@ -45,22 +45,19 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         format_penalty: subtracted from the reward when a response is invalid (1.0 in training, 0.0 in evaluation).
         invalid_action: what an invalid response executes: ``"random"`` (a random legal action of the episode's stream),
             ``"default"`` (the first one, as in the paper's training), ``"noop"`` if the game has one, ``"terminate"``:
-            the episode ends, or ``"forfeit"``: it ends and pays what a loss pays
-            (:meth:`textgames.tsmg.TSMG.forfeit`).
+            the episode ends, or ``"forfeit"``: it ends and pays what a loss pays (:meth:`textgames.tsmg.TSMG.forfeit`).
         render_mode: ``"ansi"`` (text), ``"human"`` (a live board in the terminal), ``"rgb_array"`` (a picture) or
             ``None``.
         seat: in a game of several players, the one that plays outside; the first one when not given.
-        opponents: the players inside then: ``"random"``, an agent by its name (``"planner"``), a function that is given
-            a :class:`textgames.environments.opponents.OpponentTurn` and returns a response, one that answers many turns
-            at once (:class:`textgames.environments.opponents.Together`), or ``{player: any of them}``.
+        opponents: the players inside then; see :class:`textgames.environments.opponents.Seat`.
         **settings: the game's own settings; every game has ``level`` and ``twin``.
 
-    ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` if none was), ``unreadable`` (why
-    the response was invalid, or ``None``), ``success`` (bool, can only be true on the last step) and ``legal_actions``
-    (tuple of names); after an invalid response also ``invalid_action``, a sentence on what it led to and what else can
-    be chosen; at the end of an episode also ``metrics``, a mapping that is worked out when it is looked at.
+    ``info`` has ``valid`` (bool), ``action`` (the executed action's name, ``""`` if none was), ``unreadable`` (why the
+    response was invalid, or ``None``), ``success`` (bool, can only be true on the last step) and ``legal_actions``
+    (tuple of names); after an invalid response also ``invalid_action``, a sentence on what it led to; at the end of an
+    episode also ``metrics``, a mapping that is worked out when it is looked at.
 
-    In a game of several players a step goes on to the player's next turn, and ``max_steps`` counts the rounds of all.
+    In a game of several players a step lasts until the player's next turn, and ``max_steps`` counts the rounds of all.
     What the player is paid meanwhile belongs to the step, and what it is paid before its first turn to the first step.
     If the game is over before the first turn, the first step executes nothing and ends the episode.
 
@@ -109,15 +106,12 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         return self._table.state
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode.
+        """Start an episode; returns the first observation, and ``info`` with ``legal_actions`` and ``success``.
 
         Args:
             seed: seeds everything random in the episode: the initial state, then the transitions.
-            options: ``{"layout_seed": n}`` draws the initial state that ``reset(seed=n)`` draws, and leaves only
-                the transitions to ``seed``.
-
-        Returns:
-            The first observation, and ``info`` with ``legal_actions`` and ``success``.
+            options: ``{"layout_seed": n}`` draws the initial state that ``reset(seed=n)`` draws, and leaves only the
+                transitions to ``seed``.
 
         Raises:
             ValueError: an option with another name, or a layout seed that is not a whole number of at least 0.
@@ -134,10 +128,7 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         return self.game.observe(table.state, player), table.first_info(player)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Give the game a response.
-
-        Args:
-            action: a model's whole response, or a bare action name.
+        """Give the game a response: a model's whole text, or a bare action name.
 
         Returns:
             Observation, reward, terminated (the game's own end), truncated (the step limit; never both), info.
@@ -160,10 +151,6 @@ class TextGameEnv(StatesLimit, OneTable, gym.Env[str, str]):
         return read, reward, player in terminated, player in truncated, info
 
     def restore_state(self, snapshot: Snapshot) -> str:
-        """Go back to a snapshot, of this environment or of another one with the same settings, and observe it.
-
-        Raises:
-            TypeError: it is no snapshot.
-        """
+        """Return to a snapshot, of this environment or of another one with the same settings, and observe it."""
         self._table.restore(snapshot)
         return self.game.observe(self.state, self._player)

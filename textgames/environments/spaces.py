@@ -1,8 +1,8 @@
 """Spaces of strings: what a player may read and what it may write.
 
-Gymnasium's ``Text`` is a set of strings over a listed character set, and tests every character in Python, while a
-response may be any string at all and is tested at every step by some wrappers. These two are still ``Text`` for whoever
-dispatches on the type (batching, frame stacking), with a test of their own for what they contain.
+Gymnasium's ``Text`` tests every character against a listed character set in Python, while a response may be any string
+and is tested at every step by some wrappers. These two are still ``Text`` for code that dispatches on the type, with a
+test of their own for what they contain.
 """
 
 import re
@@ -27,8 +27,7 @@ _SAMPLED_COMMANDS = 32  # of games that don't list their actions
 class ObservationText(spaces.Text):
     """Observations: printable characters of any script and line ends, up to ``max_length`` characters.
 
-    Control and bidirectional characters, unassigned ones and lone surrogates are not printable. ``sample()`` draws from
-    ASCII alone: as a character set of Gymnasium's, all of Unicode would take 25 MB in every environment.
+    ``sample()`` draws from ASCII alone: as a character set of Gymnasium's, all of Unicode would take 25 MB a space.
     """
 
     def __init__(self, max_length: int = 1_000_000, *, seed: int | None = None) -> None:
@@ -51,12 +50,7 @@ class ObservationText(spaces.Text):
 
 
 class ResponseText(spaces.Text):
-    """Responses: every string; ``sample()`` gives one of the commands that a player is told of.
-
-    Args:
-        commands: the strings to sample from: a game's actions.
-        seed: seed of the space's own generator.
-    """
+    """Responses: every string; ``sample()`` gives one of the commands that a player is told of."""
 
     commands: tuple[str, ...]
 
@@ -67,15 +61,10 @@ class ResponseText(spaces.Text):
         super().__init__(longest, min_length=0, charset="".join(sorted(set("".join(self.commands)))), seed=seed)
 
     def contains(self, x: Any) -> bool:
-        """Return whether ``x`` is a string: what it says is for the action map to judge."""
         return isinstance(x, str)
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """Return one of the commands, uniformly.
-
-        Raises:
-            ValueError: a mask or probabilities were given; commands have none.
-        """
+        """Return one of the commands, uniformly; a ValueError if a mask or probabilities were given."""
         if mask is not None or probability is not None:
             raise ValueError("ResponseText.sample takes no mask and no probability; it samples one of its commands")
         return self.commands[int(self.np_random.integers(len(self.commands)))]
@@ -90,8 +79,7 @@ class ResponseText(spaces.Text):
 
 
 def response_space(game: TSMG[Any]) -> ResponseText:
-    """Return the space of responses; it samples the game's actions, or random ones of its start if none are
-    listed."""
+    """Return the space of responses; it samples the game's actions, or random ones of its start if none are listed."""
     if game.actions:
         return ResponseText(game.actions)
     rng = np.random.default_rng(0)
@@ -102,8 +90,7 @@ def response_space(game: TSMG[Any]) -> ResponseText:
     return ResponseText(tuple(dict.fromkeys(sampled)))
 
 
-NO_CHARACTER = 0x110000
-"""What follows the last character of a flattened text: one more than the last code point of Unicode."""
+NO_CHARACTER = 0x110000  # follows the last character of a flattened text: beyond the last code point of Unicode
 
 
 @spaces.flatten_space.register(ObservationText)

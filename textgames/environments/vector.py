@@ -1,8 +1,7 @@
 """A batch of games as a Gymnasium vector environment, in one process; one player of each plays outside.
 
-The rules are those of the single environment, called in a loop: with text to write and to read, a Python loop over pure
-rules costs less than a round trip to a worker process. Every sub-environment has its own generator and behaves step by
-step as ``gym.make`` does with the same seed.
+With text to write and to read, a Python loop over pure rules costs less than a round trip to a worker process. Every
+sub-environment has its own generator and behaves step by step as ``gym.make`` does with the same seed.
 """
 
 from collections.abc import Collection, Sequence
@@ -41,11 +40,10 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
     Args:
         game: as for :class:`textgames.environments.solo.TextGameEnv`, like the other settings.
         num_envs: how many games.
-        autoreset_mode: ``gymnasium.vector.AutoresetMode`` or its value: ``"NextStep"`` (the default: the step after
-            an episode's end resets and ignores its action), ``"SameStep"`` (the new episode's observation comes at
-            once; the old one's last observation and info are ``infos["final_obs"]`` and ``infos["final_info"]``) or
+        autoreset_mode: ``gymnasium.vector.AutoresetMode`` or its value: ``"NextStep"`` (the default: the step after an
+            episode's end resets and ignores its action), ``"SameStep"`` (the new episode's observation comes at once;
+            the old one's last observation and info are ``infos["final_obs"]`` and ``infos["final_info"]``) or
             ``"Disabled"`` (``reset(options={"reset_mask": mask})`` is up to you).
-        seat, opponents: as for the single environment, in a game of several players.
         max_episode_steps: steps after which an episode is cut off at the latest, as Gymnasium's wrapper does it around
             a single environment; ``gymnasium.make_vec`` hands it over.
 
@@ -104,17 +102,14 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Start an episode in every game, or in those of a mask.
+        """Start an episode in every game, or in those of a mask; returns all observations, and the infos of these
+        games.
 
         Args:
-            seed: ``n`` seeds the games with ``n, n + 1, ...``; a sequence gives each its own; ``None`` goes on with
-                the generators.
-            options: ``"reset_mask"``: boolean array of shape (num_envs,), the games to reset; the others are left
-                as they are. ``"layout_seed"``: as in the single environment; a number for all games or a sequence of
-                numbers.
-
-        Returns:
-            The observations of all games, and the infos of those that were reset.
+            seed: ``n`` seeds the games with ``n, n + 1, ...``; a sequence gives each its own; ``None`` keeps the
+                generators.
+            options: ``"reset_mask"``: boolean array of shape (num_envs,), the games to reset. ``"layout_seed"``: as in
+                the single environment; a number for all games or a sequence of numbers.
 
         Raises:
             ValueError: an option with another name, a bad mask, or not as many seeds as there are games.
@@ -136,10 +131,10 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
 
         Returns:
             Observations (tuple of strings), rewards (float64), terminations and truncations (bool), all of length
-            ``num_envs``, and infos.
+                ``num_envs``, and infos.
 
         Raises:
-            gymnasium.error.ResetNeeded: before the first reset, or after an episode's end where autoreset is disabled.
+            gymnasium.error.ResetNeeded: before the first reset, or after an episode's end when autoreset is disabled.
             TypeError: one string for all games, or a response that is not a string.
             ValueError: not as many responses as there are games.
         """
@@ -217,7 +212,6 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         return {i: table.first_info(self._player) for i, table in tables.items()}
 
     def _restart(self) -> dict[int, dict[str, Any]]:
-        """Reset the games that are over; returns their infos."""
         ended = [i for i, over in enumerate(self._over) if over]
         table = self._tables[ended[0]]
         if table.state is None:

@@ -24,12 +24,12 @@ from textgames.settings import check_number, check_whole
 from textgames.texts.grids import board_rows
 from textgames.tsmg import Action, JointAction, Transition
 
-MOST_SIZE = 100
-"""The side of the largest lake: a text of 10,000 tiles."""
+MOST_SIZE = 100  # the side of the largest lake: a text of 10,000 tiles
 
 LEAST_LIMIT = 8
 """The usual limit of the paper's 4x4 lake. On larger ones it is half as many moves as there are tiles: in 71,500 lakes
-of 2x2 to 16x16, drawn with 0.5 to 0.9 ice, no shortest way took more."""
+of 2x2 to 16x16, drawn with 0.5 to 0.9 ice, no shortest path took more.
+"""
 
 _ACTION_INDEX = {name: index for index, name in enumerate(ACTIONS)}
 

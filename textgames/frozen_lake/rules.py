@@ -76,14 +76,13 @@ class FrozenLakeState(NamedTuple):
 
 @lru_cache(maxsize=64)
 def move_table(nrow: int, ncol: int) -> tuple[tuple[int, ...], ...]:
-    """Return which cell every direction leads to, ``table[cell][action] -> cell``; a wall leaves the player in
-    place."""
+    """Return ``table[cell][action] -> cell``; a wall leaves the player in place."""
     beside = neighbours(nrow, ncol, ((0, -1), (1, 0), (0, 1), (-1, 0)))
     return tuple(tuple(cell if to < 0 else to for to in four) for cell, four in enumerate(beside))
 
 
 def shortest_path(lake: Lake, start: int) -> float:
-    """Count the moves of the shortest way from a cell to a goal, around the holes; infinite if no way leads there."""
+    """Count the moves of the shortest path from a cell to a goal, around the holes; infinite if there is none."""
     table, seen, layer, moves = move_table(lake.nrow, lake.ncol), {start}, {start}, 0
     while layer:
         if any(lake.tiles[cell] == GOAL for cell in layer):
@@ -103,11 +102,10 @@ def _flood_masks(size: int) -> tuple[int, int]:
 
 
 def is_solvable(safe: int, size: int) -> bool:
-    """Return whether safe cells join the first cell to the last; bit ``i`` of ``safe`` is set where cell ``i`` may be
+    """Return whether safe cells join the first cell to the last; bit ``i`` of ``safe`` is set if cell ``i`` may be
     entered.
 
-    A flood fill on whole boards at once: an integer holds a bit per cell, so that one step costs a handful of integer
-    operations whatever the board's size.
+    A flood fill on whole boards at once: an integer holds a bit per cell, so that a step costs a handful of operations.
     """
     not_first, not_last = _flood_masks(size)
     target = 1 << (size * size - 1)
@@ -128,11 +126,8 @@ _FROZEN_OR_HOLE, _AS_DIGITS = bytes.maketrans(b"\x00\x01", b"HF"), bytes.maketra
 def draw_lake(size: int, frozen_probability: float, rng: np.random.Generator) -> Lake:
     """Draw a map with a path from the start (top left) to the goal (bottom right).
 
-    Each tile is frozen with ``frozen_probability``, independently; maps without a path are drawn again. One map takes
-    ``size * size`` uniform numbers of ``rng``, row by row.
-
-    Raises:
-        ValueError: no map with a path in 100,000 draws.
+    Each tile is frozen with ``frozen_probability``, independently; maps without a path are drawn again, and after
+    100,000 of them a ValueError is raised. One map takes ``size * size`` uniform numbers of ``rng``, row by row.
     """
     cells = size * size
     ends = 1 | 1 << (cells - 1)
@@ -149,10 +144,10 @@ def draw_lake(size: int, frozen_probability: float, rng: np.random.Generator) ->
 
 
 def directions(action: int, is_slippery: bool, success_rate: float) -> list[tuple[float, int]]:
-    """Return where a move may go, as ``[(probability, direction), ...]``.
+    """Return where a move may lead, as ``[(probability, direction), ...]``.
 
-    On slippery ice these are the direction one before the intended one (in the order of :data:`ACTIONS`), the intended
-    one, and the one after it.
+    On slippery ice: one before the intended direction (in the order of :data:`ACTIONS`), the intended one, and one
+    after.
     """
     if not is_slippery:
         return [(1.0, action)]
@@ -163,11 +158,7 @@ def directions(action: int, is_slippery: bool, success_rate: float) -> list[tupl
 def outcomes(
     lake: Lake, position: int, action: int, is_slippery: bool, success_rate: float
 ) -> list[tuple[float, int, float, bool]]:
-    """Return the transition kernel, entry by entry as Gymnasium's ``P[position][action]``.
-
-    Returns:
-        ``[(probability, next position, reward, terminated), ...]``, in the order of :func:`directions`.
-    """
+    """Return ``[(probability, next position, reward, terminated), ...]``, as Gymnasium's ``P[position][action]``."""
     if lake.tiles[position] in "HG":
         return [(1.0, position, 0.0, True)]
     targets = move_table(lake.nrow, lake.ncol)[position]

@@ -12,7 +12,7 @@ from textgames.frozen_lake.rules import ACTIONS, FrozenLakeState, Lake, outcomes
 from textgames.yardsticks import Yardstick
 
 UNLIMITED_STEPS_PER_CELL = 8
-"""Where there is no step limit, this many steps per cell are looked ahead: far beyond what a crossing takes."""
+"""Without a step limit, this many steps per cell are looked ahead: far beyond what a crossing takes."""
 
 
 class FrozenLakeSolver(Yardstick):
@@ -30,7 +30,8 @@ class FrozenLakeSolver(Yardstick):
 
     def _tables(self, lake: Lake, horizon: int) -> list[NDArray[np.float64]]:
         """Return ``Q[h]`` of shape (cells, 4) for every ``h`` up to at least ``horizon``; ``V[h]`` is the largest of a
-        row."""
+        row.
+        """
         if horizon < 0:
             raise ValueError(f"steps_left must not be negative, got {horizon}")
         key = ("value iteration", *self._kernel_key)
@@ -51,8 +52,7 @@ def horizon(state: FrozenLakeState, steps_left: int | None) -> int:
 def _kernel(
     lake: Lake, is_slippery: bool, success_rate: float
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
-    """Return the transition kernel as arrays over (cell, action, outcome), and the expected reward over (cell,
-    action)."""
+    """Return the kernel as arrays over (cell, action, outcome), and the expected reward over (cell, action)."""
     cells, width = len(lake.tiles), 3 if is_slippery else 1
     probabilities = np.zeros((cells, 4, width))
     targets = np.zeros((cells, 4, width), dtype=np.intp)

@@ -1,8 +1,7 @@
 """Frozen Lake's texts: the observation, the instructions, and reading a state back from an observation.
 
-An observation has two halves, each of which can be switched off: the coordinates and the grid. ``(0, 0)`` is the
-bottom left corner, X grows to the right and Y grows up. Holes and goal may be told as seen from the player instead:
-``(+1, -2)`` is one cell to the right and two down.
+An observation has two halves, each of which can be switched off: the coordinates and the grid. ``(0, 0)`` is the bottom
+left corner. Holes and goal may be told as seen from the player: ``(+1, -2)`` is one to the right and two down.
 """
 
 import re
@@ -105,13 +104,10 @@ def instructions(is_slippery: bool, success_rate: float) -> str:
 
 
 def read_observation(text: str) -> FrozenLakeState:
-    """Return the inverse of :func:`observation`, from whichever half of it is there.
+    """Return the inverse of :func:`observation`, from whichever half of it is there; a ValueError for another text.
 
-    The start tile can't be seen any more in an observation: it is read as the player's own cell where that is ice
-    (it plays no part in the rules once the game is on).
-
-    Raises:
-        ValueError: the text is not an observation of this game.
+    The start tile can't be seen in an observation: it is read as the player's own cell if that is ice (it plays no part
+    in the rules after the start).
     """
     size = board_size(text)
     player = re.search(r"^Player: (\(.*\))$", text, re.MULTILINE)

@@ -1,9 +1,8 @@
 """A game's ladder: a table of levels, each of them settings and a horizon, with what was measured of their difficulty.
 
 A ladder is a TOML file with the scenario that its levels are named after and a table ``[[levels]]`` for each of them,
-the easiest first. The settings are all that a level's game is made with, so all levels name the same ones; its episodes
-are drawn by the game's own generator. ``research/robustness/ladders/measure.py`` writes what is measured and says what
-it means; a ladder that was never measured does without.
+the easiest first. The settings are all that a level's game is made with, so all levels name the same ones.
+``research/robustness/ladders/measure.py`` writes what is measured and says what it means.
 """
 
 import tomllib
@@ -57,14 +56,11 @@ def read_ladder(file: Path) -> Ladder:
 
 
 def register_ladder(game: "type[TSMG[Any]] | str", file: str | Path) -> None:
-    """Give a game its ladder.
-
-    The file is where the table lies, or the name of one that ships; a ValueError if there is none.
-    """
+    """Give a game its ladder: a file, or the name of a table that ships; a ValueError if there is none."""
     _FILES.register(game, table_of("ladders", file))
 
 
 def ladder_of(game: "type[TSMG[Any]]") -> Ladder | None:
-    """Return the ladder of a game's class or of the nearest base class that has one; ``None`` if there is none."""
+    """Return the ladder of a game's class or of the nearest base class that has one."""
     file = _FILES.find(game)
     return None if file is None else read_ladder(file)

@@ -1,7 +1,6 @@
 """Snake: simultaneous moves, any number of snakes, food that may be worth anything.
 
-In reading order: ``rules`` (settings, state, one round), ``text`` (from state to text), ``game`` (both as a TSMG),
-``reading`` (from text back to state), ``solver`` (players that look ahead).
+Read ``rules`` (settings, state, one round), then ``text``, ``game`` (both as a TSMG), ``reading`` and ``solver``.
 """
 
 import lazy_loader

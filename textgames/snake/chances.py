@@ -1,8 +1,7 @@
 """The chances of a round of Snake: where the built-in opponents move, and where eaten food reappears.
 
-Both are drawn by :class:`textgames.snake.rules.SnakeRules`; here they are listed. An opponent takes each of its options
-with equal chances, independently of the others. The missing food takes empty cells one after another, each uniformly,
-so that all ways to put it on the empty cells are equally likely.
+:class:`textgames.snake.rules.SnakeRules` draws both; here they are listed. An opponent takes each of its options with
+equal chances, and all ways to put the missing food on the empty cells are equally likely.
 """
 
 from collections.abc import Iterator
@@ -13,12 +12,11 @@ from typing import NamedTuple
 from textgames.snake.rules import ACTIONS, OFF_BOARD, Cells, SnakeRules, SnakeState
 from textgames.tsmg import JointAction, Outcome, Rewards
 
-MOST_OUTCOMES = 50_000
-"""The most outcomes that are listed for one round: some 0.1 seconds."""
+MOST_OUTCOMES = 50_000  # the most outcomes that are listed for one round: some 0.1 seconds
 
 
 class SettledRound(NamedTuple):
-    """What may have come of a round when everybody has moved, before eaten food reappears."""
+    """What may have come of a round after all moves, before eaten food reappears."""
 
     chance: float
     state: SnakeState  # lacks the food that was eaten
@@ -36,8 +34,7 @@ class SnakeChances:
     def offered(self) -> bool:
         """Whether any round has few enough outcomes: so it is with two snakes on 100 cells, or three on 14.
 
-        In a round every snake may eat, and every opponent has four options at most. Only a board that was full before
-        may lack more food than that.
+        Only a board that was full before may lack more food than there are snakes.
         """
         game = self._game
         most: int = game.num_cells ** min(game.num_snakes, game.num_food) * len(ACTIONS) ** game.num_opponents
@@ -58,8 +55,7 @@ class SnakeChances:
         ]
 
     def settled(self, state: SnakeState, joint_action: JointAction) -> list[SettledRound]:
-        """Return what may come of everybody's moves, one for every combination of the opponents' equally likely
-        options."""
+        """List what may come of all moves, one for every combination of the opponents' equally likely options."""
         game, targets = self._game, self._game.player_targets(state, joint_action)
         opponents = state.snakes[game.num_players :]
         options = list(product(*[game.opponent_targets(snake) if snake else (OFF_BOARD,) for snake in opponents]))
@@ -71,8 +67,7 @@ class SnakeChances:
         return found
 
     def returning(self, state: SnakeState) -> tuple[int, int, int]:
-        """Return how many apples, bananas and fires reappear: what is missing, in this order, while there are empty
-        cells."""
+        """Return how many apples, bananas and fires reappear: what is missing, in this order, until no cell is empty."""
         empty, numbers = len(self.empty_cells(state)), []
         for cells, number in zip(state[1:], self._game.food_counts, strict=True):
             numbers.append(min(number - len(cells), empty))
@@ -81,7 +76,7 @@ class SnakeChances:
         return apples, bananas, fires
 
     def empty_cells(self, state: SnakeState) -> list[int]:
-        """Return the cells on which nothing is, ascending."""
+        """Return the empty cells, ascending."""
         taken = set(state.apples).union(state.bananas, state.fires, *state.snakes)
         return [cell for cell in range(self._game.num_cells) if cell not in taken]
 

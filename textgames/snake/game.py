@@ -32,17 +32,14 @@ class Snake(SnakeRules):
 
     @cached_property
     def text(self) -> SnakeText:
-        """What players and spectators read."""
         return SnakeText(self)
 
     @cached_property
     def chances(self) -> SnakeChances:
-        """The exact chances of a round; made when they are first asked for."""
         return SnakeChances(self)
 
     @property
     def has_outcomes(self) -> bool:
-        """Whether a round has few enough outcomes to be listed: with two snakes on up to 100 cells, for example."""
         return self.chances.offered
 
     def outcomes(self, state: SnakeState, joint_action: JointAction) -> Sequence[Outcome[SnakeState]]:
@@ -63,11 +60,9 @@ class Snake(SnakeRules):
         return bool(state.snakes[self._snake_of[player]])
 
     def succeeded(self, state: SnakeState, player: Player) -> bool:
-        """Return whether the player's snake lives: an episode is a success of those who are alive at its end."""
         return bool(state.snakes[self._snake_of[player]])
 
     def observe(self, state: SnakeState, player: Player) -> str:
-        """Return the board as ``player`` reads it; its own snake is number 1."""
         return self.text.observe(state, self._snake_of[player])
 
     def instructions(self, player: Player) -> str:
@@ -90,5 +85,5 @@ class Snake(SnakeRules):
         return "head to head with " + (" and " if certain else " or ").join(f"snake {other + 1}" for other in others)
 
     def board(self, state: SnakeState) -> tuple[str, ...]:
-        """Return the spectator's rows, top row first: heads 1 to 9 (players first), T, A, B, F and _."""
+        """Return the spectator's rows: heads 1 to 9 (players first), T, A, B, F and _."""
         return self.text.board(state)

@@ -11,14 +11,13 @@ _LINE = re.compile(r"^(Apples|Bananas|Fires|Enemy (\d)|You)\b[^:\n]*: (.*)$", re
 
 
 def read_observation(text: str, game: Snake) -> SnakeState:
-    """Read the state that an observation shows.
+    """Read the state that an observation shows; a ValueError if something doesn't belong to an observation of this
+    game.
 
-    With coordinates, the result is exactly the state, its snakes put in the reader's order. From the grid alone,
-    heads, food and the set of body cells are exact, but the drawing doesn't say which body cell belongs to whom or in
-    which order: bodies are then paths from the heads that together cover all body cells, and where there are several
-    ways, or none is found within :data:`SEARCH_LIMIT`, some way.
-
-    The reader is snake 0 (``()`` if it is dead). A ValueError says what doesn't belong to an observation of this game.
+    With coordinates, the result is exactly the state, its snakes in the reader's order: the reader is snake 0 (``()``
+    if it is dead). From the grid alone, heads, food and the set of body cells are exact, but not which body cell
+    belongs to which snake or in which order: bodies are then paths from the heads that together cover all body cells,
+    or most of them if :data:`SEARCH_LIMIT` is reached.
     """
     return _from_coordinates(text, game) if game.text.coordinates else _from_grid(text, game)
 
@@ -63,15 +62,14 @@ def _from_grid(text: str, game: Snake) -> SnakeState:
 
 # ---------------------------------------------------------------- whose body is it?
 
-SEARCH_LIMIT = 20_000
-"""Partial assignments of body cells that are looked at before the best one so far is taken."""
+SEARCH_LIMIT = 20_000  # partial assignments of body cells that are looked at before the best one so far is taken
 
 
 def share_bodies(heads: list[int], body_cells: list[int], game: Snake) -> list[Cells]:
-    """Paths from ``heads`` that cover ``body_cells``, one each, in order.
+    """Return paths from ``heads`` that cover ``body_cells``, one each, in order; depth first, longest paths first.
 
-    Depth first, longest paths first. Cells that no path reaches within the limit are put at the end of the last
-    snake, so that they still block the board.
+    Cells that no path reaches within the limit are put at the end of the last snake, so that they still block the
+    board.
     """
     if not heads:
         return []

@@ -4,8 +4,8 @@ Snakes of length 1 start on distinct random cells and all move at once. A snake 
 
 * leaves the board,
 * meets another new head (all of them die), or
-* enters a cell that any living snake, itself included, occupied **before** the move: tails count, and a snake that
-  dies in this round still blocks its cells.
+* enters a cell that any living snake, itself included, occupied **before** the move: tails count, and a snake that dies
+  in this round still blocks its cells.
 
 Apples, bananas and fires are all food: moving onto one pays its reward, the snake grows by one (its tail stays), and
 the food reappears on a uniformly random empty cell after all moves. A snake that dies doesn't eat. Dead snakes leave
@@ -13,7 +13,7 @@ the board after the moves, before food reappears. Food that found no empty cell 
 leaves one.
 
 The rules are those of SnakeBench (github.com/gkamradt/SnakeBench), with these differences: food may be worth anything,
-there are any number of snakes, the game goes on while a controlled snake lives (SnakeBench stops when one of two is
+there are any number of snakes, the game lasts while a controlled snake lives (SnakeBench stops when one of two is
 dead), and the built-in opponent also avoids its own tail (entering it is deadly; SnakeBench's random player may).
 
 Cells are numbered ``y * width + x``; (0, 0) is the bottom left corner, x grows right and y grows up.
@@ -32,15 +32,11 @@ from textgames.settings import MOST, check_number, check_whole
 from textgames.tsmg import Action, JointAction, Transition
 
 ACTIONS = ("up", "down", "left", "right")
-OFF_BOARD = -1
-"""Where a move leads that leaves the board; also the move of a snake that is dead."""
+OFF_BOARD = -1  # where a move leads that leaves the board; also the move of a dead snake
 
-MAX_SNAKES = 9
-"""The largest number of snakes, because heads are drawn as one digit."""
-MOST_WIDTH = 100
-"""The widest and the highest board: a text of 10,000 cells."""
-REJECTIONS = 16
-"""Random cells tried before the empty ones are listed: on a half-full board the list is needed once in 65,536."""
+MAX_SNAKES = 9  # heads are drawn as one digit
+MOST_WIDTH = 100  # the widest and the highest board: a text of 10,000 cells
+REJECTIONS = 16  # random cells tried before the empty ones are listed: on a half-full board once in 65,536
 
 Cells = tuple[int, ...]
 
@@ -149,7 +145,7 @@ class SnakeRules(BoardGame[SnakeState]):
         self._moves, self._neighbours = move_table(self.width, self.height), neighbour_table(self.width, self.height)
 
     def initial_state(self, rng: Generator) -> SnakeState:
-        """Snakes of length 1 and all food on distinct, uniformly random cells."""
+        """Put snakes of length 1 and all food on distinct, uniformly random cells."""
         num_cells = self.num_cells
         cells = [int(number * num_cells) for number in rng.random(self.num_snakes + self.num_food).tolist()]
         taken = set(cells)
@@ -165,7 +161,7 @@ class SnakeRules(BoardGame[SnakeState]):
         )
 
     def transition(self, state: SnakeState, joint_action: JointAction, rng: Generator) -> Transition[SnakeState]:
-        """Play one simultaneous round. The game is over when no player lives; opponents alone don't go on."""
+        """Play one simultaneous round. The game is over when no player lives, opponents or not."""
         targets = self.player_targets(state, joint_action)
         for snake in state[0][self.num_players :]:
             if snake:
@@ -230,8 +226,8 @@ class SnakeRules(BoardGame[SnakeState]):
 
         Returns:
             ``"wall"``; or ``"body"`` with the one snake that it ran into, which may be itself; or ``"head"`` with the
-            snakes whose heads it met. The moves of opponents that died are not known: if no player's head was met,
-            all opponents that can have moved to the same cell are named, and at least one of them did.
+                snakes whose heads it met. The moves of opponents that died are not known: if no player's head was met,
+                all opponents that can have moved to the same cell are named, and at least one of them did.
         """
         snakes = state.snakes
         targets = {

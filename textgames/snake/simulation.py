@@ -1,11 +1,9 @@
 """Playing many copies of one Snake board ahead at the same time, with numpy: the engine of :mod:`solver`.
 
-The rules are those of :mod:`rules`, on arrays of ``n`` boards, with one simplification: food that finds the board full
-does not come back later.
-
-The board has a wall around it, so that a move is an addition to the number of a cell. A body is not a list: every cell
-holds the number of tail moves after which its snake will have left it, so that growing costs nothing. Snakes are
-reordered: row 0 is the one whose return is measured. Once it is dead, its board no longer matters.
+The rules are those of :mod:`rules`, on arrays of ``n`` boards, except that food that finds the board full does not come
+back. A wall around the board makes a move an addition to the number of a cell. A body is not a list: every cell holds
+the number of tail moves after which its snake will have left it, so that growing costs nothing. Snakes are reordered:
+row 0 is the one whose return is measured. Once it is dead, its board no longer matters.
 """
 
 from fractions import Fraction
@@ -22,14 +20,11 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 ValueT = TypeVar("ValueT", bound=np.generic)
 
+# more tail moves than any snake makes: walls are left after so many, and a dead snake is taken to have made them
 NEVER = 1_000_000
-"""More tail moves than any snake makes: walls are left after so many, and a dead snake is taken to have made them."""
-NO_TARGET = 0
-"""Marks an empty place in a list of targets; cell 0 is a corner of the wall."""
-RESPAWN_TRIES = 5
-"""Random cells that are tried before the empty ones are listed."""
-BLOCKED = -1e9
-"""The score of a move that is certain death."""
+NO_TARGET = 0  # an empty place in a list of targets; cell 0 is a corner of the wall
+RESPAWN_TRIES = 5  # random cells that are tried before the empty ones are listed
+BLOCKED = -1e9  # the score of a move that is certain death
 
 
 class MoveStyle(NamedTuple):
@@ -49,10 +44,10 @@ class Simulation:
     """Plays food routes to the end of the horizon, for one game.
 
     A route is a first move and a list of food to visit. After it, or when its food is gone, the snake follows the pull
-    of the food: to the neighbouring cell that is free and where the pulls of all worthwhile food add up to most, less a
-    malus for harmful food and for cells that another head may enter too. Built-in opponents move by their rule. Another
-    player is taken to follow the food as well, but now and then (:attr:`MoveStyle.stray`) to move at random, and in
-    half of the boards not to care who else may enter its cell.
+    of the food: to the neighbouring cell that is free and at which the pulls of all worthwhile food add up to most,
+    less a malus for harmful food and for cells that another head may enter too. Built-in opponents move by their rule.
+    Another player is taken to follow the food as well, but now and then (:attr:`MoveStyle.stray`) to move at random,
+    and in half of the boards not to care which other head may enter its cell.
 
     Attributes:
         inner: (width * height,) the walled number of every cell of the rules, ``(y + 1) * stride + x + 1``.
@@ -95,7 +90,7 @@ class Simulation:
         """Play every route ``repeats`` times; repeat ``j`` has the same random numbers under every route.
 
         ``first`` is the first move of every route, an index into ACTIONS, of shape (routes,); ``targets`` the walled
-        cells of food to go to, (routes, depth), :data:`NO_TARGET` for none. The returns are (routes, repeats).
+        cells of food to visit, (routes, depth), :data:`NO_TARGET` for none. The returns are (routes, repeats).
         """
         boards = Boards(self, state, snake, targets, repeats)
         moves: Ints | None = np.repeat(self.offsets[first], repeats)
@@ -224,7 +219,7 @@ class Boards:
         return nearer
 
     def _random_moves(self, row: int, numbers: Floats) -> Ints:
-        """Return the built-in opponent: uniform over what is neither a wall nor its own body, else over everything."""
+        """Move as the built-in opponent: uniform over what is neither a wall nor its own body, else over everything."""
         simulation = self.simulation
         cells = self.heads[row] + simulation.offsets[:, None]
         own = self.leaves[row].take(cells + self.first_cell) > self.tail_moves[row]

@@ -1,4 +1,4 @@
-"""Players of Snake: one that goes to its nearest food, and one that looks ahead.
+"""Players of Snake: one that takes its nearest food, and one that looks ahead.
 
 :class:`SnakeSearch` is the reference for scores, since the exact optimum of Snake is out of reach. The algorithm is
 **policy rollout over food routes with sequential halving**. A route is a first move and an ordered list of food to
@@ -8,8 +8,7 @@ rollout: Bertsekas, Tsitsiklis and Wu, "Rollout algorithms for combinatorial opt
 Karnin, Koren and Somekh, "Almost optimal exploration in multi-armed bandits", 2013.)
 
 The search knows what a player may know: the rules and settings, the board, how many rounds are left, and that built-in
-opponents move at random. It plays ahead on its own boards with its own random numbers. Other players are taken to be
-a mixture of careful, careless and random ones: see :class:`textgames.snake.simulation.Simulation`.
+opponents move at random. It plays ahead on its own boards with its own random numbers.
 """
 
 from collections.abc import Collection
@@ -26,8 +25,7 @@ from textgames.snake.simulation import NO_TARGET, Floats, Simulation
 DEPTH, NEAREST = 3, 5
 """Pieces of food in a route, at most, and of how many routes are made: those nearest to the snake."""
 
-EARLY = 0.08
-"""What it counts to eat a round earlier, as a part of what the food is worth; for the quick estimate."""
+EARLY = 0.08  # the gain of eating a round earlier, as a part of the food's worth; for the quick estimate
 
 
 class FoodRoute(NamedTuple):
@@ -39,17 +37,17 @@ class FoodRoute(NamedTuple):
 
 
 class SnakeSearch:
-    """Chooses actions by simulating if they may lead.
+    """Chooses actions by simulating the routes that they begin.
 
-    The time of a decision grows with ``boards`` and with the number of snakes; with the defaults it is a few
-    milliseconds on a 10x10 board with one opponent.
+    The time of a decision grows with ``boards`` and with the number of snakes: with the defaults a few milliseconds on
+    a 10x10 board with one opponent.
 
     Args:
         game: the rules to play by.
         boards: simulated boards in each stage, shared evenly by its routes.
         num_routes: routes that are tried in the first stage; at least two for every action, if there are so many.
         stages: how often routes are played, each time the better half of those before.
-        horizon: rounds to look ahead where more are left, or there is no limit.
+        horizon: rounds to look ahead if more are left, or there is no limit.
     """
 
     def __init__(
@@ -137,8 +135,7 @@ class SnakeSearch:
         return total
 
     def _routes(self, state: SnakeState, snake: int, rounds: int) -> list[FoodRoute]:
-        """Return the most promising routes; every action that isn't certain death has one with targets and one
-        without."""
+        """Return the most promising routes; every action that isn't certain death has one with targets and one without."""
         bodies = {cell for other in state.snakes for cell in other}
         head = state.snakes[snake][0]
         needed: list[FoodRoute] = []
@@ -180,9 +177,9 @@ class SnakeSearch:
 def greedy_action(state: SnakeState, player: str, game: Snake) -> str:
     """Return the move towards the nearest food that is worth having, around what is on the board now.
 
-    Distances are those of a breadth-first search that enters neither snakes nor harmful food. Of the moves that are no
-    certain death, those onto harmful food come last; then the nearer to food the better; what is equal is decided by
-    the order of ACTIONS. What other snakes are going to do isn't considered.
+    Distances are those of a breadth-first search that enters neither snakes nor harmful food. Among the moves that are
+    no certain death, those onto harmful food come last; then the nearer to food the better; ties are decided by the
+    order of ACTIONS.
     """
     snake = state.snakes[game.players.index(player)]
     if not snake:

@@ -39,7 +39,7 @@ def empty_grid(width: int, height: int, axes: bool) -> tuple[bytes, Cells]:
 
 
 def _upwards(values: tuple[ValueT, ...], width: int) -> tuple[ValueT, ...]:
-    """From the order of the written rows, top first, to the order of the cells, bottom first."""
+    """Turn the order of the written rows, top first, into the order of the cells, bottom first."""
     starts = range(len(values) - width, -1, -width)
     return tuple(value for start in starts for value in values[start : start + width])
 
@@ -130,8 +130,7 @@ class SnakeText:
         return tuple(grid.decode("ascii").replace(" ", "").split("\n"))
 
     def meal(self, state: SnakeState, cell: int) -> str:
-        """Return ``"ate an apple (+1)"`` for a snake whose head moves onto ``cell``, or ``""`` if there is no
-        food."""
+        """Return ``"ate an apple (+1)"`` for a snake whose head moves onto ``cell``, or ``""`` if there is no food."""
         for (name, _, _, worth), cells in zip(self._foods, state[1:], strict=True):
             if cell in cells:
                 return f"ate {name} ({worth:+g})"

@@ -1,13 +1,12 @@
 """A fixed guess of what a board of Snake is worth, by which luck is told: how long the tours of its food take.
 
-Nobody knows the exact values of Snake. What a snake will eat depends mostly on how near the good food lies together: if
-the shortest tour of ``k`` pieces takes ``T_k`` moves and ``h`` rounds are left, the guess is ::
+What a snake will eat depends mostly on how near the good food lies together: if the shortest tour of ``k`` pieces takes ``T_k`` moves and ``h`` rounds are left, the guess is ::
 
     V_h = worth * [ c + d h + sum over k with T_k <= h of (a_k + b_k (h - T_k)) ]
 
 where ``worth`` is the mean reward of the food that is worth having. The coefficients were fitted to what the greedy
-player got on training seeds, by least squares; ``research/perf/snake_value.py`` does it again. Any numbers
-would keep luck fair, and these should never change without a new version.
+player got on training seeds, by least squares; ``research/perf/snake_value.py`` does it again. Any numbers would keep
+luck fair, and these should never change without a new version.
 """
 
 from collections.abc import Iterator
@@ -29,8 +28,7 @@ from textgames.yardsticks import NO_VARIANCE, HeuristicYardstick, Moments
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-HORIZON = 20
-"""More rounds than these aren't told apart: the coefficients are fitted up to here."""
+HORIZON = 20  # more rounds than these aren't told apart: the coefficients are fitted up to here
 
 COEFFICIENTS: dict[int, tuple[float, ...]] = {
     5: (0.092, -0.044, 1.025, 0.071, 0.761, 0.088, 0.536, 0.056, 0.368, 0.059, 0.195, 0.046),
@@ -38,8 +36,7 @@ COEFFICIENTS: dict[int, tuple[float, ...]] = {
 }
 """``{pieces of good food on the board: (c, d, a_1, b_1, a_2, b_2, ...)}``, in units of what a piece is worth."""
 
-MOST_PIECES = 5
-"""A tour is of so many pieces at most, those nearest to its start."""
+MOST_PIECES = 5  # a tour is of so many pieces at most, those nearest to its start
 
 
 @lru_cache(maxsize=16)
@@ -54,7 +51,7 @@ def distance_table(width: int, height: int) -> NDArray[np.int16]:
 def _layers(pieces: int) -> tuple[tuple[Ints, Ints, Ints], ...]:
     """Return how the tours of ``k + 1`` pieces come from those of ``k``, for ``k = 1, ..., pieces - 1``.
 
-    The tours of ``k`` pieces are ordered by (which pieces, which one is last). Of every tour of ``k + 1``: which tours
+    The tours of ``k`` pieces are ordered by (which pieces, which one is last). For every tour of ``k + 1``: which tours
     of ``k`` it may come from, which pieces those end with, each of shape (tours, k), and which piece is new, (tours,).
     """
     found = []
@@ -79,9 +76,8 @@ def _layers(pieces: int) -> tuple[tuple[Ints, Ints, Ints], ...]:
 def tour_times(heads: Ints, food: Ints, distances: NDArray[np.int16]) -> Ints:
     """Return how many moves it takes at least to visit ``1, 2, ...`` pieces of food, as if nothing were in the way.
 
-    By dynamic programming over sets of pieces (Bellman, 1962; Held and Karp, 1962).
-    ``heads`` are where the tours start, (boards,), and ``food`` is (boards, pieces); the result is
-    (boards, min(pieces, MOST_PIECES)).
+    By dynamic programming over sets of pieces (Bellman, 1962; Held and Karp, 1962). ``heads``, (boards,), are where the
+    tours start, and ``food`` is (boards, pieces); the result is (boards, min(pieces, MOST_PIECES)).
     """
     start = distances[heads[:, None], food]  # (boards, pieces)
     if food.shape[1] > MOST_PIECES:
@@ -156,8 +152,7 @@ class SnakeValue(HeuristicYardstick):
                 yield _Boards(settled.chance, reward, np.full(len(food), settled.state.snakes[0][0]), food)
 
     def _food_after(self, settled: SettledRound) -> Ints:
-        """Return where the good food may be, (boards, pieces): the pieces that return are on every set of cells
-        alike."""
+        """Return where the good food may be, (boards, pieces): the pieces that return are on every set of cells alike."""
         there = self._good_food(settled.state)
         kinds = zip(self._chances.returning(settled.state), self._good, strict=True)
         missing = sum(number for number, good in kinds if good)

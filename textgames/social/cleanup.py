@@ -1,9 +1,9 @@
-"""Cleanup: apples grow only while somebody keeps the river clean, and cleaning pays nothing.
+"""Cleanup: apples grow only while the river is kept clean, and cleaning pays nothing.
 
 Hughes et al., "Inequity aversion improves cooperation in intertemporal social dilemmas" (NeurIPS 2018). The presets
 named for a source have its settings: ``"arxiv-2603.19453"``, and ``"melting-pot"`` for Clean Up of Melting Pot 2
-(github.com/google-deepmind/meltingpot). Their maps are ours. The order within a round is that of
-:mod:`textgames.social.commons.game`; in both sources players act one after another.
+(github.com/google-deepmind/meltingpot). Their maps are ours, and so is the order within a round
+(:mod:`textgames.social.commons.game`): in both sources players act one after another.
 """
 
 import math
@@ -56,7 +56,6 @@ class CleanupConfig(CommonsConfig):
 
 
 PRESETS = CleanupConfig.presets("cleanup")
-"""The settings by name: our small one, and those of two sources."""
 
 
 class CleanupText(CommonsText):
@@ -114,7 +113,7 @@ class Cleanup(CommonsGame):
     :class:`textgames.social.commons.state.CommonsConfig` explain them.
 
     Args:
-        preset: ``"small"``, ``"arxiv-2603.19453"`` or ``"melting-pot"``; see :data:`PRESETS`.
+        preset: ``"small"``, ``"arxiv-2603.19453"`` or ``"melting-pot"``.
         map: rows of ``#`` wall, ``.`` floor, ``P`` start, ``A`` apple cell, ``R`` river and ``D`` dirty river.
         num_players: ``player_0``, ``player_1``, ...; the map has a start for each.
         out_rounds: rounds that a player misses who was hit.
@@ -189,7 +188,7 @@ class Cleanup(CommonsGame):
     def nature(
         self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: Generator | None
     ) -> tuple[list[int], Cells]:
-        """First perhaps one more dirty cell, then apples, at the rate that the river now allows."""
+        """Let perhaps one more cell become dirty, then apples grow, at the rate that the river now allows."""
         assert rng is not None
         config = self.config
         taken = {body.cell for body in bodies if not body.out}
@@ -205,7 +204,6 @@ class Cleanup(CommonsGame):
         return apples, dirt
 
     def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
-        """Return the social statistics, rounds missed, hits made, and the cells of the river that this player
-        cleaned."""
+        """Return the social statistics, rounds missed, hits made, and the cells of the river that this player cleaned."""
         cleaned = state.tallies[self._numbers[player]].cleaned
         return {**super().metrics(state, player), "cells_cleaned": float(cleaned)}

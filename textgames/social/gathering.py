@@ -3,7 +3,7 @@
 Leibo et al., "Multi-agent Reinforcement Learning in Sequential Social Dilemmas" (AAMAS 2017). The settings of the
 preset ``"arxiv-2603.19453"`` are those of that paper's Gathering (its map is ours, of the same size). Ours differs in
 what happens at one moment: moves are made before beams are used, equal claims to an apple are drawn by lot instead of
-going to the player with the lower number, and who was out comes back at its own start.
+won by the lower number, and a player that was out comes back at its own start.
 """
 
 import itertools
@@ -32,11 +32,9 @@ class GatheringConfig(CommonsConfig):
         check_whole("refill_rounds", self.refill_rounds, 1)
 
 
-_MOST_STARTS = 10_000
-"""The largest number of first states that are listed; with many players there are far too many."""
+_MOST_STARTS = 10_000  # the most first states that are listed; with many players there are far too many
 
 PRESETS = GatheringConfig.presets("gathering")
-"""The settings by name: our small one, and those of a source."""
 
 
 class GatheringText(CommonsText):
@@ -76,7 +74,7 @@ class Gathering(CommonsGame):
     Every setting but the preset is that of the preset unless it is given.
 
     Args:
-        preset: ``"duel"`` or ``"arxiv-2603.19453"``; see :data:`PRESETS`.
+        preset: ``"duel"`` or ``"arxiv-2603.19453"``.
         map: rows of ``#`` wall, ``.`` floor, ``P`` a player's start and ``A`` apple cell.
         num_players: ``player_0``, ``player_1``, ...; the map has a start for each.
         refill_rounds: rounds after which an eaten apple is back.
@@ -116,12 +114,11 @@ class Gathering(CommonsGame):
     def nature(
         self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: Generator | None = None
     ) -> tuple[list[int], Cells]:
-        """Every missing apple comes a round nearer. Nothing is random."""
+        """Bring every missing apple a round nearer. Nothing is random."""
         return [missing - 1 if missing else 0 for missing in state.apples], dirt
 
     @property
     def has_initial_outcomes(self) -> bool:
-        """Whether the players begin in few enough ways to list them."""
         n = len(self.players)
         return bool(math.perm(len(self._map.starts), n) * 4**n <= _MOST_STARTS)
 
@@ -137,7 +134,7 @@ class Gathering(CommonsGame):
         return [(1 / len(states), state) for state in states]
 
     def outcomes(self, state: CommonsState, joint_action: JointAction) -> Sequence[Outcome[CommonsState]]:
-        """Return all that chance decides is who of several players on one apple gets it."""
+        """List all draws of lots: which of several players on one apple gets it."""
         bodies, deeds, rewards, dirt = self._act(state, joint_action)
         apples, dirt = self.nature(state, bodies, dirt)
         eaters = self._eaters(apples, bodies)

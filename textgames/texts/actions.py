@@ -5,11 +5,9 @@ What counts (and nothing else does, no move is ever guessed):
 * exactly one ``<action>NAME</action>`` in the response, whatever stands around it; or
 * a response that is nothing but a name.
 
-Reasoning isn't the answer: what stands before the last ``</think>`` doesn't count, whoever wrote it, and a response
-whose ``<think>`` is still open at its end names no action.
-
-``NAME`` is compared after ``strip`` and ``casefold``: ``" Up\\n"`` is ``up``, ``upset`` is not. Games whose actions
-can't be listed read what is inside the tag themselves; finding the tag is the same for all.
+Reasoning isn't the answer: what stands before the last ``</think>`` doesn't count, and a response whose ``<think>`` is
+still open at its end names no action. ``NAME`` is compared after ``strip`` and ``casefold``: ``" Up\\n"`` is ``up``,
+``upset`` is not. Games whose actions can't be listed read what is inside the tag themselves.
 """
 
 from collections.abc import Sequence
@@ -61,8 +59,7 @@ class ActionNames(dict[str, str]):
 
 
 def behind_thoughts(text: str) -> str | None:
-    """Return what of a text isn't reasoning: all that follows its last ``</think>``; ``None`` if a ``<think>`` is
-    open."""
+    """Return all that follows a text's last ``</think>``; ``None`` if a ``<think>`` is open."""
     said = text.rpartition(THOUGHT)[2]
     return None if THINK in said else said
 
@@ -70,8 +67,7 @@ def behind_thoughts(text: str) -> str | None:
 def parse_action(text: str, names: ActionNames | Sequence[str]) -> str | Unreadable:
     """Read the one action that a response names: one of ``names``, or :class:`Unreadable` with the reason.
 
-    ``text`` is a model's whole response; no string raises an error. A game keeps its names for this, looked up once, in
-    ``game.action_names``; names that no response could name raise ValueError.
+    No string raises an error; names that no response could name raise ValueError.
     """
     if not isinstance(names, ActionNames):
         names = ActionNames(names)
@@ -89,8 +85,6 @@ def parse_action(text: str, names: ActionNames | Sequence[str]) -> str | Unreada
 
 def action_content(text: str) -> tuple[str, bool] | Unreadable:
     """Find the content of the one action tag of a response, or the response itself if it is one line without tags.
-
-    ``text`` is a model's whole response; no string raises an error.
 
     Returns:
         The content, and whether it is the whole response, without a tag; or why there is none.

@@ -21,7 +21,6 @@ from numpy.random import Generator
 from textgames.texts.actions import Unreadable, UnreadableReason
 
 Value = int | str
-"""What a field holds: a whole number, or a word or message."""
 
 MESSAGE_LENGTH = 300
 """The most characters of a message, unless a game says otherwise."""
@@ -62,10 +61,7 @@ class Number:
 
 
 class Word:
-    """One word of a list, compared without regard to case.
-
-    The words are lower case, without white space; ``help`` is what to call them if there are many.
-    """
+    """One word of a list, compared without regard to case; ``help`` is what to call them if there are many."""
 
     pattern = r"\S+"
 
@@ -122,11 +118,8 @@ class Command:
 
     Args:
         template: ``"reveal {x} {y}"``; the words in lower case.
-        **fields: of every field in the template: a ``range`` of whole numbers, a list of words, or a
-            :class:`Field` such as :class:`Message`.
-
-    Raises:
-        ValueError: a field without its definition, or a definition without its field.
+        **fields: of every field in the template: a ``range`` of whole numbers, a list of words, or a :class:`Field`
+            such as :class:`Message`; a ValueError if one is missing or left over.
     """
 
     def __init__(self, template: str, **fields: "range | list[str] | tuple[str, ...] | Field") -> None:
@@ -150,10 +143,8 @@ class Command:
         return f"{self.template} ({told})" if told else self.template
 
     def read(self, inside: str) -> str | Unreadable:
-        """Return the action that a text names, in its one form.
-
-        Returns:
-            ``"reveal 3 4"``; or ``Unreadable``, as an illegal action where only a field is out of its bounds.
+        """Return the action that a text names, in its one form: ``"reveal 3 4"``; illegal if only a field is out of its
+        bounds.
         """
         found = self._pattern.fullmatch(inside.strip())
         if found is None:
@@ -177,7 +168,6 @@ class Command:
         }
 
     def sample(self, rng: Generator) -> str:
-        """Return a random action of this form."""
         return self.write(**{name: field.sample(rng) for name, field in self.fields.items()})
 
     def __repr__(self) -> str:
@@ -214,7 +204,6 @@ class Commands:
         raise ValueError(f"{action!r} is not an action of this game; accepted: {self.help}")
 
     def sample(self, rng: Generator) -> str:
-        """Return a random action of a random one of the commands."""
         return self.commands[int(rng.integers(len(self.commands)))].sample(rng)
 
 
@@ -224,13 +213,12 @@ def _field(given: "range | list[str] | tuple[str, ...] | Field") -> Field:
     return Word(given) if isinstance(given, list | tuple) else given
 
 
+# a message is read up to this many times its greatest length, so that the longest response costs next to nothing
 _READ_AT_MOST = 10
-"""A message is read up to this many times its greatest length, so that the longest response costs next to nothing."""
 
 _TAG = re.compile(r"<[^<>]*>")
 _AROUND = r"[\s\])}*_`']*"
-_COLONS = ":\u02d0\u0589\u05c3\u2236\ua789"
-"""The colon, and what looks like one in other scripts."""
+_COLONS = ":\u02d0\u0589\u05c3\u2236\ua789"  # the colon, and what looks like one in other scripts
 _ASIDE = rf"(?:[(\[{{]\s?[^\s()\[\]{{}}]+\s?[)\]}}]{_AROUND})?"
 _SPEAKER = r"(?:player|agent|speaker)[ _-]*\d+|system|user|assistant|moderator|narrator|game"
 
@@ -240,10 +228,10 @@ def quote(message: str, max_length: int = MESSAGE_LENGTH, speakers: Collection[s
     quotation.
 
     Tags and angle brackets, control and invisible characters are taken out, and so are ``"player_1:"``, ``"system
-    says:"`` and the like, with which a message would speak for somebody else. Double quotation marks become single
-    ones, and any run of white space becomes one space. Invisible ones of Unicode's category Cf leave no space behind,
-    as a reader does not see that they part a name.
-    What is beyond ``max_length`` characters is cut off; ``speakers`` are more names that it may not speak for.
+    says:"`` and the like, with which a message would speak for another; ``speakers`` are more such names. Double
+    quotation marks become single ones, and any run of white space becomes one space. Invisible characters of Unicode's
+    category Cf leave no space behind, as a reader does not see that they part a name. What is beyond ``max_length``
+    characters is cut off.
     """
     # collapsed and cut before it is remembered, so that nothing long is kept either
     return _quoted(" ".join(message.split())[: _READ_AT_MOST * max_length], max_length, tuple(speakers))
@@ -268,11 +256,10 @@ def _quoted(message: str, max_length: int, speakers: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def _forged(speakers: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what would speak for somebody else: a name, perhaps in brackets or bold, perhaps "says", and a colon.
+    """Return what would speak for another: a name, perhaps in brackets or bold, perhaps "says", and a colon.
 
-    One word in brackets may stand beside it: "player_1 (wolf) says:".
-
-    No two of its repetitions can match the same characters, so it takes time in proportion to the text.
+    One word in brackets may stand beside it: "player_1 (wolf) says:". No two repetitions of the pattern can match the
+    same characters, so it takes time in proportion to the text.
     """
     names = "|".join([_SPEAKER, *map(re.escape, sorted(speakers, key=len, reverse=True))])
     says = rf"(?:(?:says?|said|speaks){_AROUND}{_ASIDE})?"

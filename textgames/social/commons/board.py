@@ -31,10 +31,7 @@ class Board:
     Attributes:
         names: ``"(x, y)"`` of every cell.
         starts: where players begin; ``apples``, ``river`` and ``dirt`` (at first) likewise; all ascending.
-        steps: ``steps[heading][cell]``: the cell one step on, or the same cell where a wall or the edge is in the way.
-
-    Raises:
-        ValueError: rows of different lengths, or a character that isn't one of :data:`MARKS`.
+        steps: ``steps[heading][cell]``: the cell one step ahead, or the same cell if a wall or the edge is in the way.
     """
 
     def __init__(self, rows: tuple[str, ...]) -> None:
@@ -107,5 +104,5 @@ def board_of(rows: tuple[str, ...]) -> Board:
 
 @lru_cache(maxsize=64)
 def beams_of(rows: tuple[str, ...], length: int, width: int) -> tuple[tuple[frozenset[int], ...], ...]:
-    """:meth:`Board.beams` of a map, worked out once."""
+    """Return :meth:`Board.beams` of a map, worked out once."""
     return board_of(rows).beams(length, width)

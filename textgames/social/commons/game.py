@@ -1,15 +1,15 @@
-"""One round of Gathering or Cleanup: everybody moves at once, beams strike, nature grows, apples are eaten.
+"""One round of Gathering or Cleanup: all players move at once, beams strike, nature grows, apples are eaten.
 
 The order within a round:
 
-1. Everyone who plays moves or turns, all at once. Players don't block each other and may share a cell.
-2. Beams are used, all at once, from where their players stand to where the others stand after moving. Whoever took
-   enough hits is out for a number of whole rounds and then comes back at its own start. Cleaning happens here too.
-3. Nature: apples and dirt come and go, as the game has it.
-4. Everyone who plays and stands on an apple eats it; of several on one cell one does, with equal chances.
+1. All who play move or turn, at once. Players don't block each other and may share a cell. 2. Beams are used, all at
+once, from where their players stand to where the others stand after moving. A player that took enough hits is out for a
+number of whole rounds and then comes back at its own start. Cleaning happens here too. 3. Nature: apples and dirt come
+and vanish, as the game has it. 4. All who play and stand on an apple eat it; of several on one cell one does, with
+equal chances.
 
-If everybody is out there is nobody to ask, so the rounds until the first player is back pass within the same
-transition. They count as rounds in the statistics.
+If all players are out there is none to ask, so the rounds until the first one is back pass within the same transition.
+They count as rounds in the statistics.
 """
 
 from abc import abstractmethod
@@ -39,10 +39,8 @@ class CommonsGame(BoardGame[CommonsState]):
     actions = ACTIONS
     noop = STAY
     pays_late = False
-    first_apple = 0
-    """What every apple cell is at first: 0 if its apple is there."""
-    empty_apple = 1
-    """What an apple cell is set to when its apple is eaten."""
+    first_apple = 0  # what every apple cell is at first: 0 if its apple is there
+    empty_apple = 1  # what an apple cell is set to when its apple is eaten
     marks = MARKS
 
     def __init__(self, config: CommonsConfig, text: CommonsText) -> None:
@@ -60,14 +58,16 @@ class CommonsGame(BoardGame[CommonsState]):
     def nature(
         self, state: CommonsState, bodies: Sequence[Body], dirt: Cells, rng: Generator | None
     ) -> tuple[list[int], Cells]:
-        """Return what apples and dirt become in a round, before anything is eaten; ``None`` if nothing is random."""
+        """Return what apples and dirt become in a round, before anything is eaten; ``rng`` is ``None`` if nothing is
+        random.
+        """
 
     def clean(self, bodies: list[Body], deeds: list[Deed], rewards: list[float], dirt: Cells) -> Cells:
-        """Return the dirt that is left once those whose deed is to clean have done so. Only Cleanup has dirt."""
+        """Return the dirt that is left after all cleaning. Only Cleanup has dirt."""
         return dirt
 
     def initial_state(self, rng: Generator) -> CommonsState:
-        """Players stand on random ones of the starts, with random headings."""
+        """Put the players on random ones of the starts, with random headings."""
         homes = rng.permutation(len(self._map.starts))[: len(self.players)]
         headings = rng.integers(4, size=len(self.players))
         return self.beginning((self._map.starts[home] for home in homes), (int(heading) for heading in headings))
@@ -79,7 +79,7 @@ class CommonsGame(BoardGame[CommonsState]):
         return CommonsState(bodies, (self.first_apple,) * len(self._map.apples), self._map.dirt, 0, (), tallies)
 
     def to_move(self, state: CommonsState) -> tuple[Player, ...]:
-        """Everyone who isn't out. Those who are keep playing: they are asked again when they are back."""
+        """Return all who aren't out. Those who are keep playing: they are asked again when they are back."""
         bodies = state.bodies
         return tuple([player for player, body in zip(self.players, bodies, strict=True) if not body.out])
 
@@ -87,7 +87,7 @@ class CommonsGame(BoardGame[CommonsState]):
         return self.actions if not state.bodies[self._numbers[player]].beam_wait else self.actions[:-1]
 
     def transition(self, state: CommonsState, joint_action: JointAction, rng: Generator) -> Transition[CommonsState]:
-        """Play one round, or more where everybody is out; the game never ends by itself."""
+        """Play one round, or more if all are out; the game never ends by itself."""
         bodies, deeds, rewards, dirt = self._act(state, joint_action)
         apples, dirt = self.nature(state, bodies, dirt, rng)
         eaters = self._eaters(apples, bodies)
@@ -98,7 +98,7 @@ class CommonsGame(BoardGame[CommonsState]):
         return after, dict(zip(self.players, rewards, strict=True)), False
 
     def _act(self, state: CommonsState, joint_action: JointAction) -> tuple[list[Body], list[Deed], list[float], Cells]:
-        """Steps 1 and 2 of a round: the players, their deeds and rewards, and the dirt after them."""
+        """Play steps 1 and 2 of a round: the players, their deeds and rewards, and the dirt after them."""
         bodies: list[Body] = []
         deeds: list[Deed] = []
         for player, body in zip(self.players, state.bodies, strict=True):
@@ -127,7 +127,7 @@ class CommonsGame(BoardGame[CommonsState]):
         return Body(cell, heading, home, hits, out, max(0, beam_wait - 1), max(0, clean_wait - 1))
 
     def _strike(self, bodies: list[Body], deeds: list[Deed], rewards: list[float]) -> None:
-        """Use all beams at once: who is hit may still hit others."""
+        """Use all beams at once: a player that is hit may still hit others."""
         config = self.config
         hits = [0] * len(bodies)
         for number, deed in enumerate(deeds):
@@ -151,7 +151,6 @@ class CommonsGame(BoardGame[CommonsState]):
                 bodies[number] = body._replace(cell=body.home, hits=0, out=config.out_rounds + 1)
 
     def _eaters(self, apples: Sequence[int], bodies: Sequence[Body]) -> Eaters:
-        """Who stands on which apple."""
         found = []
         cells = [-1 if body.out else body.cell for body in bodies]
         for place, cell in enumerate(self._map.apples):
@@ -170,7 +169,7 @@ class CommonsGame(BoardGame[CommonsState]):
         eaters: Eaters,
         winners: Sequence[int],
     ) -> CommonsState:
-        """Step 4 of a round, and what is counted. Changes the lists that it is given, which are the round's own."""
+        """Play step 4 of a round, and count. Changes the lists that it is given, which are the round's own."""
         for (place, _), winner in zip(eaters, winners, strict=True):
             apples[place] = self.empty_apple
             rewards[winner] += self.config.apple_reward
@@ -190,7 +189,7 @@ class CommonsGame(BoardGame[CommonsState]):
         return CommonsState(back, tuple(apples), dirt, state.round + 1, tuple(deeds), tuple(tallies))
 
     def _let_pass(self, state: CommonsState, rng: Generator | None) -> CommonsState:
-        """Return a round in which everybody is out; the deeds of the last round that was played stay told."""
+        """Return a round in which all are out; the deeds of the last round that was played stay told."""
         apples, dirt = self.nature(state, state.bodies, state.dirt, rng)
         return state._replace(
             bodies=tuple([body._replace(out=body.out - 1) for body in state.bodies]),
@@ -201,8 +200,7 @@ class CommonsGame(BoardGame[CommonsState]):
         )
 
     def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
-        """Return the social statistics, equal for all players, and what this player did: rounds missed and hits
-        made."""
+        """Return the social statistics, equal for all players, and this player's rounds missed and hits made."""
         tally = state.tallies[self._numbers[player]]
         own = {"rounds_out": float(tally.missed), "hits": float(tally.hits)}
         return {**social_statistics(state.tallies, state.round), **own}
@@ -214,7 +212,7 @@ class CommonsGame(BoardGame[CommonsState]):
         return self._text.instructions(player)
 
     def board(self, state: CommonsState) -> tuple[str, ...]:
-        """Return the spectator's rows, top row first: players as digits, A, #, ~ and the rest of the legend."""
+        """Return the spectator's rows: players as digits, A, #, ~ and the rest of the legend."""
         return board_rows("".join(self._text.marks(state)), self._map.ncol)
 
     def describe(self, state: CommonsState) -> str:

@@ -14,11 +14,9 @@ from textgames.social.commons.board import Board, Cells, board_of
 
 ConfigT = TypeVar("ConfigT", bound="CommonsConfig")
 
-MAX_PLAYERS = 10
-"""The largest number of players, because they are drawn as one digit."""
+MAX_PLAYERS = 10  # they are drawn as one digit
 
-LONGEST_BEAM = 99
-"""Cells of a beam's length and width, as wide as any map."""
+LONGEST_BEAM = 99  # cells of a beam's length and width, as wide as any map
 
 
 class Body(NamedTuple):
@@ -34,10 +32,7 @@ class Body(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """What one player did in the last round: its action (``""`` while out), and what came of it.
-
-    ``struck`` has the numbers of the players that its beam hit; ``cleaned`` is a number of cells.
-    """
+    """What one player did in the last round: its action (``""`` while out), and what came of it."""
 
     action: str = ""
     ate: bool = False
@@ -60,8 +55,8 @@ def social_statistics(tallies: Sequence[Tally], rounds: int) -> dict[str, float]
     """Return the statistics of ``n`` players over ``T`` rounds with returns ``R_i``; what is undefined is absent.
 
     They are those of Perolat et al., "A multi-agent reinforcement learning model of common-pool resource appropriation"
-    (NeurIPS 2017, section 2.3), as arXiv 2603.19453 uses them, with one difference: equality is undefined if the
-    returns sum to 0 or less. There it would be 1, the best value, for players who all lost.
+    (NeurIPS 2017, section 2.3), as arXiv 2603.19453 uses them, except that equality is undefined if the returns sum to
+    0 or less, for which it would be 1, the best value.
 
     * efficiency: ``sum R / T``, the reward of all per round;
     * equality: ``1 - sum_ij |R_i - R_j| / (2 n sum R)``; below 0 if costs leave some with a negative return;

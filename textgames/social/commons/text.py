@@ -7,8 +7,7 @@ from textgames.social.commons.board import APPLE, DIRT, FLOOR, HEADINGS, RIVER, 
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState, Deed
 from textgames.texts.grids import board_line, grid_rows
 
-ARROWS = "^>v<"
-"""The reader's own mark on the map, by its heading."""
+ARROWS = "^>v<"  # the reader's own mark on the map, by its heading
 
 APPLE_MARK, EMPTY_MARK, FLOOR_MARK, WALL_MARK, RIVER_MARK, DIRT_MARK = "Aa_#~D"
 
@@ -61,7 +60,8 @@ class CommonsText:
 
     def observe(self, state: CommonsState, number: int) -> str:
         """Return what a player reads: itself, the others, the world, the last round, and the map with itself as an
-        arrow."""
+        arrow.
+        """
         lines = [
             self._header,
             f"Rounds played: {state.round}",
@@ -220,7 +220,7 @@ class CommonsText:
 
 
 def ready(wait: int) -> str:
-    """Return whether a beam may be used: ``"ready"``, or for how many rounds it may not."""
+    """Return ``"ready"``, or for how many rounds a beam may not be used."""
     return f"not ready for {count(wait, 'more round')}" if wait else "ready"
 
 

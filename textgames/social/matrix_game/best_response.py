@@ -28,7 +28,6 @@ class BestResponse:
         return lost
 
     def action_values(self, memory: Memory, left: int) -> tuple[float, ...]:
-        """Return ``Q`` of every action with at least one round left."""
         key = memory, left
         if key not in self._best:
             self._best[key] = tuple(

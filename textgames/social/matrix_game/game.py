@@ -115,7 +115,6 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
         return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.history)))
 
     def to_move(self, state: MatrixState) -> tuple[Player, ...]:
-        """Return all players, since they choose at once in every round."""
         return self.players
 
     def outcomes(self, state: MatrixState, joint_action: JointAction) -> list[Outcome[MatrixState]]:
@@ -148,10 +147,10 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
         """Return what tells how a player did, over the rounds played.
 
         ``external_regret`` (also by round, ``average_regret``) and ``swap_regret`` hold the other's play fixed.
-        ``welfare`` is the sum of both players' payoffs, and ``welfare_share`` its share of the most there is, where
-        that is above 0. In a game of two, ``cce_distance`` is how far the play is from a coarse correlated
-        equilibrium: the larger of both players' average regrets, or 0. Against a program, ``policy_regret`` is what
-        was lost in expectation against the best response.
+        ``welfare`` is the sum of both players' payoffs, and ``welfare_share`` its share of the most there is, if that
+        is above 0. In a game of two, ``cce_distance`` is how far the play is from a coarse correlated equilibrium: the
+        larger of both players' average regrets, or 0. Against a program, ``policy_regret`` is what was lost in
+        expectation against the best response.
         """
         first, second, counts = self.payoffs.first, self.payoffs.second, Counter(state.history)
         mirrored = {(b, a): times for (a, b), times in counts.items()}

@@ -1,7 +1,7 @@
 """Opponents inside the game: programs of a few states, against which the best response can be computed.
 
-They play the second seat. What they do next depends on a small memory of what the player did, which the best response
-takes as its state: :class:`textgames.social.matrix_game.best_response.BestResponse`.
+They play the second seat. What they do next depends on a small memory of what the player did, which is the state of the
+best response.
 """
 
 from abc import ABC, abstractmethod
@@ -16,12 +16,7 @@ Memory = Hashable
 
 
 class Opponent(ABC):
-    """A program that plays.
-
-    Attributes:
-        start: its memory before the first round.
-        rule: what it does, in a sentence for the player.
-    """
+    """A program that plays: its memory before the first round, and a sentence for the player on what it does."""
 
     start: Memory = None
     rule: str
@@ -31,7 +26,6 @@ class Opponent(ABC):
         """Return the probability of each of its actions in the next round; they sum to 1."""
 
     def remember(self, memory: Any, action: int) -> Memory:
-        """Return the opponent's memory after the player has chosen ``action``."""
         kept: Memory = memory
         return kept
 
@@ -76,8 +70,7 @@ class Grim(TitForTat):
 
 
 class HedgeOpponent(Opponent):
-    """Hedge for the second seat, with the learning rate for the number of rounds. It remembers how often the player
-    has played each action."""
+    """Hedge for the second seat, with the learning rate for the number of rounds; it remembers the player's counts."""
 
     def __init__(self, payoffs: Payoffs, rounds: int) -> None:
         self._losses = tuple(tuple(-payoff for payoff in row) for row in payoffs.second)
@@ -105,7 +98,7 @@ def opponent_names(payoffs: Payoffs) -> list[str]:
 
 
 def make_opponent(name: str, payoffs: Payoffs, rounds: int) -> Opponent:
-    """Return the opponent of a name; a ValueError that lists the names where there is none."""
+    """Return the opponent of a name; a ValueError that lists the names if there is none."""
     known = opponent_names(payoffs)
     if not isinstance(name, str) or name not in known:
         raise ValueError(

@@ -1,7 +1,7 @@
 """Werewolf as a text-mediated stochastic game: the rules of :mod:`rules` seen through the texts of :mod:`text`.
 
 The setting with seven players (two wolves, seer, doctor, three villagers) is that of Xu et al., arXiv 2502.04686, with
-our choices where it leaves the rules open: the lowest-numbered wolf decides, and a tie puts nobody out.
+our choices for rules that it leaves open: the lowest-numbered wolf decides, and a tie puts no player out.
 """
 
 import itertools
@@ -18,8 +18,7 @@ from textgames.texts.commands import MESSAGE_LENGTH, Message
 from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition
 
 ABSTAIN = "nobody"
-SILENCE = "(says nothing)"
-"""What is heard of a player whose response could not be read when it was to speak."""
+SILENCE = "(says nothing)"  # what is heard of a player whose response could not be read when it was to speak
 MAX_PLAYERS = 12
 
 _RANDOM_WORDS = ("I have nothing to say.", "I am not a wolf.", "I don't trust anyone here.")
@@ -82,7 +81,6 @@ class Werewolf(TSMG[WerewolfState]):
         )
 
     def initial_state(self, rng: Generator) -> WerewolfState:
-        """Return the first night, with the roles dealt at random."""
         return self._night_one(tuple(self._roles[card] for card in rng.permutation(len(self._roles)).tolist()))
 
     def _night_one(self, roles: tuple[str, ...]) -> WerewolfState:
@@ -93,7 +91,7 @@ class Werewolf(TSMG[WerewolfState]):
         return [(1 / len(deals), self._night_one(roles)) for roles in deals]
 
     def to_move(self, state: WerewolfState) -> tuple[Player, ...]:
-        """At night the wolf that decides, the seer and the doctor; by day the next speaker; in a vote all who live.
+        """Return at night the deciding wolf, the seer and the doctor; by day the next speaker; in a vote all who live.
 
         A player who is out is never to move again, but keeps playing until its side has won or lost.
         """
@@ -104,7 +102,7 @@ class Werewolf(TSMG[WerewolfState]):
         return self._choices(state).get(player, ())
 
     def _choices(self, state: WerewolfState) -> dict[Player, tuple[Action, ...]]:
-        """Return ``{who is to move: the names that it may choose}``."""
+        """Return ``{player who is to move: the names that it may choose}``."""
         known, choices = self._last_choices
         if known is not state:  # asked for several times in each state
             if state.phase is Phase.VOTE:
@@ -121,12 +119,11 @@ class Werewolf(TSMG[WerewolfState]):
         return tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
 
     def transition(self, state: WerewolfState, joint_action: JointAction, rng: Generator) -> Transition[WerewolfState]:
-        """Return a night, one speech, or a vote. Nothing in them is random."""
         ((_, after, rewards, over),) = self.outcomes(state, joint_action)
         return after, rewards, over
 
     def outcomes(self, state: WerewolfState, joint_action: JointAction) -> Sequence[Outcome[WerewolfState]]:
-        """Chance deals the roles, and nothing else: one outcome, with probability 1."""
+        """Return the one outcome of a night, a speech or a vote: chance deals the roles, and nothing else."""
         choices = self._choices(state)
         chosen = {self._numbers[p]: self._checked(p, legal, joint_action) for p, legal in choices.items()}
         if not chosen:
@@ -153,13 +150,13 @@ class Werewolf(TSMG[WerewolfState]):
         return {p: 1.0 if (r == WOLF) == won else -1.0 for p, r in zip(self.players, state.roles, strict=True)}
 
     def succeeded(self, state: WerewolfState, player: Player) -> bool:
-        """Return whether the player's side has won."""
         side = WOLF if state.roles[self._numbers[player]] == WOLF else VILLAGER
         return rules.winner(state) == side
 
     def metrics(self, state: WerewolfState, player: Player) -> dict[str, float]:
-        """Return whether it is alive, its votes and their share on wolves; of the seer also the wolves that it saw, of
-        the doctor the players that it saved."""
+        """Return whether it is alive, its votes' share on wolves; of the seer also the wolves that it saw, of the
+        doctor the players that it saved.
+        """
         number = self._numbers[player]
         role = state.roles[number]
         found = {"alive": float(state.alive[number])}
@@ -184,7 +181,6 @@ class Werewolf(TSMG[WerewolfState]):
         return SILENCE if state.phase is Phase.SPEECHES else self.legal_actions(state, player)[0]
 
     def sample_action(self, state: WerewolfState, player: Player, rng: Generator) -> Action:
-        """Return a random name, or one of a few things to say that tell nothing."""
         return self._message.sample(rng) if state.phase is Phase.SPEECHES else super().sample_action(state, player, rng)
 
     def action_help(self, state: WerewolfState, player: Player) -> str:

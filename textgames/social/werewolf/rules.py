@@ -3,7 +3,7 @@
 The village wins when no wolf is left, the wolves as soon as they are at least as many as all others. Every night the
 living wolf with the lowest number chooses whom the wolves kill, the doctor whom to protect, and the seer whose role to
 see, all at once. Every day each living player speaks once, in an order that begins one seat further each day; then all
-vote at once. Who has the most votes is out; with a tie, or with the most votes for nobody, nobody is.
+vote at once. The player with the most votes is out; with a tie, or with the most votes for none, no player is.
 
 Players are numbers. The first night is night 1, and day 1 follows it.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 WOLF, SEER, DOCTOR, VILLAGER = "wolf", "seer", "doctor", "villager"
 
 NOBODY = -1
-"""Stands in place of a player's number for nobody, and for what was not done."""
+"""Stands in place of a player's number for none, and for what was not done."""
 
 
 class Phase(StrEnum):
@@ -29,9 +29,8 @@ class Phase(StrEnum):
 
 
 class Night(NamedTuple):
-    """What was done in one night, which only those who did it know, and who was killed, which everybody knows.
-
-    Each is a player's number, or :data:`NOBODY`.
+    """The deeds of one night, known to those who did them, and the killed player, known to all; numbers or
+    :data:`NOBODY`.
     """
 
     attacked: int
@@ -89,7 +88,7 @@ def movers(state: WerewolfState) -> tuple[int, ...]:
 
 
 def targets(state: WerewolfState, player: int, protect_again: bool) -> tuple[int, ...]:
-    """Return the players whom one who is to move at night, or in a vote, may name; voting for nobody not counted."""
+    """Return the players whom one who is to move at night, or in a vote, may name; voting for none not counted."""
     role = state.roles[player]
     if state.phase is Phase.NIGHT and role == WOLF:
         return tuple([number for number in state.living if state.roles[number] != WOLF])
@@ -100,7 +99,7 @@ def targets(state: WerewolfState, player: int, protect_again: bool) -> tuple[int
 
 
 def play_night(state: WerewolfState, chosen: Mapping[int, int], speeches: bool) -> WerewolfState:
-    """Return the night's end: ``chosen`` has the target of everyone who was to move."""
+    """Return the night's end: ``chosen`` has the target of every player who was to move."""
     wolf, doctor, seer = state.acting_wolf, state.holder(DOCTOR), state.holder(SEER)
     night = Night(chosen[wolf], chosen.get(doctor, NOBODY), chosen.get(seer, NOBODY))
     state = state._replace(alive=_without(state.alive, night.killed), nights=(*state.nights, night))
@@ -124,7 +123,7 @@ def play_speech(state: WerewolfState, words: str) -> WerewolfState:
 
 
 def play_vote(state: WerewolfState, chosen: Mapping[int, int]) -> WerewolfState:
-    """All have voted: who has more votes than any other, and than nobody, is out."""
+    """Return the state after a vote: the player with more votes than any other, and than nobody, is out."""
     votes = tuple([(number, chosen[number]) for number in state.living])
     counts = Counter(chosen[number] for number in state.living).most_common(2)
     tie = len(counts) == 2 and counts[0][1] == counts[1][1]

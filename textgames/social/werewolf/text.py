@@ -1,7 +1,7 @@
 """What players of Werewolf read: what is public, what only they know, and what they are asked.
 
-Everything that somebody said stands in double quotation marks on a line of its own, and a message can hold neither
-line ends nor double quotation marks, so it can't be taken for a line of the game.
+Everything that a player said stands in double quotation marks on a line of its own, and a message can hold neither line
+ends nor double quotation marks, so it can't be taken for a line of the game.
 """
 
 from collections import Counter
@@ -175,7 +175,7 @@ class WerewolfText:
     # ---------------------------------------------------------------- for people
 
     def describe(self, state: WerewolfState) -> str:
-        """Everything, as a spectator sees it: the roles, and today's words and votes."""
+        """Return everything, as a spectator sees it: the roles, and today's words and votes."""
         lines = [self._heading(state)]
         for number, (player, role) in enumerate(zip(self.players, state.roles, strict=True)):
             lines.append(f"  {'+' if state.alive[number] else '-'} {player} {role}")
