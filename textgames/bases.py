@@ -33,7 +33,9 @@ def neighbours(nrow: int, ncol: int, ways: tuple[tuple[int, int], ...]) -> tuple
 
 
 class BoardGame(TSMG[StateT]):
-    """A game on a board of characters, whose ``marks`` make palette and legend; one that stands for ``""`` has no key."""
+    """A game on a board of characters, whose ``marks`` make palette and legend; a mark for ``""`` is left out of the
+    legend.
+    """
 
     marks: ClassVar[Marks] = {}
 
@@ -124,7 +126,7 @@ class Duel(TSMG[StateT]):
 
     @abstractmethod
     def result(self, state: StateT) -> float | None:
-        """Return what the first player is paid at the end; ``None`` while the game goes on."""
+        """Return what the first player is paid at the end; ``None`` before."""
 
     def to_move(self, state: StateT) -> tuple[Player, ...]:
         return () if self.result(state) is not None else (self.players[self.mover(state)],)

@@ -28,7 +28,7 @@ class ByGame(Generic[Entry]):
         self.entries[game if isinstance(game, str) else f"{game.__module__}:{game.__qualname__}"] = entry
 
     def of(self, game: TSMG[Any]) -> Entry | None:
-        """Return the entry of a game's class, as :meth:`find` has it; a TypeError if it isn't a game, but its id, say."""
+        """Return the entry of a game's class, as :meth:`find` has it; a TypeError for what isn't a game."""
         if not isinstance(game, TSMG):
             raise TypeError(
                 f"expected a game, got {game!r}: make one by textgames.game_of(id), or take an "

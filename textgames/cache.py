@@ -70,9 +70,6 @@ def sources_digest(paths: Iterable[Path]) -> str:
 
 @lru_cache(maxsize=64)
 def _digest(sources: tuple[tuple[Path, int, int], ...]) -> str:
-    """Return the fingerprint of files with their sizes and times, kept as a board of many entries asks for the same
-    ones.
-    """
     digest = hashlib.sha256()
     for path, size, _ in sources:
         digest.update(f"{path.name} {size}\n".encode())

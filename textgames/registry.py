@@ -73,7 +73,6 @@ def register(id: str, game: str | type[TSMG[Any]], **settings: Any) -> None:
 
 
 def _defined_again(game: str | type[TSMG[Any]], before: str | type[TSMG[Any]]) -> bool:
-    """Return whether two classes have the same name in the same module, or there was no class of the name before."""
     if isinstance(before, str):
         try:
             load_game(before)

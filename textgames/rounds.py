@@ -30,7 +30,7 @@ def rounds_of_play(
 
     Args:
         game: the rules.
-        state: where it begins.
+        state: the first state.
         limit: the most rounds; ``None`` for no limit.
         rng: what transitions draw from, and random actions too.
         choose: how actions are chosen; at random from the legal ones when not given.

@@ -4,8 +4,7 @@ Episode ``k`` of a scenario is ``seed = first_seed + k``, the same for every age
 9,999 only, so no evaluation layout is ever a training layout by seed.
 
 The games, scenarios and suites that ship are data: one file a suite in ``shelf/``, read here once. A game of theirs is
-registered under its id, with its yardstick where ``yardstick`` names one, with the words of its twins where
-``vocabulary`` does, and with its levels where ``ladder`` does.
+registered under its id, with its ``yardstick``, the ``vocabulary`` of its twins, and its ``ladder``, if it names them.
 """
 
 import re
@@ -43,17 +42,17 @@ class Scenario(NamedTuple):
     """One row of the table.
 
     Attributes:
-        name: what commands call it.
+        name: its name in commands.
         env_id: the environment's id.
         kwargs: the environment's settings, without the horizon.
         horizon: rounds after which an episode is truncated.
         first_seed: seed of episode 0.
         training: whether it is one of the two that agents are post-trained on.
-        protocol: what an unreadable response leads to when agents play it, by the names of :mod:`agents.protocol`; a
-            run plays all of its scenarios by its own protocol. Environments that are made here go by ``random``.
+        protocol: what an unreadable response leads to when agents play it, by the names of :mod:`agents.protocol`.
+            Environments that are made here go by ``random``.
         moves: likewise, whether prompts list the legal moves: ``"listed"`` or ``"unlisted"``.
         level_number: which level of its game's ladder it is (:mod:`textgames.ladders`); 0 for none.
-        vocabulary: the digest of the words that a twin is told with; empty if it is none, or nobody noted it.
+        vocabulary: the digest of the words that a twin is told with; empty if it is none, or none was noted.
     """
 
     name: str
@@ -94,7 +93,6 @@ class Scenario(NamedTuple):
         return game_of(self.env_id, **{**self.kwargs, **own}) if own else self.game()
 
     def game(self) -> TSMG[Any]:
-        """Return the rules of its game. Equal scenarios share one object."""
         return shared_game(self.env_id, self.kwargs)
 
     def seed(self, episode: int) -> int:
@@ -112,7 +110,6 @@ class Scenario(NamedTuple):
 
     @property
     def has_twins(self) -> bool:
-        """Whether its game can be told in other words, with these settings."""
         return has_twins(game_of(self.env_id, **{**self.kwargs, TWIN: 0}))
 
     def twin(self, number: int) -> "Scenario":
@@ -143,11 +140,10 @@ class Scenario(NamedTuple):
         return ladder if ladder is not None and ladder.scenario == self.plain_name else None
 
     def level(self, number: int) -> "Scenario":
-        """Return a level of its ladder, from the same first seed: ``frozen-lake-level-3``. Its settings are the level's
-        alone.
+        """Return a level of its ladder, from the same first seed: ``frozen-lake-level-3``; a ValueError if there is
+        none.
 
-        Raises:
-            ValueError: it has no levels, or none of this number.
+        Its settings are the level's alone.
         """
         if self.ladder is None:
             raise ValueError(f"{self.name} has no levels")
@@ -162,12 +158,11 @@ class Scenario(NamedTuple):
 
     @property
     def levels(self) -> tuple["Scenario", ...]:
-        """Its levels, the easiest first; none of a scenario that is one itself."""
         return tuple(self.level(number) for number, _ in enumerate(self.ladder.levels if self.ladder else (), 1))
 
     @property
     def rung(self) -> Level | None:
-        """What its ladder says of its level; ``None`` of what is no level, or is one that the ladder had once."""
+        """What its ladder says of its level; ``None`` if it is no level, or one that the ladder had once."""
         ladder = ladder_of(load_game(settings_of(self.env_id)["game"]))
         number, settings = self.level_number, {key: value for key, value in self.kwargs.items() if key != TWIN}
         rung = ladder.levels[number - 1] if ladder is not None and 0 < number <= len(ladder.levels) else None
@@ -220,11 +215,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 
 
 def known_scenario(name: str) -> Scenario | None:
-    """Return the scenario of a name; ``None`` if there is none.
-
-    Levels and twins are among them: ``"frozen-lake-level-3"``, ``"frozen-lake-twin-3"``,
-    ``"frozen-lake-level-3-twin-3"``.
-    """
+    """Return the scenario of a name, such as ``"frozen-lake-level-3-twin-3"``; ``None`` if there is none."""
     try:
         return _scenario(name)
     except ValueError:
@@ -285,8 +276,7 @@ def why_unknown(name: str, also: Iterable[str] = ()) -> str:
 LITTLE_HEADROOM: frozenset[str] = frozenset(
     name for data in _SHELVES.values() for name, row in data["scenarios"].items() if row.get("little_headroom", False)
 )
-"""Scenarios in which play that doesn't read gets most of what there is to get, or nearly all: they measure little, and
-are in no suite. They can be played by name."""
+"""Scenarios in which play that doesn't read gets most of what there is: they measure little, and are in no suite."""
 
 SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -295,7 +285,8 @@ SUITES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """The names of the scenarios of every suite. ``paper`` is what a run plays by default, ``all`` is every scenario but
-those of :data:`LITTLE_HEADROOM`."""
+those of :data:`LITTLE_HEADROOM`.
+"""
 
 ABOUT_SUITES: Mapping[str, str] = MappingProxyType(
     {

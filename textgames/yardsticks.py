@@ -112,7 +112,7 @@ def _largest(values: Mapping[Action, float], tie: float) -> tuple[Action, ...]:
 class HeuristicYardstick(Yardstick):
     """A fixed function of the state that guesses what it is worth, if that isn't known.
 
-    No score is measured against it. But it is the same function whoever plays, and what the chances of a round make of
+    No score is measured against it. But it is the same function for all players, and what chance makes of
     it is known exactly; so luck can be told by it (``benchmark.score.luck``). A bad guess costs precision and nothing
     else.
     """

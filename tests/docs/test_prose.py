@@ -19,7 +19,10 @@ ROOT = Path(__file__).parents[2]
 RESEARCH = ROOT / "docs/research"
 GUIDE = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not page.is_relative_to(RESEARCH)]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *GUIDE]
-PACKAGES = ("docs/tools",)
+PACKAGES = (
+    "docs/tools",
+    "textgames",
+)
 MODULES = [module for name in PACKAGES for module in sorted((ROOT / name).rglob("*.py"))]
 
 WORDS = {"README.md": 1200, "ARCHITECTURE.md": 700, "docs": 22_000}

@@ -18,12 +18,11 @@ from textgames.environments.rules import ONE_SEAT_SETTINGS
 from textgames.registry import aec_env, game_of, parallel_env, settings_of
 from textgames.rounds import rounds_of_play
 
-_FRAMES = 8
-"""So many pictures of an episode are compared."""
+_FRAMES = 8  # so many pictures of an episode are compared
 
 
 def check_gymnasium(id: str, settings: Mapping[str, Any]) -> None:
-    """``gymnasium.utils.env_checker.check_env``, its pictures too, without a warning; others play inside."""
+    """Run Gymnasium's ``check_env``, its pictures too, without a warning; others play inside."""
     from gymnasium.utils.env_checker import check_env
 
     with warnings.catch_warnings():
@@ -33,13 +32,12 @@ def check_gymnasium(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def _alone(id: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings with which one player can play: random opponents inside, in a game of several."""
     others = len(game_of(id, **settings).players) > 1
     return {"opponents": "random", **settings} if others else settings
 
 
 def check_episodes(id: str, settings: Mapping[str, Any]) -> None:
-    """Episodes end once, are refused afterwards, and never both terminate and truncate."""
+    """Check that episodes end once, are refused afterwards, and never both terminate and truncate."""
     # max_cycles, since a level has a horizon of its own that max_steps doesn't change
     few = max(5, int(game_of(id, **settings).shortest_win or 0))
     env = parallel_env(id, **({} if settings.get("max_steps") else {"max_cycles": few}), **settings)
@@ -71,7 +69,7 @@ def _require_reset_needed(env: Any, when: str) -> None:
 
 
 def check_determinism(id: str, settings: Mapping[str, Any]) -> None:
-    """Same seed and responses, same episode: from a fresh environment, a used one, and beside another one."""
+    """Check that equal seeds and responses give one episode: fresh, in a used environment, and beside another one."""
     fresh = list(_play(parallel_env(id, **settings), 11))
     used, beside = parallel_env(id, **settings), parallel_env(id, **settings)
     beside.reset(seed=1)
@@ -91,7 +89,7 @@ def check_determinism(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_snapshots(id: str, settings: Mapping[str, Any]) -> None:
-    """An environment can be copied, and its state saved and restored, in mid-episode; it goes on the same."""
+    """Check that an environment can be copied, and saved and restored, in mid-episode, and then plays the same."""
     env: Any = parallel_env(id, **settings)
     read, _ = env.reset(seed=2)
     twin, snapshot = copy.deepcopy(env), pickle.loads(pickle.dumps(env.save_state()))
@@ -106,7 +104,7 @@ def check_snapshots(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_batches(id: str, settings: Mapping[str, Any]) -> None:
-    """The vector environment does step by step what single ones do with the same seeds."""
+    """Check that the vector environment does step by step what single ones do with the same seeds."""
     settings = _alone(id, settings)
     num_envs = 3
     singles: list[Any] = [gym.make(id, **settings) for _ in range(num_envs)]
@@ -127,7 +125,6 @@ def check_batches(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def _some_response(env: Any, rng: np.random.Generator) -> str:
-    """Any action of the game's, legal or not; a legal one if none are listed."""
     game = env.game
     if game.actions:
         return written(game, game.actions[int(rng.integers(len(game.actions)))])
@@ -137,7 +134,7 @@ def _some_response(env: Any, rng: np.random.Generator) -> str:
 
 
 def check_rewards(id: str, settings: Mapping[str, Any]) -> None:
-    """In every form of environment, what the steps pay sums to what the rules paid, also what is paid late."""
+    """Check that in every form of environment the steps pay in all what the rules paid, also what is paid late."""
     for seed in range(3):
         limit, paid, joint_actions = _paid_by_the_rules(id, settings, seed)
         limited = {**settings, "max_cycles": limit}  # both end with the last of these rounds
@@ -161,8 +158,6 @@ def check_rewards(id: str, settings: Mapping[str, Any]) -> None:
 def _paid_by_the_rules(
     id: str, settings: Mapping[str, Any], seed: int
 ) -> tuple[int, dict[str, float], list[dict[str, str]]]:
-    """Return what an episode of random play, of so many rounds at most, pays by the rules alone; everybody's
-    responses."""
     env: Any = parallel_env(id, **settings)
     env.reset(seed=seed)
     game, limit = env.game, env.rules.max_steps or ROUNDS
@@ -184,7 +179,7 @@ def _require_equal_sums(sums: Mapping[str, float], paid: Mapping[str, float], fo
 
 
 def check_parallel(id: str, settings: Mapping[str, Any]) -> None:
-    """PettingZoo's ``parallel_api_test`` and ``parallel_seed_test`` without a warning."""
+    """Run PettingZoo's ``parallel_api_test`` and ``parallel_seed_test`` without a warning."""
     from pettingzoo.test import parallel_api_test, parallel_seed_test
 
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # it prints that it passed
@@ -194,7 +189,7 @@ def check_parallel(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_aec(id: str, settings: Mapping[str, Any]) -> None:
-    """PettingZoo's ``api_test`` of the form in which players are asked one after the other."""
+    """Run PettingZoo's ``api_test`` of the form in which players are asked one after the other."""
     from pettingzoo.test import api_test
 
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -220,7 +215,7 @@ class _InDictionary(TextAECEnv):
 
 
 def check_rendering(id: str, settings: Mapping[str, Any]) -> None:
-    """Every game is drawn, as text and as pictures, and all pictures of an episode have one size."""
+    """Check that the game is drawn, as text and as pictures, and all pictures of an episode have one size."""
     env = parallel_env(id, **settings, render_mode="ansi")
     env.reset(seed=0)
     require(isinstance(env.render(), str), "render_mode='ansi' must give a string")

@@ -43,7 +43,7 @@ _NOT_ACTIONS = (
 
 
 def check_names(id: str, settings: Mapping[str, Any]) -> None:
-    """Players and actions have distinct names, and an action's name can be read in a response."""
+    """Check that players and actions have distinct names, and an action's name can be read in a response."""
     game = game_of(id, **settings)
     for kind, names in (("players", game.players), ("actions", game.actions)):
         strings = isinstance(names, tuple) and all(isinstance(name, str) and name for name in names)
@@ -86,7 +86,7 @@ def _require_open_actions(game: TSMG[Any]) -> None:
 
 
 def check_states(id: str, settings: Mapping[str, Any]) -> None:
-    """States are values that rounds don't change, and every player plays at the start, whatever the seed."""
+    """Check that states are values that rounds don't change, and every player plays at the start, whatever the seed."""
     game = game_of(id, **settings)
     for seed in range(20):
         initial_state(game, np.random.default_rng(seed))
@@ -95,7 +95,7 @@ def check_states(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_purity(id: str, settings: Mapping[str, Any]) -> None:
-    """What a game says depends on what it is given: not on what was played before, nor on randomness from elsewhere."""
+    """Check that all answers depend on what is given alone: not on what was played before, nor on other randomness."""
     game, untouched = game_of(id, **settings), _global_generators()
     played = [(round_, _everything_told(game, round_.state, round_)) for round_ in rounds_of(game)]
     require(
@@ -149,7 +149,7 @@ def _global_generators() -> tuple[Any, ...]:
 
 
 def check_actions(id: str, settings: Mapping[str, Any]) -> None:
-    """The rules take the legal actions of those who are to move and refuse everything else, with a ValueError."""
+    """Check that the rules take the legal actions of those who are to move and refuse all else, with a ValueError."""
     game = game_of(id, **settings)
     for state, joint_action, rng, result in rounds_of(game):
         players = to_move(game, state)
@@ -172,7 +172,6 @@ def check_actions(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def _some(names: Sequence[str]) -> Sequence[str]:
-    """At most a dozen of the names, spread over all of them: some games have hundreds."""
     return names[:: 1 + len(names) // 12]
 
 
@@ -194,7 +193,7 @@ def _require_refusal(
 
 
 def check_interpretation(id: str, settings: Mapping[str, Any]) -> None:
-    """Every legal action can be written in a tag, or bare where the game allows that; nothing else is taken for one."""
+    """Check that every legal action can be written in a tag, or bare if the game allows it, and nothing else."""
     game = game_of(id, **settings)
     for state, *_ in rounds_of(game, 10):
         for player in to_move(game, state):
@@ -228,7 +227,6 @@ def _require_readable(game: TSMG[Any], state: Any, player: str, name: str) -> No
 
 
 def _near_misses(game: TSMG[Any], legal: Sequence[str]) -> list[str]:
-    """Texts that look like actions of a game that lists them, and are none."""
     names = game.actions or legal
     wrong = [_NO_ACTION, *(name for name in _some(names) if name not in legal)]
     for name in _some(names):
@@ -240,7 +238,7 @@ def _near_misses(game: TSMG[Any], legal: Sequence[str]) -> list[str]:
 
 
 def check_texts(id: str, settings: Mapping[str, Any]) -> None:
-    """Observations are printable, and the instructions for every player name every action as a word of its own."""
+    """Check that observations are printable, and the instructions name every action as a word of its own."""
     game, space = game_of(id, **settings), ObservationText()
     for player in game.players:
         told = game.instructions(player)
@@ -271,7 +269,7 @@ def _names(text: str, action: str, actions: tuple[str, ...]) -> bool:
 
 
 def check_outcomes(id: str, settings: Mapping[str, Any]) -> None:
-    """The chances that a game tells are those that it plays with (games with ``outcomes`` or ``initial_outcomes``)."""
+    """Check that the listed chances are those that the game plays with, if it has any."""
     game = game_of(id, **settings)
     if game.has_outcomes:
         by_chance = 0
@@ -324,7 +322,7 @@ def _require_frequencies(draws: Sequence[Any], chances: Mapping[Any, float], wha
 
 
 def check_scores(id: str, settings: Mapping[str, Any]) -> None:
-    """What scores are made of is true of play: ``worst_round``, ``return_range``, ``zero_sum`` and ``forfeit``."""
+    """Check ``worst_round``, ``return_range``, ``zero_sum`` and ``forfeit`` by play."""
     game = game_of(id, **settings)
     require(not game.zero_sum or len(game.players) == 2, f"zero_sum is for two players, got {len(game.players)}")
     played, episode, gains = list(rounds_of(game)), list[Round](), list[float]()
@@ -351,7 +349,6 @@ def _require_worst_round(game: TSMG[Any], round_: Round) -> None:
 
 
 def _require_returns(game: TSMG[Any], episode: Sequence[Round]) -> None:
-    """Require of a finished episode that its returns are possible, and cancel out if the game says so."""
     returns = {player: sum(round_.result[1][player] for round_ in episode) for player in game.players}
     for player, total in returns.items():
         low, high = game.return_range or (-math.inf, math.inf)
@@ -373,7 +370,7 @@ def _gains_by_giving_up(game: TSMG[Any], episode: Sequence[Round], more: Sequenc
         for player, further in itertools.product(round_.joint_action, more):
             try:
                 paid = game.forfeit(round_.state, player, left + further)
-            except NotImplementedError:  # nobody knows what a loss pays here, which a game may say
+            except NotImplementedError:  # what a loss pays here is unknown, which a game may say
                 continue
             known = isinstance(paid, dict) and player in paid and set(paid) <= set(game.players)
             told = f"forfeit() of {player} must"
@@ -386,7 +383,7 @@ def _gains_by_giving_up(game: TSMG[Any], episode: Sequence[Round], more: Sequenc
 
 
 def check_success(id: str, settings: Mapping[str, Any]) -> None:
-    """A game in which players succeed says what that means: readers of results are told, and methods ask for it."""
+    """Check that a game in which players succeed says what that means: readers of results are told."""
     game = game_of(id, **settings)
     for *_, (after, _, _) in rounds_of(game):
         for player in game.players:
@@ -395,7 +392,7 @@ def check_success(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_metrics(id: str, settings: Mapping[str, Any]) -> None:
-    """Metrics are finite numbers by name."""
+    """Check that metrics are finite numbers by name."""
     game = game_of(id, **settings)
     for *_, (after, _, _) in rounds_of(game):
         for player in game.players:
@@ -405,7 +402,7 @@ def check_metrics(id: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_reading_back(id: str, settings: Mapping[str, Any]) -> None:
-    """What a game reads back from an observation shows and allows the same (games with ``read_observation``)."""
+    """Check that what is read back from an observation shows and allows the same (games with ``read_observation``)."""
     game = game_of(id, **settings)
     if not game.reads_observations:
         return

@@ -36,7 +36,7 @@ def require(holds: bool, message: str) -> None:
 
 
 def rounds_of(game: TSMG[Any], rounds: int = ROUNDS) -> Iterator[Round]:
-    """Rounds of random play, over as many episodes as it takes."""
+    """Yield rounds of random play, over as many episodes as it takes."""
     rng = np.random.default_rng(0)
     state, played = initial_state(game, rng), 0
     for _ in range(rounds):
@@ -52,7 +52,7 @@ def rounds_of(game: TSMG[Any], rounds: int = ROUNDS) -> Iterator[Round]:
 
 
 def playing(game: TSMG[Any], state: Any) -> list[str]:
-    """Return the players whose own episodes go on."""
+    """Return the players whose own episodes aren't over."""
     told = {player: game.is_playing(state, player) for player in game.players}
     for player, answer in told.items():
         require(isinstance(answer, bool), f"is_playing() of {player} must be True or False, got {answer!r}")
@@ -60,7 +60,7 @@ def playing(game: TSMG[Any], state: Any) -> list[str]:
 
 
 def to_move(game: TSMG[Any], state: Any) -> list[str]:
-    """Who acts in a state that is not the game's end: players who are playing, at least one, in order, none twice."""
+    """Return the players to move before the end: players who play, at least one, in order, none twice."""
     told, players = game.to_move(state), playing(game, state)
     known = isinstance(told, tuple) and all(player in game.players for player in told)
     require(known, f"to_move() must be a tuple of players, of {', '.join(game.players)}, got {told!r}")
@@ -82,8 +82,7 @@ def draw(game: TSMG[Any], state: Any, player: str, rng: np.random.Generator) -> 
 
 
 def legal_actions(game: TSMG[Any], state: Any, player: str) -> tuple[str, ...]:
-    """Return the legal actions of a player who is to move: none twice, all of them the game's; none if they are
-    open."""
+    """Return the legal actions of a player who is to move: none twice, all the game's; none if they are open."""
     names, told = game.legal_actions(state, player), f"legal_actions() of {player}"
     strings = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
     require(strings, f"{told} must be a tuple of names, got {names!r}")
@@ -98,8 +97,7 @@ def legal_actions(game: TSMG[Any], state: Any, player: str) -> tuple[str, ...]:
 
 
 def has_default(game: TSMG[Any], state: Any, player: str) -> bool:
-    """Return whether there is something to do for a player without a list: the base class takes the first legal
-    action."""
+    """Return whether there is a default action without a list: the base class takes the first legal one."""
     try:
         return bool(game.default_action(state, player))
     except IndexError:

@@ -12,8 +12,8 @@ from textgames.registry import parallel_env
 def transcript(id: str, *, seed: int, responses: tuple[str, ...] = (), shown: int = 100, **settings: Any) -> str:
     """Return one episode as text: what every player read and wrote, and what came of it.
 
-    Players write ``responses`` in turn, then actions drawn with ``seed``, to the episode's end (or 100 rounds).
-    Of what follows the first ``shown`` rounds there is a single line, whose digest changes with any of it.
+    Players write ``responses`` in turn, then actions drawn with ``seed``, to the episode's end (or 100 rounds). What
+    follows the first ``shown`` rounds is a single line, whose digest changes with any of it.
     """
     # "default" draws nothing: what follows an unreadable response is the same whatever an environment's own choice is
     env = parallel_env(id, **{"invalid_action": "default", **settings})

@@ -38,7 +38,7 @@ class Together:
         return self.answer([turn])[0]
 
     def answer(self, turns: list[OpponentTurn]) -> Sequence[str]:
-        """Return the responses to the turns, in their order; a ValueError if the function gave another number of them."""
+        """Return the responses to the turns, in their order; a ValueError if the function gave another number."""
         responses = self._answer(turns)
         if isinstance(responses, str) or len(responses) != len(turns):
             raise ValueError(f"opponents must give {len(turns)} responses to {len(turns)} turns, got {responses!r}")
@@ -136,7 +136,6 @@ class Seat:
         return bool(table.agents) and self.player not in table.asked
 
     def _joined(self, before: Round | None, then: Round) -> Round:
-        """Add a round in which only players inside were asked to those before it."""
         if before is None:
             return then
         player, (paid, *_, told), (more, terminated, truncated, infos) = self.player, before, then
@@ -144,7 +143,6 @@ class Seat:
         return {player: paid[player] + more[player]}, terminated, truncated, {player: infos[player] | response}
 
     def _answers(self, tables: Mapping[int, Table]) -> dict[int, dict[Player, str]]:
-        """Return the answers of the players inside who are to move."""
         turns = {
             (i, other): _turn(table, other)
             for i, table in tables.items()

@@ -158,7 +158,6 @@ def make_game(
 
 
 def _at_level(cls: type[TSMG[Any]], level: int, **settings: Any) -> Mapping[str, Any]:
-    """Return the settings of a level of a game, and others beside it, such as the text's."""
     if level == 0:
         return settings
     decided = level_of(cls, level).settings
@@ -223,7 +222,6 @@ def game_settings(cls: type[TSMG[Any]]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _switches(cls: type[TSMG[Any]]) -> frozenset[str]:
-    """Return the names of the settings whose defaults are true or false."""
     return frozenset(name for name, one in taken_by(cls).named.items() if isinstance(one.default, bool))
 
 

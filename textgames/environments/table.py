@@ -111,12 +111,10 @@ class Table:
         self._ask()
 
     def _staying(self, agents: list[Player]) -> list[Player]:
-        """Return those who play on: players who are out, if they may be paid late, as well."""
         state, away, waits = self.state, self._sent_away, self._waits_out
         return [each for each in agents if each not in away and (waits or self.game.is_playing(state, each))]
 
     def _ask(self) -> None:
-        """Turn to the players who are to move in a state that the table has come to."""
         # one player alone is to move until the game is over
         self._moving = self.game.to_move(self.state) if self._several and self.agents else self.game.players
         self._choose_asked()
@@ -133,11 +131,9 @@ class Table:
         return text
 
     def legal_actions(self, player: Player) -> tuple[Action, ...]:
-        """Return what a player may choose from now; empty if it isn't asked."""
         return self.game.legal_actions(self.state, player) if player in self.asked else ()
 
     def first_info(self, player: Player) -> dict[str, Any]:
-        """Return a player's ``info`` after the start."""
         return {"success": False, "legal_actions": self.legal_actions(player)}
 
     def play(self, responses: Mapping[Player, str], read: Mapping[Player, Action | Unreadable] | None = None) -> Round:

@@ -47,7 +47,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         max_episode_steps: steps after which an episode is cut off at the latest, as Gymnasium's wrapper does it around
             a single environment; ``gymnasium.make_vec`` hands it over.
 
-    Infos follow Gymnasium's layout: one array of length ``num_envs`` a key, and a mask ``_key`` of where it is set.
+    Infos follow Gymnasium's layout: one array of length ``num_envs`` a key, and a mask ``_key`` of the games that have it.
     Masks of all games are shared and can't be written to.
     """
 
@@ -200,7 +200,6 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
     def _reset_games(
         self, chosen: Sequence[int], seeds: Sequence[Any] = (), layouts: Sequence[Any] = ()
     ) -> dict[int, dict[str, Any]]:
-        """Begin new episodes; returns their infos. Opponents that answer together are asked once for all of them."""
         tables = {i: self._tables[i] for i in chosen}
         for i, table in tables.items():
             table.reset(seeds[i] if seeds else None, layouts[i] if layouts else None)

@@ -28,7 +28,7 @@ STYLES = ("summary", "raw")
 
 
 class Story(NamedTuple):
-    """What the arms are called: names for the same problem."""
+    """The names for a problem: what the arms are called."""
 
     scene: str  # what the player is and what it chooses every round; two sentences
     thing: str  # what an arm is: ``"button"``
@@ -101,10 +101,10 @@ class Bandit(OnePlayerGame[BanditState]):
     Args:
         num_arms: 2 to 20.
         rounds: after which the game is over; players are told.
-        prior: what the means are drawn from in every episode. ``"gap"``: rewards 0 or 1, one arm of mean
-            ``.5 + gap/2`` and all others ``.5 - gap/2``. ``"uniform"``: rewards 0 or 1, means uniform on [0, 1].
-            ``"gaussian"``: rewards with normal noise of standard deviation ``scale`` around means that are normal
-            with mean 0 and standard deviation ``scale``.
+        prior: what the means are drawn from in every episode. ``"gap"``: rewards 0 or 1, one arm of mean ``.5 + gap/2``
+            and all others ``.5 - gap/2``. ``"uniform"``: rewards 0 or 1, means uniform on [0, 1]. ``"gaussian"``:
+            rewards with normal noise of standard deviation ``scale`` around means that are normal with mean 0 and
+            standard deviation ``scale``.
         gap: between the best arm and the others, in (0, 1).
         scale: above 0.
         story: ``"buttons"``, ``"ads"``, ``"videos"`` or ``"clothes"``: names for the same problem.
@@ -198,7 +198,7 @@ class Bandit(OnePlayerGame[BanditState]):
         return self.rounds_left(state) > 0
 
     def forfeit(self, state: BanditState, player: Player, rounds_left: float) -> dict[Player, float]:
-        """Nothing where rewards are 0 or 1, else what the worst arm pays on average in the rounds that are left."""
+        """Return nothing if rewards are 0 or 1, else what the worst arm pays on average in the rounds that are left."""
         worst = min(0.0, *state.means) if self.prior == "gaussian" else 0.0
         return {player: worst * self.rounds_left(state)}
 
@@ -208,8 +208,8 @@ class Bandit(OnePlayerGame[BanditState]):
     def metrics(self, state: BanditState, player: Player) -> dict[str, float]:
         """Return the ``regret``, the ``suffix_failure`` and the ``best_arm_share`` over the rounds played.
 
-        The regret is the pseudo-regret ``sum_t (mu* - mu_{a_t})``, free of the noise of the rewards; a suffix failure
-        is 1 if no best arm was chosen in the second half of the rounds (arXiv 2403.15371, section 3.2).
+        The regret is the pseudo-regret ``sum_t (mu* - mu_{a_t})``; a suffix failure is 1 if no best arm was chosen in
+        the second half of the rounds (arXiv 2403.15371, section 3.2).
         """
         best, played = max(state.means), sum(state.pulls)
         lost = sum(pulls * (best - mean) for pulls, mean in zip(state.pulls, state.means, strict=True))
@@ -271,7 +271,6 @@ class Bandit(OnePlayerGame[BanditState]):
         return f"{paid}; {lost:.2f} below the best on average" if lost else f"{paid}; no other is better on average"
 
     def describe(self, state: BanditState) -> str:
-        """Return a bar of choices for every arm, with its hidden mean, which only spectators see."""
         width = max(map(len, self.actions))
         best = max(state.means)
         return "\n".join(
@@ -282,10 +281,10 @@ class Bandit(OnePlayerGame[BanditState]):
 
 
 class BanditOracle(Yardstick):
-    """The values for somebody who knows the means: the best arm in every round that is left.
+    """The values for a player who knows the means: the best arm in every round that is left.
 
-    They serve the luck-free score and the regret. What a player can reach who doesn't know the means is another
-    question: :mod:`textgames.solving.bayes_bandit`.
+    They serve the luck-free score and the regret; :mod:`textgames.solving.bayes_bandit` has what can be reached
+    otherwise.
     """
 
     kind = "clairvoyant"

@@ -24,10 +24,9 @@ from textgames.yardsticks import Yardstick
 
 FEATURES = 3
 CONTEXTS: tuple[tuple[float, ...], ...] = tuple(product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=FEATURES))
-"""Everybody who can come, with equal chances: 125 points of a grid, so that expectations over them are exact."""
+"""All contexts, with equal chances: 125 points of a grid, so that expectations over them are exact."""
 
-NOBODY = -1
-"""The context after the last round."""
+NOBODY = -1  # the context after the last round
 
 Weights = tuple[tuple[float, ...], ...]
 
@@ -59,7 +58,7 @@ def expected_rewards(weights: Weights, context: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=256)
 def best_on_average(weights: Weights) -> float:
-    """Return ``E_x max_a theta_a . x``: what a round pays on average to somebody who knows the weights."""
+    """Return ``E_x max_a theta_a . x``: what a round pays on average to a player who knows the weights."""
     return float((_CONTEXTS @ np.array(weights).T).max(axis=1).mean())
 
 
@@ -90,12 +89,11 @@ def read_evidence(observation: str, names: tuple[str, ...]) -> Evidence:
     return Evidence(_INDEX[now[1]], tuple(log))
 
 
-_WHO = {"videos": "visitor", "ads": "visitor", "clothes": "customer"}
-"""Who comes, in the stories in which somebody does."""
+_WHO = {"videos": "visitor", "ads": "visitor", "clothes": "customer"}  # the visitors, in the stories that have some
 
 
 class ContextualBandit(OnePlayerGame[ContextualState]):
-    """In every round somebody comes, described by three numbers; choose an arm for them.
+    """In every round a visitor is described by three numbers; choose an arm for it.
 
     An arm pays ``theta_a . x + e``: its three hidden weights, drawn from the standard normal distribution in every
     episode, times the three numbers, each one of -1, -0.5, 0, 0.5 and 1; and ``e`` is plus or minus ``noise`` with
@@ -155,8 +153,7 @@ class ContextualBandit(OnePlayerGame[ContextualState]):
         return self.rounds - len(state.log)
 
     def metrics(self, state: ContextualState, player: Player) -> dict[str, float]:
-        """Return the pseudo-regret ``sum_t (max_a theta_a . x_t - theta_{a_t} . x_t)``, free of noise, as
-        ``regret``."""
+        """Return the pseudo-regret ``sum_t (max_a theta_a . x_t - theta_{a_t} . x_t)``, as ``regret``."""
         rewards = [(expected_rewards(state.weights, visit.context), visit.arm) for visit in state.log]
         return {"regret": float(sum(max(of_arms) - of_arms[arm] for of_arms, arm in rewards))}
 
@@ -194,7 +191,6 @@ class ContextualBandit(OnePlayerGame[ContextualState]):
         return told if action == best else f"{told}; {best} is {lost:.2f} better for them"
 
     def describe(self, state: ContextualState) -> str:
-        """Return the hidden weights, what every arm is worth now, and how often it was chosen."""
         width = max(map(len, self.actions))
         means = None if state.context == NOBODY else expected_rewards(state.weights, state.context)
         lines = [] if means is None else [f"{self._who}: {_NAMES[state.context]}"]
@@ -206,7 +202,7 @@ class ContextualBandit(OnePlayerGame[ContextualState]):
 
 
 class ContextualOracle(Yardstick):
-    """The values for somebody who knows the weights: the best arm for everybody who comes."""
+    """The values for a player who knows the weights: the best arm in every context."""
 
     kind = "clairvoyant"
     method = "known weights"

@@ -1,8 +1,8 @@
 """What a guess can tell about something hidden: exact counts, and optimal guessing if it is small enough.
 
-Everything here works on numbers: guess ``g`` and secret ``s`` are indices, and ``answers[g, s]`` is the number of the
-answer to ``g`` where ``s`` is hidden. Guesses and secrets are the same list. What is hidden was drawn uniformly, so all
-secrets that agree with the answers so far (the candidates) are equally likely.
+Everything here works on numbers: guess ``g`` and secret ``s`` are indices of one list, and ``answers[g, s]`` is the
+number of the answer to ``g`` if ``s`` is hidden. What is hidden was drawn uniformly, so all secrets that agree with the
+answers so far (the candidates) are equally likely.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 Indices = NDArray[np.intp]
 
-FEW = 12
-"""Up to this many candidates, comparing every pair is faster than counting answers."""
+FEW = 12  # up to this many candidates, comparing every pair is faster than counting answers
 
-REMEMBERED = 1_000_000
-"""So many counts are kept, each set of candidates has as many as there are guesses: common sets come up again."""
+REMEMBERED = 1_000_000  # so many counts are kept; each set of candidates has as many as there are guesses
 
 
 class AnswerTable:
@@ -43,8 +41,7 @@ class AnswerTable:
         return counted.reshape(len(self.answers), self.num_answers)
 
     def expected_remaining(self, candidates: Indices) -> NDArray[np.float64]:
-        """Return how many candidates are left on average after the answer to each guess: ``sum_a n_a^2 / n``; shape
-        (n,)."""
+        """Return how many candidates are left on average after each guess: ``sum_a n_a^2 / n``; shape (n,)."""
         key = candidates.tobytes()
         known = self._known_remaining.get(key)
         if known is not None:
@@ -78,7 +75,6 @@ class AnswerTable:
         return np.asarray(-1.0 - (1.0 - right) - missing / self._bits_per_guess, dtype=np.float64)
 
     def after(self, candidates: Indices, guess: int, answer: int) -> Indices:
-        """Return the candidates that are left after an answer."""
         left: Indices = candidates[self.answers[guess].take(candidates) == answer]
         return left
 
@@ -91,7 +87,6 @@ class AnswerTable:
         return sets
 
     def remaining_loss(self, candidates: Indices, guess: int) -> float:
-        """By how much a guess leaves more candidates, on average over its answers, than the best guess."""
         if len(candidates) == 1:
             return 0.0
         expected = self.expected_remaining(candidates)
@@ -102,13 +97,9 @@ class GuessSolver:
     """Optimal guessing by dynamic programming over sets of candidates: exact, for up to about 64 secrets.
 
     A set is the bits of a whole number. ``cost(S, h)`` is the sum, over the secrets in ``S``, of the guesses that
-    optimal play with ``h`` guesses left takes, with ``lost`` more for every secret that it doesn't find:
-    ``cost(S, h) = |S| + min_g sum_a cost(S with answer a to g, h - 1)``, if a right guess costs nothing more.
-    Guesses are tried in the order of a lower bound, and left as soon as they can't be the best.
-
-    Args:
-        table: the answers.
-        lost: what it costs, in guesses, not to have found the secret when no guess is left.
+    optimal play with ``h`` guesses left takes, with ``lost`` more for every secret that it doesn't find: ``cost(S, h) =
+    |S| + min_g sum_a cost(S with answer a to g, h - 1)``, if a right guess costs nothing more. Guesses are tried in the
+    order of a lower bound, and left as soon as they can't be the best.
     """
 
     def __init__(self, table: AnswerTable, lost: int) -> None:
@@ -126,15 +117,12 @@ class GuessSolver:
         self._costs: dict[tuple[int, int], int] = {}
 
     def value(self, candidates: Indices, guesses_left: int) -> float:
-        """Return the expected return, ``-guesses``, of optimal play."""
         return -self._cost(_bits(candidates), guesses_left) / len(candidates)
 
     def guess_value(self, candidates: Indices, guess: int, guesses_left: int) -> float:
-        """Return the expected return of a guess and optimal play after it."""
         return -1.0 - self._cost_after(_bits(candidates), guess, guesses_left) / len(candidates)
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float:
-        """Return the expected guesses that a guess loses against optimal play."""
         n = len(candidates)
         if n == 1:  # known already, as at most guesses of a player who doesn't take the answers in
             missed = guess != candidates[0]
@@ -166,11 +154,10 @@ class GuessSolver:
         return self._costs[key]
 
     def _told_apart(self, bits: int, n: int, guesses_left: int) -> int | None:
-        """Return the cost where one guess tells all candidates apart, as in most small sets; ``None`` if none does
-        so.
+        """Return the cost if one guess tells all candidates apart, as in most small sets; else ``None``.
 
-        A candidate that does so is right or lets the next guess be right; nothing is better. Any other guess then
-        costs one more in all, and so does at least every candidate after which two are left that look alike.
+        A candidate that does so is right or lets the next guess be right; nothing is better. Any other guess then costs
+        one more in all, and so does at least every candidate after which two are left that look alike.
         """
         if guesses_left == 1:  # one candidate may be right
             return n + self._lost * (n - 1)
@@ -187,8 +174,7 @@ class GuessSolver:
         return None
 
     def _lower_bounds(self, guesses_left: int, most: int) -> list[int]:
-        """Return the least that a set can cost, by its size: one secret is found at once, and ``most - 1`` one guess
-        later."""
+        """Return the least that a set can cost, by its size: one is found at once, ``most - 1`` one guess later."""
         costs = [min(found, guesses_left + self._lost) for found in (1, *[2] * (most - 1))]
         costs += [min(3, guesses_left + self._lost)] * (len(self._classes) - most)
         return [sum(costs[:n]) if guesses_left else self._lost * n for n in range(len(self._classes) + 1)]

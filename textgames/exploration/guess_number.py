@@ -40,7 +40,7 @@ class GuessNumber(GuessingGame):
         return _table(len(self.secrets))
 
     def metrics(self, state: GuessState, player: str) -> dict[str, float]:
-        """As in every guessing game, worked out on the interval of what is possible, without a table."""
+        """Return what every guessing game does, worked out on the interval of what is possible, without a table."""
         low, high, secret, losses, regret = 1, len(self.secrets), int(state.secret), 0.0, 0.0
         for played, guess in enumerate(map(int, state.guesses)):
             left, length = self.max_guesses - played, high - low + 1
@@ -82,15 +82,10 @@ def _table(numbers: int) -> AnswerTable:
 
 @lru_cache(maxsize=100_000)
 def interval_value(length: int, guesses_left: int, lost: int) -> float:
-    """Return the expected return, ``-guesses``, of optimal guessing.
+    """Return the expected return, ``-guesses``, of optimal guessing among ``length`` numbers; ``lost`` more for a loss.
 
     ``V(0, h) = 0``, ``V(n, 0) = -lost`` and ``V(n, h) = -1 + max_k ((k-1) V(k-1, h-1) + (n-k) V(n-k, h-1)) / n``.
     Guesses outside of the interval tell nothing, and are never better.
-
-    Args:
-        length: how many numbers are possible.
-        guesses_left: guesses that may still be made.
-        lost: what it costs not to have found the number when no guess is left.
     """
     if length == 0 or guesses_left == 0:
         return -float(lost) if length else 0.0
@@ -100,8 +95,7 @@ def interval_value(length: int, guesses_left: int, lost: int) -> float:
 
 
 def guess_value(low: int, high: int, guess: int, guesses_left: int, lost: int) -> float:
-    """Return the expected return of a guess, if the number is from ``low`` to ``high``, and optimal guessing after
-    it."""
+    """Return the expected return of a guess at a number from ``low`` to ``high``, and optimal guessing after it."""
     length = high - low + 1
     if not low <= guess <= high:
         return -1.0 + interval_value(length, guesses_left - 1, lost)

@@ -56,19 +56,17 @@ class GuessingGame(OnePlayerGame[GuessState]):
         """Return the answer to a guess, as the player reads it."""
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
-        """Return the expected guesses that a guess loses against optimal play; ``None`` if that isn't known.
-
-        Candidates and guess are places in ``secrets``.
+        """Return the expected guesses that a guess loses against optimal play, by places in ``secrets``; ``None`` if
+        unknown.
         """
         return None
 
     @property
     def is_solved(self) -> bool:
-        """Whether :meth:`solver` has one, which is known before anything is computed."""
         return False
 
     def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
-        """Optimal guessing, if not finding it costs ``lost``; ``None`` if that is too much to compute."""
+        """Return optimal guessing, if not finding it costs ``lost``; ``None`` if that is too much to compute."""
         return None
 
     @abstractmethod
@@ -105,11 +103,11 @@ class GuessingGame(OnePlayerGame[GuessState]):
         return bool(state.guesses) and state.guesses[-1] == state.secret
 
     def metrics(self, state: GuessState, player: str) -> dict[str, float]:
-        """Exact figures of the guesses so far.
+        """Return exact figures of the guesses so far.
 
-        ``remaining_loss``: by how much a guess left more possibilities on average than the best one would have, mean
-        over the guesses. ``possible``: how many possibilities agree with all answers. ``regret``: guesses that were
-        lost in expectation against optimal play, if that is known.
+        ``remaining_loss``: by how much a guess left more possibilities on average than the best one would have.
+        ``possible``: how many possibilities agree with all answers. ``regret``: guesses that were lost in expectation
+        against optimal play.
         """
         guesses = [self.index[guess] for guess in state.guesses]
         sets = self.table.narrowing(guesses, self.index[state.secret])
@@ -123,7 +121,6 @@ class GuessingGame(OnePlayerGame[GuessState]):
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """The place of every secret in the list."""
         return {secret: place for place, secret in enumerate(self.secrets)}
 
     @cached_property
@@ -132,7 +129,6 @@ class GuessingGame(OnePlayerGame[GuessState]):
         return self.make_table()
 
     def legal_actions(self, state: GuessState, player: str) -> tuple[str, ...]:
-        """None are listed: there are too many to be read with every request."""
         return ()
 
     def read_action(self, inside: str, state: GuessState, player: str) -> str | Unreadable:
@@ -141,7 +137,6 @@ class GuessingGame(OnePlayerGame[GuessState]):
         return guess if guess in self._known else self.command.read(inside)
 
     def default_action(self, state: GuessState, player: str) -> str:
-        """Return the last guess again, which tells nothing new: an unreadable response costs a guess and gains none."""
         return state.guesses[-1] if state.guesses else self.secrets[0]
 
     def sample_action(self, state: GuessState, player: str, rng: Generator) -> str:
@@ -159,7 +154,6 @@ class GuessingGame(OnePlayerGame[GuessState]):
         return told + (lines or " none")
 
     def how_it_pays(self) -> str:
-        """Return the sentences of the instructions on rewards, the same for all guessing games."""
         return (
             f"You have {self.max_guesses} guesses. Every guess costs 1 point, so use as few as you can. "
             f"If none of them is right, that costs 1 more point."

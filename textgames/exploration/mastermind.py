@@ -18,11 +18,10 @@ from textgames.settings import check_whole
 from textgames.texts.commands import Command
 
 COLOURS = ("red", "green", "blue", "yellow", "white", "orange", "purple", "black")
+# up to this many codes, optimal guessing is computed; for 3 pegs and 4 colours that takes under a second
 EXACT_CODES = 64
-"""Up to this many codes, optimal guessing is computed; for 3 pegs and 4 colours that takes under a second."""
 
-MOST_CODES = 5000
-"""More codes would make the table of answers, one number a pair of codes, too large."""
+MOST_CODES = 5000  # more codes would make the table of answers, one number a pair of codes, too large
 
 
 @lru_cache(maxsize=200_000)
@@ -81,7 +80,6 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
         return len(self.secrets) <= EXACT_CODES
 
     def solver(self, lost: int = LOST_GUESSES) -> GuessSolver | None:
-        """Optimal guessing, if not finding the code costs ``lost``; ``None`` if there are too many codes."""
         return _solver(self.pegs, len(self.colours), lost) if self.is_solved else None
 
     def regret(self, candidates: Indices, guess: int, guesses_left: int) -> float | None:
@@ -105,7 +103,6 @@ class Mastermind(GuessingGame, BoardGame[GuessState]):
         )
 
     def board(self, state: GuessState) -> tuple[str, ...]:
-        """Return the code, then a row for every guess with its answer, exact pegs first."""
         rows = [self._letters(state.secret) + "_" * (self.pegs + 1)]
         for guess in state.guesses:
             exact, misplaced = score(guess, state.secret)

@@ -35,7 +35,7 @@ def uniform(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.f
 
 
 def gaussian(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Normal with standard deviation 2 around a mean of each action, drawn from [2.5, 7.5]."""
+    """Return normal losses with standard deviation 2 around a mean of each action, drawn from [2.5, 7.5]."""
     return rng.normal(rng.uniform(2.5, 7.5, actions), 2.0, (rounds, actions))
 
 
@@ -47,14 +47,13 @@ def trend(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.flo
 
 
 def sine(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return a wave around 5 of amplitude 4 with a phase of each action and a common period of 5 to 15 rounds, plus
-    noise."""
+    """Return a wave around 5 of amplitude 4, a phase of each action, a common period of 5 to 15 rounds, plus noise."""
     phase = 2 * math.pi * (np.arange(rounds)[:, None] / rng.uniform(5, 15) + rng.random(actions))
     return 5 + 4 * np.sin(phase) + rng.normal(0, 0.5, (rounds, actions))
 
 
 def adversarial(rounds: int, actions: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the action that has cost least so far costs 8 to 10, all others 0 to 2; costs within 1 may change places.
+    """Return 8 to 10 for the action that has cost least so far, 0 to 2 for others; costs within 1 may change places.
 
     With two actions that is the classic alternation, against which following the leader loses almost everything.
     """
@@ -140,8 +139,7 @@ class OnlineLearning(OnePlayerGame[OnlineState]):
         return super().forfeit(state, player, min(rounds_left, self.rounds - len(state.chosen)))
 
     def metrics(self, state: OnlineState, player: Player) -> dict[str, float]:
-        """Return ``external_regret``, also by round (``average_regret``), and ``swap_regret``, over the rounds
-        played."""
+        """Return ``external_regret``, also by round (``average_regret``), and ``swap_regret`` so far."""
         regret = external_regret(state.losses, state.chosen)
         return {
             "external_regret": regret,
@@ -178,7 +176,6 @@ class OnlineLearning(OnePlayerGame[OnlineState]):
         return f"lost {losses[choice]:.1f} minutes{better}"
 
     def describe(self, state: OnlineState) -> str:
-        """Return one row a day: every road's delay, the chosen one marked, and the days that are to come."""
         lines = ["day  " + " ".join(f"{name:>8}" for name in self.actions)]
         for day, losses in enumerate(state.losses):
             marks = [
@@ -190,10 +187,9 @@ class OnlineLearning(OnePlayerGame[OnlineState]):
 
 
 class OnlineOracle(Yardstick):
-    """The values for somebody who knows all losses beforehand: the least one in every round.
+    """The values for a player who knows all losses beforehand: the least one in every round.
 
-    No player can reach them. They are the exact end of the scale over full states; what a player should be measured
-    by is the regret to one fixed action.
+    No player can reach them; players should be measured by the regret to one fixed action.
     """
 
     kind = "clairvoyant"

@@ -95,7 +95,6 @@ def shortest_path(lake: Lake, start: int) -> float:
 
 @lru_cache(maxsize=64)
 def _flood_masks(size: int) -> tuple[int, int]:
-    """Bit masks of the cells that aren't in the first column, and of those not in the last column."""
     row = (1 << size) - 1
     every_row = ((1 << (size * size)) - 1) // row
     return (row ^ 1) * every_row, (row >> 1) * every_row

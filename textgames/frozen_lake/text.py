@@ -67,7 +67,6 @@ def _lake_text(lake: Lake, style: TextStyle, position: int) -> _LakeText:
 
 
 def _listed(tiles: str, kind: str, told: Sequence[str]) -> str:
-    """List the coordinates of all tiles of a kind."""
     found, cell = [], tiles.find(kind)
     while cell >= 0:  # faster than a look at every tile
         found.append(told[cell])

@@ -21,11 +21,10 @@ from textgames.open_spiel.state import SpielState, resolved, sampled
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition
 
-MAX_OUTCOMES = 20_000
-"""The most outcomes of chance that are listed at once: a deal of many cards has more than can be."""
+MAX_OUTCOMES = 20_000  # the most outcomes of chance that are listed at once: a deal of many cards has more
 
+# the most action names that the rules list; a game with more of them tells the legal ones with every turn
 MAX_LISTED = 150
-"""The most action names that the rules list; a game with more of them tells the legal ones with every turn."""
 
 
 class OpenSpiel(TSMG[SpielState]):
@@ -96,7 +95,6 @@ class OpenSpiel(TSMG[SpielState]):
         return self.reading.lists_chances
 
     def _listed(self, state: SpielState) -> list[tuple[float, SpielState]]:
-        """Return what chance makes of a node, with the probabilities."""
         listed = list(islice(resolved(1.0, state), MAX_OUTCOMES + 1))
         if len(listed) > MAX_OUTCOMES:
             raise NotImplementedError(f"chance has more than {MAX_OUTCOMES:,} outcomes here in {self.key[0]}")
@@ -124,7 +122,6 @@ class OpenSpiel(TSMG[SpielState]):
         ]
 
     def _moved(self, state: SpielState, joint_action: JointAction) -> SpielState:
-        """Return the node after the players' moves, which may be one of chance."""
         moving = self.to_move(state)
         if not moving:
             raise ValueError(f"the game of {self.key[0]} is over, so no player can move")
@@ -184,8 +181,6 @@ class OpenSpiel(TSMG[SpielState]):
         return "\n".join(lines)
 
     def action_help(self, state: SpielState, player: Player) -> str:
-        """Return the legal actions' names; of very many their forms. Any legal one is read, whether it is listed or
-        not."""
         return summary(self.legal_actions(state, player))
 
     def read_action(self, inside: str, state: SpielState, player: Player) -> Action | Unreadable:
@@ -203,7 +198,6 @@ class OpenSpiel(TSMG[SpielState]):
 
     @cached_property
     def reads_observations(self) -> bool:
-        """Whether the game is small enough for all its positions to be listed."""
         try:
             return bool(small_positions(self.key))
         except ValueError:
@@ -218,7 +212,6 @@ class OpenSpiel(TSMG[SpielState]):
 
     @cached_property
     def _states_by_observation(self) -> Mapping[tuple[Player, str], SpielState]:
-        """``{(who moves, what it reads): a state}`` of a small game."""
         try:
             states = small_positions(self.key).values()
         except ValueError as error:
@@ -238,7 +231,6 @@ def _finite_range(low: float, high: float) -> tuple[float, float] | None:
 
 
 def _reads_history(name: str, kind: Any, hidden: bool, observation: str) -> bool:
-    """Return whether the information state string is what players read."""
     accepted = ("auto", "observation", "history")
     if observation not in accepted:
         near = did_you_mean(observation, accepted)
@@ -252,7 +244,6 @@ def _reads_history(name: str, kind: Any, hidden: bool, observation: str) -> bool
 
 
 def _printable(text: str) -> str:
-    """A text without control characters and without white space at the ends of its lines."""
     lines = [
         "".join(char if char.isprintable() else " " for char in line.expandtabs()).rstrip() for line in text.split("\n")
     ]

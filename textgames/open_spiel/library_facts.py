@@ -1,4 +1,4 @@
-"""What can be said of a game of OpenSpiel whose rules nobody wrote down: what the library knows, and what it doesn't.
+"""What can be said of a game of OpenSpiel without rules of our own: what the library knows, and what it doesn't.
 
 The library has no rules in words. It knows how many play, in which order, what is hidden, what is paid and how the
 actions are called; which colour a player has is in :data:`COLOURS` for the games in which that isn't seen at once.
@@ -87,8 +87,7 @@ def _how_it_pays(game: Any, kind: Any, players: int) -> str:
 
 
 def turn_order(game: Any, place: int) -> str:
-    """Return ``"you move first"``, or when another player does; empty if all move at once or chance decides who
-    begins."""
+    """Return which player moves first; empty if all move at once or chance decides it."""
     start = game.new_initial_state()
     if game.num_players() == 1 or start.is_chance_node() or start.is_simultaneous_node():
         return ""
@@ -97,8 +96,7 @@ def turn_order(game: Any, place: int) -> str:
 
 
 def summary(names: Sequence[str]) -> str:
-    """Return the legal actions: all by name if they are few, else their number and their forms, with the first of
-    each.
+    """Return the legal actions: all by name if they are few, else their number and their forms, with the first of each.
 
     ``"90 of the form place ship at (0-8, 0-9)"`` means every number of these ranges; any of them may be written.
     """
@@ -115,8 +113,7 @@ def summary(names: Sequence[str]) -> str:
 
 
 def _form(form: str, members: Sequence[str]) -> str:
-    """Return one form: with its ranges where every action of them is legal, else the first few and how many there
-    are."""
+    """Return one form: with its ranges if every action of them is legal, else the first few and how many there are."""
     if len(members) <= _FEW:
         return ", ".join(members)
     slots = [sorted(set(values), key=_order) for values in zip(*map(_SLOT.findall, members), strict=True)]
@@ -135,7 +132,6 @@ def _order(value: str) -> tuple[int, str]:
 
 
 def _ranges(values: Sequence[str]) -> str:
-    """Values in order as ranges without a gap: ``"a-h/j-t"``."""
     runs: list[list[str]] = []
     for value in values:
         place = int(value) if value.isdigit() else ord(value)

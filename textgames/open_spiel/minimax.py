@@ -9,11 +9,10 @@ from textgames.open_spiel.state import SpielState
 from textgames.solving.minimax import Minimax
 from textgames.tsmg import TSMG
 
-MAX_POSITIONS = 20_000
-"""The most positions that are listed: about a second."""
+MAX_POSITIONS = 20_000  # the most positions that are listed: about a second
 
 Position = tuple[int, str]
-"""Who moves (below 0 once the game is over) and the library's text of the position."""
+"""The number of the player to move (below 0 once the game is over) and the library's text of the position."""
 
 
 def position_of(state: SpielState) -> Position:

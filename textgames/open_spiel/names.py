@@ -20,7 +20,7 @@ _CHOICES = re.compile(r"\[(\w)-(\w)\]")
 class Reading:
     """How one game reads."""
 
-    rules: str = ""  # the rules in our words; ``""`` if nobody wrote them down
+    rules: str = ""  # the rules in our words; ``""`` if none are written
     seats: tuple[str, ...] = ()  # what each player plays, in the order of players: ``("x", "o")``
     # ``(regular expression, replacement)`` for the library's action names, in lower case
     renamed: tuple[tuple[str, str], ...] = ()
@@ -28,7 +28,6 @@ class Reading:
     lists_chances: bool = True  # whether the outcomes of every move are few enough to list them
 
     def rename(self, name: str) -> str:
-        """Our name of an action, from the library's own name in lower case."""
         for pattern, replacement in self.renamed:
             name = re.sub(pattern, replacement, name)
         return name

@@ -11,12 +11,12 @@ from textgames.open_spiel.library import Key, load
 from textgames.open_spiel.names import Reading
 from textgames.tsmg import Action
 
+# from one node to the next: an action or outcome by its number, or those of all players at once
 Move = int | tuple[int, ...]
-"""What leads from one node to the next: an action or outcome by its number, or those of all players at once."""
 
 
 class SpielState:
-    """A node of a game, at which somebody decides or the game is over.
+    """A node of a game, at which a player decides or the game is over.
 
     Attributes:
         moves: everything that led here; states of one game are equal when these are.
@@ -30,7 +30,6 @@ class SpielState:
         self._actions: dict[int, dict[Action, int]] = {}
 
     def actions(self, place: int, reading: Reading) -> Mapping[Action, int]:
-        """Return the legal actions of the player at a place, by name; found once."""
         named = self._actions.get(place)
         if named is None:
             named = self._actions[place] = _named_actions(self.node, place, reading)
@@ -81,7 +80,7 @@ def _named_actions(node: Any, place: int, reading: Reading) -> dict[Action, int]
 
 
 def sampled(state: SpielState, rng: Generator) -> SpielState:
-    """Draw until somebody decides or the game is over: one uniform number for each of chance's nodes."""
+    """Draw until a player decides or the game is over: one uniform number for each of chance's nodes."""
     while state.node.is_chance_node():
         moves, chances = zip(*state.node.chance_outcomes(), strict=True)
         drawn = bisect(list(accumulate(chances)), rng.random() * sum(chances))
@@ -90,7 +89,7 @@ def sampled(state: SpielState, rng: Generator) -> SpielState:
 
 
 def resolved(chance: float, state: SpielState) -> Iterator[tuple[float, SpielState]]:
-    """Yield every node at which somebody decides or the game is over, with its probability."""
+    """Yield every node at which a player decides or the game is over, with its probability."""
     if not state.node.is_chance_node():
         yield chance, state
         return

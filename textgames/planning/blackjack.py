@@ -1,9 +1,8 @@
 """Blackjack against a dealer, with the rules and the infinite deck of Gymnasium's ``Blackjack-v1``.
 
-The game of Example 5.1 in Sutton and Barto, "Reinforcement Learning: An Introduction" (2nd edition, 2018).
-
-The dealer's second card is drawn when it is turned over, not when it is dealt: nobody can see it before, and with an
-infinite deck the chances are the same. So the state hides nothing.
+The game of Example 5.1 in Sutton and Barto, "Reinforcement Learning: An Introduction" (2nd edition, 2018). The dealer's
+second card is drawn when it is turned over, not when it is dealt: it can't be seen before, and with an infinite deck
+the chances are the same. So the state hides nothing.
 """
 
 import re

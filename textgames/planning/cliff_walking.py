@@ -58,11 +58,11 @@ _PLAYER_LINE = re.compile(r"^Player: (\(\d+, \d+\))$", re.MULTILINE)
 class CliffWalking(BoardGame[int], OnePlayerGame[int], ReadsBack[int]):
     """Walk from the bottom left corner to the bottom right one; all the cells between them are a cliff.
 
-    Every step pays -1. A step onto the cliff pays -100 instead, and leads back to the start; the game goes on.
+    Every step pays -1. A step onto the cliff pays -100 instead, and leads back to the start.
 
     Args:
-        is_slippery: whether a step goes in the direction that was chosen with a chance of 1/3 only, and with 1/3 in
-            each of the two directions perpendicular to it.
+        is_slippery: whether a step has only 1/3 chance of the chosen direction, and 1/3 of each of the two
+            perpendicular ones.
     """
 
     success_means = "reached the goal"

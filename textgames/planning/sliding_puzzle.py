@@ -22,14 +22,12 @@ SIDE = 3
 CELLS = SIDE * SIDE
 GOAL = "123456780"
 GAP = "0"
-LONGEST = 31
-"""The distance of the farthest positions."""
+LONGEST = 31  # the distance of the farthest positions
 
 BESIDE = tuple(
     tuple(sorted(cell for cell in beside if cell >= 0))
     for beside in neighbours(SIDE, SIDE, ((-1, 0), (0, -1), (0, 1), (1, 0)))
-)
-"""The cells beside each cell."""
+)  # the cells beside each cell
 
 
 class SlidingState(NamedTuple):
@@ -143,7 +141,6 @@ class SlidingPuzzle(BoardGame[SlidingState], OnePlayerGame[SlidingState], ReadsB
         return state.tiles == GOAL
 
     def metrics(self, state: SlidingState, player: str) -> dict[str, float]:
-        """Return ``distance_left``: the moves that are still missing to the goal, exactly."""
         return {"distance_left": float(distance(state.tiles))}
 
     def observe(self, state: SlidingState, player: str) -> str:
@@ -188,7 +185,7 @@ _READ = re.compile(r"^Moves left: (\d+)\nGrid \(_ is the gap\):\n(.*)\n(.*)\n(.*
 class SlidingYardstick(Yardstick):
     """Exact values from the distances.
 
-    Moves never pay more than 0 and the goal never less, so with ``h`` moves left the optimum is the shortest way where
+    Moves never pay more than 0 and the goal never less, so with ``h`` moves left the optimum is the shortest way if
     that takes at most ``h`` moves, and any ``h`` moves otherwise.
     """
 

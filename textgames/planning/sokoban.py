@@ -121,10 +121,10 @@ class Sokoban(BoardGame[SokobanState], OnePlayerGame[SokobanState], ReadsBack[So
         return on_targets(state.level, state.boxes) == len(state.boxes)
 
     def metrics(self, state: SokobanState, player: str) -> dict[str, float]:
-        """Exact figures, from the search of the whole level.
+        """Return exact figures, from the search of the whole level.
 
-        ``dead``: 1 if a push has made a solution impossible, which nothing undoes. ``moves_over_optimum``: by how much
-        the moves so far, with the shortest way to go on, exceed the shortest solution; left out of a dead position.
+        ``dead``: 1 if a push has made a solution impossible. ``moves_over_optimum``: by how much the moves so far, with
+        the shortest way to a solution, exceed the shortest solution; left out of a dead position.
         """
         left = moves_to_solve(state)
         if left is None:
@@ -143,7 +143,7 @@ class Sokoban(BoardGame[SokobanState], OnePlayerGame[SokobanState], ReadsBack[So
         """Return the state that an observation shows.
 
         How long the shortest solution was at the start can't be seen any more: it is read as if all moves so far had
-        been the best ones (or 0 if there is no solution any more). Only metrics look at it.
+        been the best ones (or 0 if there is no solution). Only metrics look at it.
         """
         head, _, grid = observation.partition(f"\n{GRID_KEY}\n")
         size, left = board_size(head), head.partition(MOVES_LEFT)[2].partition("\n")[0]

@@ -89,8 +89,9 @@ class LevelTable:
         self._optimal = [np.zeros(len(on))]
 
     def _moved(self, beside: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the next position of each one; ``beside`` is the place that a step leads to from each place, -1 at a
-        wall."""
+        """Return the next position of each one; ``beside``: the place that a step leads to from each place, -1 at a
+        wall.
+        """
         player, *boxes = self._placed
         to = beside[player]
         beyond = np.where(to < 0, -1, beside[to])
@@ -103,7 +104,7 @@ class LevelTable:
         return result
 
     def _distances(self) -> NDArray[np.int32]:
-        """Breadth-first search from all solved positions at once: a round for each number of moves."""
+        """Search breadth-first from all solved positions at once: a round for each number of moves."""
         far = np.int32(len(self.solved))
         distance = np.where(self.solved, np.int32(0), far)
         while True:
@@ -113,14 +114,12 @@ class LevelTable:
             distance = nearer
 
     def position(self, player: int, boxes: tuple[int, ...]) -> int:
-        """Return the number of the position with the player and the boxes on these cells."""
         number = 0
         for cell in (player, *boxes):
             number = number * len(self._cells) + int(self._place[cell])
         return number
 
     def placing(self, position: int) -> tuple[int, tuple[int, ...]]:
-        """Return the player's cell and the boxes' cells of a position."""
         player, *boxes = self._cells[self._placed[:, position]].tolist()
         return player, tuple(sorted(boxes))
 

@@ -1,4 +1,4 @@
-"""Taxi: fetch a passenger and drive it to where it wants to go, with the dynamics of Gymnasium's ``Taxi-v4``.
+"""Taxi: fetch a passenger and drive it to its destination, with the dynamics of Gymnasium's ``Taxi-v4``.
 
 The problem is from T. G. Dietterich, "Hierarchical Reinforcement Learning with the MAXQ Value Function Decomposition",
 Journal of Artificial Intelligence Research 13 (2000), as are the two variants with chance, rain and a fickle passenger.
@@ -16,10 +16,8 @@ from textgames.texts.grids import board_line, coordinates_of
 
 ACTIONS = ("south", "north", "east", "west", "pickup", "dropoff")
 SIZE = 5
-STOPS = (0, 4, 20, 23)
-"""The cells of the four stops, numbered row by row from the top left: red, green, yellow, blue."""
-RIDING = 4
-"""The passenger's place while it is in the taxi; else the number of its stop."""
+STOPS = (0, 4, 20, 23)  # the cells of the four stops, numbered row by row from the top left: red, green, yellow, blue
+RIDING = 4  # the passenger's place while it is in the taxi; else the number of its stop
 STEP_REWARD, DELIVERY_REWARD, ILLEGAL_REWARD = -1.0, 20.0, -10.0
 
 _WALLED = frozenset({(1, 2), (6, 7), (15, 16), (17, 18), (20, 21), (22, 23)})  # neighbours with a wall between them
@@ -157,8 +155,7 @@ class Taxi(BoardGame[TaxiState], OnePlayerGame[TaxiState], ReadsBack[TaxiState])
         self.fickle_probability = float(fickle_probability) if fickle_passenger else 0.0
 
     def initial_state(self, rng: Generator) -> TaxiState:
-        """Return the taxi anywhere, the passenger and its destination at two different stops: 300 starts, equally
-        likely."""
+        """Return one of 300 equally likely starts: a taxi anywhere, passenger and destination at different stops."""
         return TaxiState(*_STARTS[int(rng.integers(len(_STARTS)))], self.fickle_passenger)
 
     def initial_outcomes(self) -> list[tuple[float, TaxiState]]:

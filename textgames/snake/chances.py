@@ -67,7 +67,7 @@ class SnakeChances:
         return found
 
     def returning(self, state: SnakeState) -> tuple[int, int, int]:
-        """Return how many apples, bananas and fires reappear: what is missing, in this order, until no cell is empty."""
+        """Return how many apples, bananas and fires reappear: what is missing, until no cell is empty."""
         empty, numbers = len(self.empty_cells(state)), []
         for cells, number in zip(state[1:], self._game.food_counts, strict=True):
             numbers.append(min(number - len(cells), empty))
@@ -76,7 +76,6 @@ class SnakeChances:
         return apples, bananas, fires
 
     def empty_cells(self, state: SnakeState) -> list[int]:
-        """Return the empty cells, ascending."""
         taken = set(state.apples).union(state.bananas, state.fires, *state.snakes)
         return [cell for cell in range(self._game.num_cells) if cell not in taken]
 
@@ -88,7 +87,6 @@ class SnakeChances:
         return count
 
     def _refilled(self, state: SnakeState) -> Iterator[SnakeState]:
-        """Yield the board with its missing food, in all of the equally likely ways."""
         numbers = self.returning(state)
         if not any(numbers):
             yield state

@@ -85,5 +85,4 @@ class Snake(SnakeRules):
         return "head to head with " + (" and " if certain else " or ").join(f"snake {other + 1}" for other in others)
 
     def board(self, state: SnakeState) -> tuple[str, ...]:
-        """Return the spectator's rows: heads 1 to 9 (players first), T, A, B, F and _."""
         return self.text.board(state)

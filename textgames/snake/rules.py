@@ -145,7 +145,6 @@ class SnakeRules(BoardGame[SnakeState]):
         self._moves, self._neighbours = move_table(self.width, self.height), neighbour_table(self.width, self.height)
 
     def initial_state(self, rng: Generator) -> SnakeState:
-        """Put snakes of length 1 and all food on distinct, uniformly random cells."""
         num_cells = self.num_cells
         cells = [int(number * num_cells) for number in rng.random(self.num_snakes + self.num_food).tolist()]
         taken = set(cells)
@@ -257,7 +256,6 @@ class SnakeRules(BoardGame[SnakeState]):
         return options or [self._moves[action][head] for action in ACTIONS]
 
     def _with_missing_food(self, state: SnakeState, rng: Generator) -> SnakeState:
-        """Return the state with as much of its missing food as there are empty cells, each on a random one of them."""
         snakes, *foods = state
         taken = {cell for cells in (*snakes, *foods) for cell in cells}
         refilled = [self._refill(*food, taken, rng) for food in zip(foods, self.food_counts, strict=True)]

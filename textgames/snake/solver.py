@@ -112,7 +112,7 @@ class SnakeSearch:
                 break
             keep = np.argsort(-total, kind="stable")[: (len(routes) + 1) // 2]
             routes, total = [routes[i] for i in keep], total[keep]
-        # an action that was given up isn't better than those that went on, whatever its few boards said
+        # an action that was given up isn't better than those that were kept, whatever its few boards said
         ceiling = min(best.values())
         return {name: best.get(name, min(value, ceiling)) for name, value in values.items()}
 
@@ -125,7 +125,6 @@ class SnakeSearch:
         rounds: int,
         rng: np.random.Generator,
     ) -> Floats:
-        """Return (routes,) the sum of ``repeats`` returns of every route."""
         first = np.array([route.action for route in routes])
         targets = np.full((len(routes), DEPTH), NO_TARGET)
         for row, route in enumerate(routes):
@@ -135,7 +134,7 @@ class SnakeSearch:
         return total
 
     def _routes(self, state: SnakeState, snake: int, rounds: int) -> list[FoodRoute]:
-        """Return the most promising routes; every action that isn't certain death has one with targets and one without."""
+        """Return the most promising routes; every action but certain death has one with targets and one without."""
         bodies = {cell for other in state.snakes for cell in other}
         head = state.snakes[snake][0]
         needed: list[FoodRoute] = []
@@ -203,7 +202,6 @@ def greedy_action(state: SnakeState, player: str, game: Snake) -> str:
 
 
 def _distances(goals: Collection[int], blocked: Collection[int], neighbours: tuple[Cells, ...]) -> dict[int, int]:
-    """Return ``{cell: steps to the nearest goal}`` for every cell that a goal can be reached from."""
     distances = dict.fromkeys(goals, 0)
     frontier = list(goals)
     steps = 0

@@ -124,7 +124,6 @@ class SnakeText:
         return f"head {head}, body {', '.join(body)}"
 
     def board(self, state: SnakeState) -> tuple[str, ...]:
-        """Return rows of one character a cell, top row first; heads are numbered players first, then opponents."""
         grid = bytearray(self._plain_template)
         _draw(grid, self._plain_offsets, state.snakes, state)
         return tuple(grid.decode("ascii").replace(" ", "").split("\n"))
@@ -173,7 +172,6 @@ class SnakeText:
 
 
 def _draw(grid: bytearray, offsets: Cells, snakes: tuple[Cells, ...], state: SnakeState) -> None:
-    """Put everything on the board into an empty grid; ``snakes`` in the order of their numbers."""
     _, apples, bananas, fires = state
     for cell in apples:
         grid[offsets[cell]] = _APPLE

@@ -1,6 +1,7 @@
 """A fixed guess of what a board of Snake is worth, by which luck is told: how long the tours of its food take.
 
-What a snake will eat depends mostly on how near the good food lies together: if the shortest tour of ``k`` pieces takes ``T_k`` moves and ``h`` rounds are left, the guess is ::
+What a snake will eat depends mostly on how near the good food lies together: if the shortest tour of ``k`` pieces
+takes ``T_k`` moves and ``h`` rounds are left, the guess is ::
 
     V_h = worth * [ c + d h + sum over k with T_k <= h of (a_k + b_k (h - T_k)) ]
 
@@ -152,7 +153,7 @@ class SnakeValue(HeuristicYardstick):
                 yield _Boards(settled.chance, reward, np.full(len(food), settled.state.snakes[0][0]), food)
 
     def _food_after(self, settled: SettledRound) -> Ints:
-        """Return where the good food may be, (boards, pieces): the pieces that return are on every set of cells alike."""
+        """Return where the good food may be, (boards, pieces); pieces that return are on every set of cells."""
         there = self._good_food(settled.state)
         kinds = zip(self._chances.returning(settled.state), self._good, strict=True)
         missing = sum(number for number, good in kinds if good)
@@ -168,7 +169,6 @@ class SnakeValue(HeuristicYardstick):
         return [cell for cells, good in zip(state[1:], self._good, strict=True) if good for cell in cells]
 
     def _guesses(self, heads: Ints, food: Ints, steps_left: int | None) -> Floats:
-        """Return (boards,) the guesses of living snakes."""
         left = at_most(HORIZON, steps_left)
         if left == 0:
             return np.zeros(len(heads))

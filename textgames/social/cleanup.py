@@ -49,7 +49,6 @@ class CleanupConfig(CommonsConfig):
             raise ValueError(f"the map of Cleanup needs a river (R or D), got {self.map}")
 
     def growth(self, dirty: int) -> float:
-        """Return the chance of an apple on an empty cell in a round, with so many cells of the river dirty."""
         share = dirty / len(self.board.river)
         rate = self.growth_rate * (share - self.depletion) / (self.restoration - self.depletion)
         return min(max(rate, 0.0), self.growth_rate)
@@ -204,6 +203,5 @@ class Cleanup(CommonsGame):
         return apples, dirt
 
     def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
-        """Return the social statistics, rounds missed, hits made, and the cells of the river that this player cleaned."""
         cleaned = state.tallies[self._numbers[player]].cleaned
         return {**super().metrics(state, player), "cells_cleaned": float(cleaned)}

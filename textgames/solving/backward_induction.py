@@ -21,9 +21,7 @@ _MOST_ROUNDS = 100_000  # values that still change after so many rounds are said
 class BackwardInduction:
     """The first player's values in the states within reach of one, for every number of steps that are left.
 
-    Args:
-        space: expanded from one state, in each of which one player moves.
-        player: the first one, who wants a large return; whoever else moves wants a small one.
+    ``player``, the first one, wants a large return; any other mover wants a small one. One player moves in each state.
     """
 
     def __init__(self, space: StateSpace, player: Player) -> None:
@@ -48,11 +46,10 @@ class BackwardInduction:
         return float(table[self.space.numbers[state]])
 
     def fixed_values(self, steps_left: int | None, chances: Floats) -> Floats:
-        """Return the start's value under policies that never change: one for each column of ``chances``, shape
-        (policies,).
+        """Return the start's value under policies that never change, shape (policies,).
 
-        Chances are of every action of every state, (rounds of the space, policies), and sum to 1 in a state. Without
-        a limit of steps, values that don't settle raise ValueError.
+        ``chances`` are those of every action of every state, (rounds of the space, policies), and sum to 1 in a state.
+        Without a limit of steps, values that don't settle raise ValueError.
         """
         table = np.zeros((self.space.within[-1] + 1, chances.shape[1]))
         rounds = _MOST_ROUNDS if steps_left is None else steps_left
@@ -68,10 +65,7 @@ class BackwardInduction:
         return np.asarray(table[0])
 
     def _states_after(self, played: int) -> int:
-        """Return how many states have values after backing up so many rounds.
-
-        Values are needed only so far from the start as the others can be reached in time.
-        """
+        """Return how many states have values after backing up so many rounds: those that can be reached in time."""
         return self.space.within[-1 if self.space.rounds is None else self.space.rounds - played]
 
     def _table(self, steps_left: int) -> Floats:
@@ -96,7 +90,6 @@ class BackwardInduction:
         return self._unlimited
 
     def _back_up(self, after: Floats, states: int) -> Floats:
-        """Return ``V_h`` of the first ``states`` states from ``V_{h-1}``."""
         action_values = self.space.round_values(self._rewards, after, states)
         starts = self.space.first_round[:states]
         largest = np.maximum.reduceat(action_values, starts)

@@ -24,17 +24,14 @@ Beliefs = NDArray[np.int64]
 class Prior(ABC):
     """What the means are drawn from, and how a belief about them is written.
 
-    Attributes:
-        most_rounds: ``{arms: rounds}``, the largest problems that are solved here: a few seconds each. Nothing is
-            known to be hard beyond them, the tables just grow with the power ``arms`` or ``2 * arms`` of the rounds.
+    ``most_rounds``, ``{arms: rounds}``, are the largest problems that are solved here: a few seconds each.
     """
 
     most_rounds: ClassVar[dict[int, int]]
 
     @abstractmethod
     def beliefs(self, wins: Beliefs, losses: Beliefs) -> Beliefs:
-        """Return what is known after so many wins and losses of every arm; shape (beliefs, arms), arms not yet
-        sorted."""
+        """Return the belief after so many wins and losses of every arm; shape (beliefs, arms), arms not sorted yet."""
 
     @abstractmethod
     def after(self, beliefs: Beliefs, arm: int, won: bool) -> Beliefs:
@@ -67,9 +64,9 @@ class UniformMeans(Prior):
 class OneGoodArm(Prior):
     """One arm, any of them with equal chances, has the mean ``.5 + gap/2`` and all others ``.5 - gap/2``.
 
-    Which one it is are as many hypotheses as arms. A win multiplies the odds of its arm by ``(1 + gap) / (1 - gap)``
-    and a loss divides them by the same number, so all that counts is each arm's wins minus its losses, and of these
-    only the differences. An arm's number is how far it is above the lowest one.
+    A win multiplies the odds of its arm by ``(1 + gap) / (1 - gap)`` and a loss divides them by the same number, so all
+    that counts is each arm's wins minus its losses, and of these only the differences. An arm's number is how far it is
+    above the lowest one.
     """
 
     most_rounds: ClassVar[dict[int, int]] = {2: 200, 3: 100, 4: 60, 5: 50}
@@ -103,16 +100,7 @@ class _Layer(NamedTuple):
 
 
 class BayesBandit:
-    """The exact values of one problem, computed once when it is made.
-
-    Args:
-        prior: what the means are drawn from.
-        arms: how many there are.
-        rounds: how many pulls the player has in all.
-
-    Raises:
-        ValueError: the problem is larger than ``prior.most_rounds``.
-    """
+    """The exact values of one problem, computed once when it is made; a ValueError beyond ``prior.most_rounds``."""
 
     def __init__(self, prior: Prior, arms: int, rounds: int) -> None:
         if not is_solved(prior, arms, rounds):
@@ -147,7 +135,6 @@ class BayesBandit:
         return [float(value) for value in layer.values[np.searchsorted(layer.keys, self._keys(moved))]]
 
     def _keys(self, beliefs: Beliefs) -> NDArray[np.int64]:
-        """A number for each belief, the same whatever the arms are called; shape (beliefs,)."""
         keys = np.zeros(len(beliefs), dtype=np.int64)
         for column in np.sort(beliefs, axis=1).T:
             keys = (keys << self._bits) | column

@@ -1,13 +1,13 @@
 """Play that doesn't read: the best fixed distribution over actions, which is what a score of 0 means.
 
 A blind player draws every action from one distribution over the names of actions, whatever it is shown: from its part
-on the actions that are legal now, made to sum to 1, or from all legal ones with equal chances if it names none of
-them. Uniform play is one of these, and so is every constant action. On the 4x4 lake uniform play succeeds in 0.3% of
-episodes and "half right, half down" in 27%: a model that gets there has read nothing yet.
+on the actions that are legal now, made to sum to 1, or from all legal ones with equal chances if it names none of them.
+On the 4x4 lake uniform play succeeds in 0.3% of episodes and "half right, half down" in 27%: a model that gets there
+has read nothing yet.
 
 What such a player gets is computed, by the game's own chances, if the states within reach of a start are few enough
-(:func:`blind_value`); elsewhere it is played. The best one of every scenario that ships is in a table
-(``shelf/blind.json``, made by ``docs/tools/measure_blind.py``); for other games it is searched.
+(:func:`blind_value`); else it is played. The best one of every scenario that ships is in a table (``shelf/blind.json``,
+made by ``docs/tools/measure_blind.py``); for other games it is searched.
 
 Candidates of the search are uniform play, every constant action and every pair half and half; from the best of them
 mass is moved from one action to another, in steps that are halved, while that gains anything. They are compared on the
@@ -55,8 +55,7 @@ SEARCH_STARTS, REPORT_STARTS = 200, 1000
 SEARCH_EPISODES, REPORT_EPISODES = 500, 10_000
 """Episodes that a policy is chosen on and reported on, if values come from play."""
 
-SAMPLED_ACTIONS = 30
-"""How many constants are tried in a game whose actions can't be listed."""
+SAMPLED_ACTIONS = 30  # how many constants are tried in a game whose actions can't be listed
 
 SMALLEST_STEP = 1 / 16
 
@@ -69,14 +68,13 @@ Values = NDArray[np.float64]
 def blind_play(scenario: "Scenario") -> BlindPlay | None:
     """Return the best blind player of a scenario; ``None`` if several players act from outside.
 
-    It is looked up in the table that ships, if that has the game with these settings and this horizon. Else it is
-    searched, which takes seconds, and kept in the user's cache folder.
+    It is looked up in the table that ships, or else searched, which takes seconds, and kept in the user's cache folder.
     """
     return blind_play_of(scenario.game(), scenario.horizon)
 
 
 def blind_play_of(game: TSMG[Any], horizon: int | None) -> BlindPlay | None:
-    """:func:`blind_play` of a game and its horizon."""
+    """Return :func:`blind_play` of a game and its horizon."""
     if len(game.players) != 1:
         return None
     if isinstance(game, Twin):  # blind play is the same, under other names
@@ -109,7 +107,7 @@ def found_by(game: TSMG[Any], horizon: int | None) -> dict[str, Any]:
     """Return what a row of the table is found by, as JSON has it: the game, settings that aren't its defaults, the
     horizon.
 
-    Empty for a game built by hand, whose settings nobody knows.
+    Empty for a game built by hand, whose settings aren't known.
     """
     if game.made_with is None:
         return {}
@@ -176,7 +174,6 @@ def candidates(game: TSMG[Any]) -> list[FixedPolicy]:
 
 
 def _refine(evaluate: Evaluate, candidates: list[FixedPolicy]) -> FixedPolicy:
-    """Return the best of the candidates and of what moving mass from action to action makes of the best three."""
     means = evaluate(candidates).mean(axis=0)
     actions = list(dict.fromkeys(action for policy in candidates for action in policy))
     tops = [candidates[place] for place in np.argsort(-means, kind="stable")[:3].tolist()]
@@ -243,7 +240,7 @@ def computed(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Ev
 
 
 def played(game: TSMG[Any], horizon: int | None, first: int, count: int) -> Evaluate:
-    """Returns of played episodes, the draws of each by a generator of its own."""
+    """Return what evaluates policies by played episodes, the draws of each by a generator of its own."""
     if horizon is None:
         raise ValueError(f"blind play of {type(game).__name__} has to be played, which needs a horizon")
     starts = _starts(game, first, count)

@@ -36,14 +36,7 @@ class BestResponse(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """An approximate equilibrium.
-
-    Attributes:
-        policy: of both players.
-        values: the return that each player expects under it.
-        exploitability: half the NashConv of the policy: 0 in equilibrium.
-        iterations: how many it took.
-    """
+    """An approximate equilibrium."""
 
     policy: dict[Key, dict[Action, float]]
     values: dict[Player, float]
@@ -57,7 +50,7 @@ def uniform_policy(tree: GameTree) -> dict[Key, dict[Action, float]]:
 
 
 def mixed(policy: Policy, other: Policy, share: float) -> dict[Key, dict[Action, float]]:
-    """At each decision, ``other`` with probability ``share`` and ``policy`` else."""
+    """Return ``other`` with probability ``share`` at each decision, and ``policy`` else."""
     return {
         key: {action: (1 - share) * chance + share * other[key][action] for action, chance in chances.items()}
         for key, chances in policy.items()
@@ -99,8 +92,7 @@ def _probabilities(each: InformationSet, policy: Policy) -> list[float]:
 
 
 def normalised(decisions: DecisionTree, weights: Floats) -> Floats:
-    """Return a player's part of a policy: probabilities in proportion to weights, equal ones where all weights are
-    0."""
+    """Return a player's part of a policy: probabilities in proportion to weights, equal ones if all weights are 0."""
     if not decisions.sets:
         return np.ones(1)
     sums = np.add.reduceat(weights[1:], decisions.firsts - 1)[decisions.set_of]
@@ -132,7 +124,7 @@ def best_response(tree: GameTree, policy: Policy | Behaviour, player: Player) ->
 def gain_of_best_response_to(tree: GameTree, taken_for: Behaviour, really: Behaviour) -> float:
     """Return what players gain on average who take the policy for another one and answer that one best.
 
-    At most the exploitability of ``really`` in a zero-sum game, and the same where both are equal. It is linear in what
+    At most the exploitability of ``really`` in a zero-sum game, and the same if both are equal. It is linear in what
     ``really`` does at each single information set.
     """
     wrong, right, gained = _plans(tree, taken_for), _plans(tree, really), 0.0
@@ -153,7 +145,7 @@ def nash_conv(tree: GameTree, policy: Policy | Behaviour) -> float:
 
 
 def exploitability(tree: GameTree, policy: Policy | Behaviour) -> float:
-    """NashConv shared among the players: what a policy loses on average, over the seats, to its worst opponent."""
+    """Return NashConv shared among the players: what a policy loses on average to its worst opponent."""
     return nash_conv(tree, policy) / len(tree.players)
 
 
@@ -172,9 +164,9 @@ def action_values(tree: GameTree, policy: Policy | Behaviour, key: Key) -> dict[
 
 
 def sequence_values(tree: GameTree, behaviour: Behaviour) -> Behaviour:
-    """Return what :func:`action_values` says, of all actions at once: of every player an array of shape (sequences,).
+    """Return all of :func:`action_values` at once: for every player an array of shape (sequences,).
 
-    NaN at information sets that the others' play never leads to; 0 of the empty sequence.
+    NaN at information sets that the others' play never leads to; 0 for the empty sequence.
     """
     plans, found = _plans(tree, behaviour), []
     for place, decisions in enumerate(tree.decisions):
@@ -190,9 +182,9 @@ def solve(tree: GameTree, iterations: int = 1000, target: float = 0.0) -> Soluti
     """Find an equilibrium of a zero-sum game of two by CFR+ and return the average strategy.
 
     Regrets are kept above 0, the players are updated in turn, and iteration ``t`` weighs ``t`` in the average
-    (Tammelin, "Solving large imperfect information games using CFR+", arXiv 1407.5042).
-    It stops after so many iterations, or at the exploitability ``target``, which is looked at every 100 of them. A game
-    that isn't zero-sum for two players is refused with a ValueError, since CFR+ finds no equilibrium of it.
+    (Tammelin, "Solving large imperfect information games using CFR+", arXiv 1407.5042). It stops after so many
+    iterations, or at the exploitability ``target``, which is looked at every 100 of them. Any other game is refused
+    with a ValueError.
     """
     if not tree.is_zero_sum:
         raise ValueError("an equilibrium is computed for zero-sum games of two players; this game is not one")
@@ -220,7 +212,7 @@ def _behaviour(tree: GameTree, policy: Policy | Behaviour) -> Behaviour:
 
 
 def realisation_plan(decisions: DecisionTree, behaviour: Floats) -> Floats:
-    """Return the realisation plan: of every sequence, the product of the player's own probabilities on the way."""
+    """Return the realisation plan: for every sequence, the product of the player's own probabilities on the way."""
     plan = np.ones(decisions.num_sequences)
     for _, sequences in decisions.levels:
         parents = decisions.parents[decisions.set_of[sequences.start - 1 : sequences.stop - 1]]
@@ -242,7 +234,7 @@ def _chances_against(tree: GameTree, plans: Sequence[Floats], place: int) -> Flo
 
 
 def _sum_by_sequence(tree: GameTree, weights: Floats, place: int) -> Floats:
-    """Sums of weights of leaves, over those that end in each sequence of one player. Shape (sequences,)."""
+    """Sum weights of leaves over those that end in each sequence of one player. Shape (sequences,)."""
     sums: NDArray[Any] = np.bincount(
         tree.sequences[:, place], weights=weights, minlength=tree.decisions[place].num_sequences
     )
@@ -250,18 +242,14 @@ def _sum_by_sequence(tree: GameTree, weights: Floats, place: int) -> Floats:
 
 
 def _against(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:
-    """Of every sequence of one player, what the leaves pay if it is the last one, weighed by chance and the others.
-
-    Shape (sequences,).
-    """
+    """Return what the leaves of each of a player's last sequences pay, weighed by chance and others; (sequences,)."""
     return _sum_by_sequence(tree, _chances_against(tree, plans, place) * tree.payoffs[:, place], place)
 
 
 def _fold(decisions: DecisionTree, values: Floats, behaviour: Floats | None) -> float:
     """Add to every sequence what its later decisions are worth, in place, and return the value of the whole.
 
-    A decision is worth the mean of its actions under the player's own behaviour, or their maximum if that is
-    ``None``.
+    A decision is worth the mean of its actions under the player's own behaviour; their maximum if that is ``None``.
     """
     for sets, sequences in reversed(decisions.levels):
         starts = decisions.firsts[sets] - sequences.start
@@ -274,7 +262,6 @@ def _fold(decisions: DecisionTree, values: Floats, behaviour: Floats | None) -> 
 
 
 def _regrets(decisions: DecisionTree, values: Floats, behaviour: Floats) -> Floats:
-    """By how much each action would have done better than the decision's own mixture."""
     if not decisions.sets:
         return np.zeros(1)
     means = np.add.reduceat((values * behaviour)[1:], decisions.firsts - 1)
@@ -290,7 +277,7 @@ def _greedy(decisions: DecisionTree, values: Floats) -> Floats:
 
 
 def _reaches(tree: GameTree, plans: Sequence[Floats], place: int) -> Floats:
-    """Of every information set of a player, the probability that chance and the others lead there, whatever it does."""
+    """Return the probability that chance and the others lead to each information set of a player."""
     decisions = tree.decisions[place]
     chances = _sum_by_sequence(tree, _chances_against(tree, plans, place), place)
     first_action = np.zeros(decisions.num_sequences)

@@ -8,21 +8,15 @@ from textgames.solving.state_space import StateSpace, decisions_in, joint_action
 from textgames.tsmg import TSMG, Action, Outcome, Player
 from textgames.yardsticks import Yardstick
 
-MAX_STATES = 2_000_000
-"""The most states that a solver keeps, unless it is told another number."""
+MAX_STATES = 2_000_000  # the most states that a solver keeps, unless it is told another number
 
 
 class ExactSolver(Yardstick):
     """Exact values of a small game, from what may come of its rounds.
 
     What was solved is kept, as the states of an episode are all within reach of its first one; what was asked about
-    longest ago is given up when there are too many states.
-
-    Args:
-        game: the game.
-        canonical: maps states that are worth the same, such as a board and its mirror image, to one of them, so that
-            fewer are solved; every state for itself when not given.
-        max_states: the most states that are kept.
+    longest ago is given up when there are more than ``max_states``. ``canonical`` maps states that are worth the same,
+    such as a board and its mirror image, to one of them, so that fewer are solved.
     """
 
     _game: TSMG[Any]
@@ -48,7 +42,7 @@ class ExactSolver(Yardstick):
         """Return ``Q_h(s, a)`` of every legal action of ``player``, who is to move.
 
         Raises:
-            ValueError: somebody else is to move; no step is left; or the game is too large, or without a limit doesn't
+            ValueError: another player is to move; no step is left; or the game is too large, or without a limit doesn't
                 come to an end.
         """
         if player != (mover := self._mover(state)):
@@ -93,7 +87,6 @@ class ExactSolver(Yardstick):
         return solved
 
     def _merged_outcomes(self, state: Any, joint_action: Mapping[Player, Action]) -> Sequence[Outcome[Any]]:
-        """Outcomes between the states that stand for those of the same worth."""
         if len(joint_action) != 1:
             self._mover(state)  # says what is wrong
         found = self._outcomes(state, joint_action)

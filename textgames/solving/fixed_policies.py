@@ -1,6 +1,6 @@
-"""Fixed distributions over actions, and what a player gets who draws from one whatever it reads, computed exactly.
+"""Fixed distributions over actions, and the exact return of a player who draws from one whatever it reads.
 
-A fixed policy is used on the actions that are legal now: its part on them, made to sum to 1, or equal chances where it
+A fixed policy is used on the actions that are legal now: its part on them, made to sum to 1, or equal chances if it
 names none of them.
 """
 
@@ -18,8 +18,7 @@ from textgames.yardsticks import find_yardstick
 FixedPolicy = Mapping[Action, float]
 """A distribution over the names of actions; ``{}`` is the uniform one."""
 
-MAX_STATES = 10_000
-"""The most states within reach of one start that are solved: a second, and 20 megabytes."""
+MAX_STATES = 10_000  # the most states within reach of one start that are solved: a second, and 20 megabytes
 
 
 class BlindPlay(NamedTuple):
@@ -55,8 +54,8 @@ def blind_value(
 ) -> float | None:
     """Return the exact expected return of a player that plays a fixed distribution over actions from a state on.
 
-    ``None`` if it can't be computed: several players, chances that aren't told, actions that can't be listed, or more
-    than :data:`MAX_STATES` states within reach.
+    ``None`` if it can't be computed: several players, unknown chances, actions that can't be listed, or more than
+    :data:`MAX_STATES` states within reach.
     """
     evaluate = blind_evaluator(game, state, steps_left, player)
     return None if evaluate is None else float(evaluate([policy])[0])
@@ -84,7 +83,7 @@ class BlindGraph:
 
     Raises:
         ValueError: too many states, actions that can't be listed, or a round with too many outcomes.
-        NotImplementedError: the game doesn't tell its chances.
+        NotImplementedError: the game's chances aren't known.
     """
 
     def __init__(self, game: TSMG[Any], start: Any, steps_left: int | None, player: Player) -> None:

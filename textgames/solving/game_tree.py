@@ -23,8 +23,8 @@ Key = tuple[Player, str]
 Policy = Mapping[Key, Mapping[Action, float]]
 """``{(player, observation): {action: probability}}`` for every information set."""
 
+# the most histories that are expanded, unless said otherwise: some ten seconds and a gigabyte
 MAX_HISTORIES = 1_000_000
-"""The most histories that are expanded, unless said otherwise: some ten seconds and a gigabyte."""
 
 
 class InformationSet(NamedTuple):
@@ -72,7 +72,6 @@ class GameTree:
 
     @property
     def information_sets(self) -> tuple[InformationSet, ...]:
-        """The information sets of all players, the first player's first."""
         return tuple(each for decisions in self.decisions for each in decisions.sets)
 
     @property
@@ -86,9 +85,9 @@ def expand(game: TSMG[Any], horizon: int | None = None, max_histories: int = MAX
     """Play every history of a game once.
 
     Raises:
-        ValueError: the game doesn't tell its chances, is too large, or a player's observations don't have perfect
-            recall: the same text at decisions that the player itself can tell apart by what it read and did before,
-            or with other legal actions.
+        ValueError: the game's chances aren't known, it is too large, or a player's observations don't have perfect
+            recall: the same text at decisions that the player itself can tell apart by what it read and did before, or
+            with other legal actions.
     """
     builder = _Builder(game, horizon, max_histories)
     builder.expand()
@@ -163,7 +162,6 @@ class _Builder:
         return children
 
     def meet(self, node: _Node, decision: Decision) -> _Found:
-        """Return the information set of a player who is to move, which is new or known."""
         player, actions = decision
         place, observation = self.index[player], self.game.observe(node.state, player)
         found = self.found[place].get(observation)

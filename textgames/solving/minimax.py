@@ -8,15 +8,15 @@ from textgames.tsmg import TSMG, Action, Outcome, Player
 
 
 class Minimax(ExactSolver):
-    """The exact values of a game of two players with opposed interests where both play as well as possible.
+    """The exact values of a game of two players with opposed interests when both play as well as possible.
 
-    Each position is solved once, by backward induction over all that can be reached from the one that is asked about;
-    where chance plays a part, its outcomes are averaged (expectiminimax). A game without chance need not tell its
-    outcomes: its transitions are asked.
+    By backward induction over all that can be reached from the position that is asked about; if chance plays a part,
+    its outcomes are averaged (expectiminimax). A game without chance need not list its outcomes: its transitions are
+    asked.
 
     Raises:
         ValueError: the game has not exactly two players. Asked for values: both players move at once, the rewards don't
-            sum to 0, or the game draws from its generator and doesn't tell its outcomes.
+            sum to 0, or the game draws from its generator and doesn't list its outcomes.
     """
 
     method = "minimax"
@@ -41,7 +41,7 @@ class Minimax(ExactSolver):
 
 
 class _NoChance:
-    """Stands in for the generator of a game that is taken to draw nothing, and says so where it does."""
+    """Stands in for the generator of a game that is taken to draw nothing, and raises if it does."""
 
     def __init__(self, game: str) -> None:
         self._game = game

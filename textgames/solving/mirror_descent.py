@@ -14,9 +14,8 @@ from textgames.solving.game_tree import GameTree
 def mirror_step(tree: GameTree, behaviour: Behaviour, magnet: Behaviour, *, rate: float, pull: float) -> Behaviour:
     """Return the next policy, in proportion to ``(pi(a) magnet(a)^(rate pull) exp(rate Q(a)))^(1 / (1 + rate pull))``.
 
-    ``Q`` is the return that a player expects from an action while all follow the policy. Where the others' play never
-    leads, ``Q`` is taken for equal.
-    The ``rate`` is per unit of return, the ``pull`` towards the magnet in units of return per nat.
+    ``Q`` is the return that a player expects from an action while all follow the policy, and taken for equal if the
+    others' play never leads there. The ``rate`` is per unit of return, the ``pull`` in units of return per nat.
     """
     following = []
     for decisions, own, held, values in zip(
@@ -43,8 +42,7 @@ def descended(
 ) -> Behaviour:
     """Return where so many steps from a policy end, with a magnet that begins there and comes after it.
 
-    The ``rate`` of the first step falls to 0, and so does ``follow``, the share of the way that the magnet comes
-    after the policy.
+    The ``rate`` of the first step falls to 0, and so does ``follow``, the magnet's share of the way to the policy.
     """
     magnet = behaviour
     for left in np.linspace(1, 0, steps, endpoint=False):

@@ -12,11 +12,7 @@ Losses = Sequence[Sequence[float]]
 
 
 def external_regret(losses: Losses, chosen: Sequence[int]) -> float:
-    """Return ``R_T = sum_t l_t(a_t) - min_a sum_t l_t(a)``: what was lost to the best action, had it been played
-    throughout.
-
-    It holds what the others did fixed, and it may be below 0.
-    """
+    """Return ``R_T = sum_t l_t(a_t) - min_a sum_t l_t(a)``, the others' play held fixed; it may be below 0."""
     if not chosen:
         return 0.0
     rounds = range(len(chosen))
@@ -39,11 +35,9 @@ def swap_regret(losses: Losses, chosen: Sequence[int]) -> float:
 
 
 def regrets_of_counts(payoffs: Losses, counts: Mapping[tuple[int, int], int]) -> tuple[float, float]:
-    """Return the external and the swap regret of a player of a matrix game, from how often each pair of actions was
-    played.
+    """Return a player's external and swap regret in a matrix game, from how often each pair of actions was played.
 
-    They are what :func:`external_regret` and :func:`swap_regret` tell of the rounds one by one, at a cost that doesn't
-    grow with the rounds. Payoffs are by ``[own action][the other's]``, counts by ``(own action, the other's)``.
+    Payoffs are by ``[own action][the other's]``, counts by ``(own action, the other's)``.
     """
     actions = range(len(payoffs))
     gains = [[0.0] * len(payoffs) for _ in actions]  # [what was played][what could have been] -> what more it had paid
@@ -55,8 +49,7 @@ def regrets_of_counts(payoffs: Losses, counts: Mapping[tuple[int, int], int]) ->
 
 
 def hedge_rate(num_actions: int, rounds: int, loss_range: float) -> float:
-    """Return ``eta = sqrt(8 ln d / T) / range``, with which Hedge's expected regret is at most ``range sqrt(T ln d /
-    2)``.
+    """Return ``eta = sqrt(8 ln d / T) / range``: Hedge's expected regret is then at most ``range sqrt(T ln d / 2)``.
 
     (Cesa-Bianchi and Lugosi, "Prediction, Learning, and Games", 2006, theorem 2.2.)
     """
@@ -64,7 +57,7 @@ def hedge_rate(num_actions: int, rounds: int, loss_range: float) -> float:
 
 
 def hedge(cumulative_losses: Sequence[float], rate: float) -> tuple[float, ...]:
-    """Hedge's probabilities: ``p(a)`` proportional to ``exp(-rate * sum of a's losses so far)``."""
+    """Return Hedge's probabilities: ``p(a)`` proportional to ``exp(-rate * sum of a's losses so far)``."""
     least = min(cumulative_losses)
     weights = [math.exp(-rate * (loss - least)) for loss in cumulative_losses]
     total = sum(weights)

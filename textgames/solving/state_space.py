@@ -1,8 +1,8 @@
 """Everything that may come of a game from some states, as flat arrays: what exact values are computed on.
 
-``game, starts -> states, decisions, rounds, outcomes``. A *decision* is a player who is to move in a state, with its
-legal actions. A *round* is a state and one action of everybody who is to move there; what may come of it are its
-*outcomes*. States are numbered in the order in which they are found, which is that of their distance from the starts.
+A *decision* is a player who is to move in a state, with its legal actions. A *round* is a state and one action of all
+who are to move there; what may come of it are its *outcomes*. States are numbered in the order in which they are found,
+which is that of their distance from the starts.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 END = -1
-"""The number that stands for the end of the game among successors; in tables of values the last place, which is 0."""
+"""The end of the game among successors; in tables of values the last place, which is 0."""
 
 
 class Decision(NamedTuple):
@@ -30,7 +30,7 @@ class Decision(NamedTuple):
 
 
 def decisions_in(game: TSMG[Any], state: Any) -> tuple[Decision, ...]:
-    """List the decisions of everybody who is to move, or raise ValueError if their actions can't be listed."""
+    """List the decisions of all who are to move, or raise ValueError if their actions can't be listed."""
     found = tuple([Decision(player, game.legal_actions(state, player)) for player in game.to_move(state)])
     for player, actions in found:
         if not actions:
@@ -50,7 +50,7 @@ def joint_actions(decisions: Sequence[Decision]) -> Iterator[dict[Player, Action
 class StateSpace:
     """What can be reached from some states."""
 
-    # ``{state: its number}`` of all states in which the game goes on, in the order of their numbers
+    # ``{state: its number}`` of all states before the end, in the order of their numbers
     numbers: dict[Hashable, int]
     # the numbers of the states that it was expanded from; one for each of those given, so perhaps repeated
     starts: tuple[int, ...]
@@ -78,10 +78,10 @@ class StateSpace:
         outcomes: Callable[[Any, Mapping[Player, Action]], Sequence[Outcome[Any]]] | None = None,
         too_many: str = "too many to solve exactly",
     ) -> "StateSpace":
-        """Find all that can be reached, whatever the players do.
+        """Find all that can be reached within so many rounds, or at all with ``None``, whatever the players do.
 
-        It goes ``rounds`` far, or as far as it goes with ``None``. More states than ``max_states``, and actions that
-        can't be listed, raise ValueError. ``outcomes`` stands in for the game's own.
+        More states than ``max_states``, and actions that can't be listed, raise ValueError. ``outcomes`` stands in for
+        the game's own.
         """
         numbers: dict[Hashable, int] = {}
         first = tuple([numbers.setdefault(start, len(numbers)) for start in starts])
@@ -132,8 +132,7 @@ class StateSpace:
         )
 
     def round_values(self, rewards: Floats, after: Floats, states: int | None = None) -> Floats:
-        """Return what the rounds of the first ``states`` states are worth: what they pay and the values of the states
-        after.
+        """Return what the rounds of the first ``states`` states pay and the values of the states after them add up to.
 
         ``rewards`` are (rounds, ...); ``after``, (states + 1, ...), ends with the value of the end, 0.
         """

@@ -11,14 +11,11 @@ class ValueIteration(ExactSolver):
     """The exact values of optimal play in a game for one player: Bellman's backward induction.
 
     ``V_0 = 0`` and ``V_h(s) = max_a sum_s' P(s'|s, a) (r + V_{h-1}(s'))``, over the states within reach of the one that
-    is asked about. Without a limit of steps it is iterated until the values settle, which they do in a game that comes
-    to an end by itself, and in one where delay doesn't pay.
-
-    A player's knowledge is not considered: in a game that hides part of its state these are the values of a player
-    that sees all of it.
+    is asked about. Without a limit of steps it is iterated until the values settle. In a game that hides part of its
+    state these are the values of a player that sees all of it.
 
     Raises:
-        ValueError: the game has several players, or doesn't tell its outcomes.
+        ValueError: the game has several players, or doesn't list its outcomes.
     """
 
     method = "value iteration"

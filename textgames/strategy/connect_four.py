@@ -28,7 +28,7 @@ class ConnectFourState(NamedTuple):
 
     first: int = 0  # first, second: the discs of the two players, one bit a cell
     second: int = 0
-    result: float | None = None  # what the first player is paid at the end, 1, 0 or -1; ``None`` while the game goes on
+    result: float | None = None  # what the first player is paid at the end, 1, 0 or -1; ``None`` before
 
     @property
     def mover(self) -> int:

@@ -11,13 +11,12 @@ from textgames.strategy.poker import Betting, Poker
 from textgames.tsmg import Action, Player
 
 ANTE = BET = 1
-"""Chips that each player puts in before the deal, and that a bet adds."""
 
 OPENING, FACING_A_BET = ("check", "bet"), ("fold", "call")
 LEGAL_ACTIONS: dict[Betting, tuple[Action, ...]] = {
     (): OPENING, ("check",): OPENING, ("bet",): FACING_A_BET, ("check", "bet"): FACING_A_BET,
 }  # fmt: skip
-"""What may be done after each betting that goes on; after any other one the hand is over."""
+"""What may be done after each betting; after any other one the hand is over."""
 
 _RULES = """\
 Kuhn poker, a card game for two players. You are {me}; the other player is {other}.

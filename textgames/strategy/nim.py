@@ -1,7 +1,7 @@
-"""Nim: take counters from one of several heaps; who takes the last one wins, or in misère play loses.
+"""Nim: take counters from one of several heaps; the player who takes the last one wins, or in misère play loses.
 
-Solved by C. L. Bouton, "Nim, a game with a complete mathematical theory", Annals of Mathematics 3 (1901): who moves
-loses, both playing perfectly, if the heaps' sizes written in binary add up to 0 without carrying (their exclusive
+Solved by C. L. Bouton, "Nim, a game with a complete mathematical theory", Annals of Mathematics 3 (1901): the player to
+move loses, both playing perfectly, if the heaps' sizes written in binary add up to 0 without carrying (their exclusive
 or). In misère play the same holds, except that with no heap above 1 it is the other way round.
 """
 
@@ -48,14 +48,14 @@ def heap_lines(heaps: tuple[int, ...]) -> str:
 
 
 class Nim(BoardDuel[NimState]):
-    """Take any number of counters from one heap, in turns; who takes the last counter of all wins.
+    """Take any number of counters from one heap, in turns; the player who takes the last counter of all wins.
 
     Winning pays 1, losing -1. ``player_0`` begins.
 
     Args:
         heaps: the sizes of one to eight heaps, each 1 to 20.
         random_heaps: each heap's size is drawn at every reset, between 1 and its number in ``heaps``.
-        misere: who takes the last counter loses instead.
+        misere: the player who takes the last counter loses instead.
     """
 
     def __init__(self, *, heaps: Sequence[int] = (3, 4, 5), random_heaps: bool = False, misere: bool = False) -> None:

@@ -80,11 +80,9 @@ class Poker(Duel[StateT]):
         return self.rules.format(me=player, other=self.players[1 - self.players.index(player)])
 
     def bets_told(self, betting: Betting, words: Mapping[Action, str]) -> str:
-        """Return the betting in words, such as ``"player_0 checked, player_1 bet 2"``."""
         return ", ".join(f"{self.players[number % 2]} {words[action]}" for number, action in enumerate(betting))
 
     def turn_told(self, state: StateT, me: int, choices: str) -> str:
-        """Return the last lines of an observation: the pot, and whose turn it is or how the hand ended."""
         paid, other, betting = self.chips(state), self.players[1 - me], self.betting(state)
         pot = f"The pot holds {sum(paid)} chips: {paid[me]} of yours and {paid[1 - me]} of {other}."
         if self.moves(state):
@@ -114,7 +112,6 @@ class Poker(Duel[StateT]):
         return f"{result} against the {against}"
 
     def hands_drawn(self, state: StateT) -> list[str]:
-        """Return a line for each player, with its card and its chips, for spectators."""
         width = max(map(len, self.deck))
         drawn = zip(self.players, self.cards(state), self.chips(state), strict=True)
         return [f"{player}  [{self.deck[card]:^{width}}]  {'o' * stack}" for player, card, stack in drawn]

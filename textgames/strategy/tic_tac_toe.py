@@ -29,7 +29,7 @@ def winner(board: str) -> str | None:
 
 @lru_cache(maxsize=8192)
 def result(board: str) -> float | None:
-    """1 if X has won, -1 if O has, 0 on a full board without a winner, else ``None``."""
+    """Return 1 if X has won, -1 if O has, 0 on a full board without a winner, else ``None``."""
     won = winner(board)
     if won is not None:
         return 1.0 if won == MARKS[0] else -1.0
@@ -45,7 +45,7 @@ def free_cells(board: str) -> tuple[str, ...]:
 
 
 def to_move(board: str) -> int:
-    """0 if it is X's turn, 1 if it is O's."""
+    """Return 0 if it is X's turn, 1 if it is O's."""
     return (9 - board.count(FREE)) % 2
 
 

@@ -155,7 +155,6 @@ class Command:
         return self.write(**{name: value for name, value in values.items() if value is not None})
 
     def write(self, **values: Value) -> str:
-        """Return the action with these values, in the form that :meth:`read` returns."""
         return _FIELD.sub(lambda found: str(values[found[1]]), self.template)
 
     def values(self, action: str) -> dict[str, Value] | None:

@@ -31,13 +31,11 @@ class Symmetry(NamedTuple):
         return [cls(width, height, *each) for each in product(flips, flips, swaps)]
 
     def cell(self, at: Cell) -> Cell:
-        """Return the cell at which the twin shows a cell of the original."""
         x, y = at
         x, y = (self.width - 1 - x if self.flip_x else x), (self.height - 1 - y if self.flip_y else y)
         return (y, x) if self.swap else (x, y)
 
     def way(self, step: Cell) -> Cell:
-        """Return the direction in which a step of the original leads in the twin."""
         x, y = (-step[0] if self.flip_x else step[0]), (-step[1] if self.flip_y else step[1])
         return (y, x) if self.swap else (x, y)
 
@@ -46,7 +44,9 @@ class Symmetry(NamedTuple):
 
 
 def cells_kind(form: str, symmetry: Symmetry) -> Kind:
-    """Coordinates, ``"(2, 0)"``, as a form says them: ``"{x}/{y}"`` from 0, ``{x1}`` from 1, ``{X}`` as a letter."""
+    """Return coordinates, ``"(2, 0)"``, as a form says them: ``"{x}/{y}"`` from 0, ``{x1}`` from 1, ``{X}`` as a
+    letter.
+    """
     names = {f"({x}, {y})": name_of_cell(form, symmetry.cell((x, y))) for x, y in symmetry.cells()}
     back = {twin: own for own, twin in names.items()}
     shapes = {"{x}": r"\d+", "{y}": r"\d+", "{x1}": r"\d+", "{y1}": r"\d+", "{X}": "[A-Z]"}
@@ -72,7 +72,7 @@ class Drawing(NamedTuple):
     view: str
     line: str  # in the last two, one line of it: ``"{who}: {what}"``
     empty: str  # the symbol of an empty cell, which the last two don't tell
-    nothing: str  # what they say where there is nothing to tell
+    nothing: str  # what they say of nothing
     symbols: Mapping[str, str]  # the symbols' kind
     names: Mapping[str, str]  # the kind of what columns or cells are called
     cells: Sequence[str]  # what cells are called in the original, row by row from the top

@@ -47,9 +47,9 @@ def _any_of(known: Mapping[str, str]) -> str:
 
 
 def listed(kind: Kind, none: tuple[str, str], order: Sequence[str] = ()) -> Kind:
-    """Several of a kind with commas between them, or a word for none: ``(own, twin)``.
+    """Return several of a kind with commas between them, or a word for none: ``(own, twin)``.
 
-    Where the original always lists them in one ``order`` of its own, the twin does so in another one: by the alphabet.
+    If the original always lists them in one ``order`` of its own, the twin does so in another one: by the alphabet.
     """
 
     def over(
@@ -90,7 +90,7 @@ def joined(kind: Kind) -> Kind:
 
 
 def amounts(factor: int, start: int) -> Kind:
-    """Whole numbers ``n`` in another unit, as ``factor * n + start``."""
+    """Return whole numbers ``n`` in another unit, as ``factor * n + start``."""
 
     def to_own(text: str) -> str:
         own, rest = divmod(int(text) - start, factor)
@@ -107,8 +107,7 @@ def by_alphabet(name: str) -> list[tuple[int, int, str]]:
 
 
 def tally(stroke: str) -> Kind:
-    """Return a number with as many strokes behind it, ``"3 |||"``, told as that many of another stroke and the
-    number."""
+    """Return a number with as many strokes behind it, ``"3 |||"``, told as that many other strokes and the number."""
 
     def to_twin(text: str) -> str:
         count = int(text.split()[0])
@@ -143,8 +142,7 @@ class Template:
         return len(self.slots) < len(self._names)
 
     def pattern(self, patterns: Mapping[str, str], *, keep: bool = True) -> str:
-        """Return the text as a regular expression, ``{kind: pattern}`` in its slots; they are groups if they are
-        kept."""
+        """Return a regular expression of the text, ``{kind: pattern}`` in its slots; groups if they are kept."""
         found = re.escape(self._literals[0])
         for name, literal in zip(self._names, self._literals[1:], strict=True):
             group = f"?P<{name}>" if keep else "?:"
@@ -152,7 +150,6 @@ class Template:
         return found
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Return the text with something in every slot."""
         filled = [self._literals[0]]
         for name, literal in zip(self._names, self._literals[1:], strict=True):
             filled += (values[name], literal)

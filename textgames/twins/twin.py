@@ -20,8 +20,7 @@ _VOCABULARIES: ByGame[Path] = ByGame()
 _FACTS = (
     *("players", "bare_responses", "hidden_information", "pays_late", "return_range", "longest_episode", "worst_round"),
     *("usual_limit", "shortest_win", "zero_sum", "palette", "legend", "board_labels", "success_means"),
-)
-"""What a twin is told to be by the game that it is one of."""
+)  # the attributes that a twin has from its original
 
 
 def register_vocabulary(game: type[TSMG[Any]] | str, file: str | Path) -> None:
@@ -47,13 +46,13 @@ def has_twins(game: TSMG[Any]) -> bool:
 
 
 def vocabulary_digest(game: TSMG[Any], number: int) -> str:
-    """Of what a twin of a game is told with, as :meth:`Vocabulary.digest` has it; empty without a vocabulary."""
+    """Return :meth:`Vocabulary.digest` of a twin of a game; empty without a vocabulary."""
     vocabulary = _vocabulary_of(game)
     return "" if vocabulary is None else vocabulary.digest(number)
 
 
 def twin_of(game: TSMG[Any], number: int) -> TSMG[Any]:
-    """Twin ``number`` of a game; the game itself for 0.
+    """Return twin ``number`` of a game; the game itself for 0.
 
     Raises:
         TypeError: what is given isn't a game.

@@ -62,11 +62,9 @@ class Layout(NamedTuple):
         return "\n".join(f"{self.mark}{line}" for line in "\n".join(lines).split("\n"))
 
     def bare(self, text: str) -> str:
-        """Return the text without the marks that begin its lines."""
         return "\n".join(line.removeprefix(self.mark) for line in text.split("\n"))
 
     def as_told(self, lines: Sequence[str]) -> str:
-        """Lines in the order of the twin, put back into that of the original."""
         lines = list(lines)
         if self.order == "reversed":
             lines.reverse()
@@ -125,8 +123,6 @@ class Vocabulary:
 
 
 class _Draw:
-    """What one seed has drawn: words, symmetry and layout, and the phrases that they make."""
-
     def __init__(self, own: Mapping[str, Any], story: Mapping[str, Any], game: TSMG[Any], seed: list[int]) -> None:
         self._own, self._story, self._game = own, story, game
         self._rng = np.random.default_rng(seed)
@@ -248,8 +244,7 @@ class _Draw:
         return Phrase(own, twin, self._kinds, both_ways=book not in ("rules", "help"))
 
     def _with_words(self, text: str) -> str:
-        """Return a twin's template with its constants filled in; what stands for a place's meaning may hold some
-        itself."""
+        """Return a twin's template with its constants filled in; a place's meaning may hold some itself."""
         while _CONSTANT.search(text):
             text = _CONSTANT.sub(lambda found: self._words[found[1]][found[2]], text)
         return text

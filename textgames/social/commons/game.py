@@ -67,13 +67,11 @@ class CommonsGame(BoardGame[CommonsState]):
         return dirt
 
     def initial_state(self, rng: Generator) -> CommonsState:
-        """Put the players on random ones of the starts, with random headings."""
         homes = rng.permutation(len(self._map.starts))[: len(self.players)]
         headings = rng.integers(4, size=len(self.players))
         return self.beginning((self._map.starts[home] for home in homes), (int(heading) for heading in headings))
 
     def beginning(self, homes: Iterable[int], headings: Iterable[int]) -> CommonsState:
-        """Return the first state with the players on these cells and with these headings, in order."""
         bodies = tuple(Body(home, heading, home) for home, heading in zip(homes, headings, strict=True))
         tallies = (Tally(),) * len(bodies)
         return CommonsState(bodies, (self.first_apple,) * len(self._map.apples), self._map.dirt, 0, (), tallies)
@@ -98,7 +96,6 @@ class CommonsGame(BoardGame[CommonsState]):
         return after, dict(zip(self.players, rewards, strict=True)), False
 
     def _act(self, state: CommonsState, joint_action: JointAction) -> tuple[list[Body], list[Deed], list[float], Cells]:
-        """Play steps 1 and 2 of a round: the players, their deeds and rewards, and the dirt after them."""
         bodies: list[Body] = []
         deeds: list[Deed] = []
         for player, body in zip(self.players, state.bodies, strict=True):
@@ -200,7 +197,6 @@ class CommonsGame(BoardGame[CommonsState]):
         )
 
     def metrics(self, state: CommonsState, player: Player) -> dict[str, float]:
-        """Return the social statistics, equal for all players, and this player's rounds missed and hits made."""
         tally = state.tallies[self._numbers[player]]
         own = {"rounds_out": float(tally.missed), "hits": float(tally.hits)}
         return {**social_statistics(state.tallies, state.round), **own}
@@ -212,7 +208,6 @@ class CommonsGame(BoardGame[CommonsState]):
         return self._text.instructions(player)
 
     def board(self, state: CommonsState) -> tuple[str, ...]:
-        """Return the spectator's rows: players as digits, A, #, ~ and the rest of the legend."""
         return board_rows("".join(self._text.marks(state)), self._map.ncol)
 
     def describe(self, state: CommonsState) -> str:

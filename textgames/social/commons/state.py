@@ -22,9 +22,9 @@ LONGEST_BEAM = 99  # cells of a beam's length and width, as wide as any map
 class Body(NamedTuple):
     """One player on the map."""
 
-    cell: int  # where it stands; its home while it is out
+    cell: int  # its place; its home while it is out
     heading: int  # an index into :data:`textgames.social.commons.board.HEADINGS`
-    home: int  # where it began and comes back to
+    home: int  # its start, to which it comes back
     hits: int = 0  # hits taken since it was last out
     out: int = 0  # rounds that it still misses; 0 while it plays
     beam_wait: int = 0  # rounds until its beam may be used again; ``clean_wait`` likewise for cleaning
@@ -128,7 +128,6 @@ class CommonsConfig:
 
     @classmethod
     def presets(cls: type[ConfigT], game: str) -> Mapping[str, ConfigT]:
-        """Read the settings of a game by name, from ``presets.toml``."""
         text = files("textgames").joinpath("social/commons/presets.toml").read_text(encoding="utf-8")
         rows = tomllib.loads(text)[game]
         return MappingProxyType({name: cls(**{**row, "map": tuple(row["map"].split())}) for name, row in rows.items()})

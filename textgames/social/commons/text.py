@@ -51,11 +51,9 @@ class CommonsText:
         self._header = board_line(self._map.ncol, self._map.nrow)
 
     def world(self, state: CommonsState, number: int) -> list[str]:
-        """Return the lines on apples, and on the river if there is one."""
         raise NotImplementedError
 
     def rules(self) -> list[str]:
-        """Return the lines of the instructions on what grows, and what is paid."""
         raise NotImplementedError
 
     def observe(self, state: CommonsState, number: int) -> str:
@@ -143,12 +141,11 @@ class CommonsText:
         grid = self._grid.copy()
         self._draw(state, grid, self._offsets)
         body = state.bodies[reader]
-        if not body.out:  # whoever else stands there, the reader finds itself
+        if not body.out:  # the reader finds itself among others on its cell
             grid[self._offsets[body.cell]] = ARROWS[body.heading]
         return "".join(grid)
 
     def marks(self, state: CommonsState) -> list[str]:
-        """Return one mark a cell, as a spectator sees it; of several players on one cell, the first."""
         marks = self._ground.copy()
         self._draw(state, marks, range(len(marks)))
         return marks
@@ -165,7 +162,6 @@ class CommonsText:
                 marks[places[body.cell]] = str(number)
 
     def standing(self, state: CommonsState) -> list[str]:
-        """Return a line on every player, for spectators."""
         lines = []
         for player, body, tally in zip(self.players, state.bodies, state.tallies, strict=True):
             where = f"out for {body.out}" if body.out else f"{self._names[body.cell]} facing {HEADINGS[body.heading]}"
@@ -173,7 +169,6 @@ class CommonsText:
         return lines
 
     def what_happened(self, state: CommonsState, number: int) -> str:
-        """Return what the last round did to a player that played in it; a phrase for replays."""
         deed, told = state.deeds[number], []
         if deed.struck:
             told.append("hit " + " and ".join(self.players[other] for other in deed.struck))
@@ -190,7 +185,6 @@ class CommonsText:
         return "\n".join([*self.opening(player), *self._moving, *self.rules()])
 
     def opening(self, player: str) -> list[str]:
-        """Return the first lines of the instructions: who plays, and what for."""
         raise NotImplementedError
 
     @cached_property

@@ -39,7 +39,6 @@ class BestResponse:
         return self._best[key]
 
     def fixed_value(self, memory: Memory, left: int, shares: tuple[float, ...]) -> float:
-        """Return what playing the actions with the same chances in every round is worth."""
         known = self._fixed.setdefault(shares, {})
 
         def value(memory: Memory, left: int) -> float:

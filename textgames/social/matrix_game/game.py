@@ -241,7 +241,6 @@ class MatrixGame(BoardGame[MatrixState], ReadsBack[MatrixState]):
         return f"the other played {self.actions[other]}; {mine:+g}, the other {theirs:+g}"
 
     def board(self, state: MatrixState) -> tuple[str, ...]:
-        """Return one row a player, the first above, and one column a round: the first letter of what was played."""
         marks = [name[0].upper() for name in self.actions]
         to_come = "." * (self.rounds - len(state.history))
         return tuple("".join(marks[pair[seat]] for pair in state.history) + to_come for seat in (0, 1))

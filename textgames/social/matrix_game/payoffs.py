@@ -18,7 +18,6 @@ class Payoffs(NamedTuple):
 
     @property
     def most_welfare(self) -> float:
-        """The largest sum of both payoffs."""
         return max(a + b for rows in zip(self.first, self.second, strict=True) for a, b in zip(*rows, strict=True))
 
     @property
@@ -26,7 +25,6 @@ class Payoffs(NamedTuple):
         return all(a + b == 0 for rows in zip(self.first, self.second, strict=True) for a, b in zip(*rows, strict=True))
 
     def span(self, seat: int) -> tuple[float, float]:
-        """Return the least and the largest payoff of a seat."""
         numbers = [payoff for row in (self.first, self.second)[seat] for payoff in row]
         return min(numbers), max(numbers)
 

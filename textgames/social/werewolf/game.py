@@ -34,7 +34,7 @@ class Werewolf(TSMG[WerewolfState]):
         villagers: players without a special role.
         speeches: whether everyone who is alive speaks before the vote.
         reveal_roles: whether the role of a player who is out is told to all.
-        abstain: whether one may vote for nobody, which is also what an unreadable vote counts as. Without it that is a
+        abstain: whether one may vote for ``nobody``, which is also what an unreadable vote counts as; else that is a
             vote for the first other player.
         protect_again: whether the doctor may protect the same player two nights in a row.
         days_in_full: of how many days, today included, an observation has the speeches; votes are always told.
@@ -98,11 +98,9 @@ class Werewolf(TSMG[WerewolfState]):
         return tuple(self._choices(state))
 
     def legal_actions(self, state: WerewolfState, player: Player) -> tuple[Action, ...]:
-        """Return the names that may be chosen now; none for a speech, and for players who aren't asked."""
         return self._choices(state).get(player, ())
 
     def _choices(self, state: WerewolfState) -> dict[Player, tuple[Action, ...]]:
-        """Return ``{player who is to move: the names that it may choose}``."""
         known, choices = self._last_choices
         if known is not state:  # asked for several times in each state
             if state.phase is Phase.VOTE:

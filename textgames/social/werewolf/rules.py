@@ -123,7 +123,7 @@ def play_speech(state: WerewolfState, words: str) -> WerewolfState:
 
 
 def play_vote(state: WerewolfState, chosen: Mapping[int, int]) -> WerewolfState:
-    """Return the state after a vote: the player with more votes than any other, and than nobody, is out."""
+    """Return the state after a vote: the player with more votes than any other, and than ``nobody``, is out."""
     votes = tuple([(number, chosen[number]) for number in state.living])
     counts = Counter(chosen[number] for number in state.living).most_common(2)
     tie = len(counts) == 2 and counts[0][1] == counts[1][1]
@@ -134,7 +134,7 @@ def play_vote(state: WerewolfState, chosen: Mapping[int, int]) -> WerewolfState:
 
 
 def winner(state: WerewolfState) -> str | None:
-    """Return ``"wolf"`` or ``"villager"``, for the side that has won; ``None`` while the game goes on."""
+    """Return ``"wolf"`` or ``"villager"``, for the side that has won; ``None`` before."""
     wolves = sum(state.roles[number] == WOLF for number in state.living)
     if not wolves:
         return VILLAGER

@@ -99,7 +99,6 @@ class WerewolfText:
         return f"{self.players[number]} (a {state.roles[number]})" if shown else self.players[number]
 
     def _secrets(self, state: WerewolfState, number: int) -> list[str]:
-        """Return what only this player knows, or only its fellow wolves."""
         role, nights = state.roles[number], list(enumerate(state.nights, 1))
         if role == WOLF:
             wolves = [n for n, other in enumerate(state.roles) if other == WOLF and n != number]
@@ -175,7 +174,6 @@ class WerewolfText:
     # ---------------------------------------------------------------- for people
 
     def describe(self, state: WerewolfState) -> str:
-        """Return everything, as a spectator sees it: the roles, and today's words and votes."""
         lines = [self._heading(state)]
         for number, (player, role) in enumerate(zip(self.players, state.roles, strict=True)):
             lines.append(f"  {'+' if state.alive[number] else '-'} {player} {role}")
@@ -192,7 +190,6 @@ class WerewolfText:
         return "\n".join(lines)
 
     def what_happened(self, state: WerewolfState, after: WerewolfState, number: int) -> str:
-        """Return what a round did to a player who was alive before it; a phrase for replays."""
         role, told = state.roles[number], []
         if state.phase is Phase.NIGHT:
             night = after.nights[-1]
@@ -214,7 +211,6 @@ class WerewolfText:
     # ---------------------------------------------------------------- the instructions
 
     def instructions(self, player: str, speeches: bool, protect_again: bool) -> str:
-        """Return the rules for this player, whose role the observation tells."""
         counts = Counter(self._roles)
         roles = ", ".join(f"{number} {role if number == 1 else _PLURALS[role]}" for role, number in counts.items())
         lines = [
