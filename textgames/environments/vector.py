@@ -47,7 +47,7 @@ class TextVectorEnv(StatesLimit, gym.vector.VectorEnv[tuple[str, ...], Sequence[
         max_episode_steps: steps after which an episode is cut off at the latest, as Gymnasium's wrapper does it around
             a single environment; ``gymnasium.make_vec`` hands it over.
 
-    Infos follow Gymnasium's layout: an array of length ``num_envs`` a key, and a mask ``_key`` of the games that have it.
+    Infos follow Gymnasium's layout: an array of length ``num_envs`` a key, and a mask ``_key`` of those that have it.
     Masks of all games are shared and can't be written to.
     """
 
