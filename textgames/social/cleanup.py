@@ -62,6 +62,7 @@ class CleanupText(CommonsText):
 
     config: CleanupConfig
     key = f"{CommonsText.key}, {RIVER_MARK} clean river, {DIRT_MARK} dirt in the river"
+    shared = "share a river and an orchard"
 
     def world(self, state: CommonsState, number: int) -> list[str]:
         names, config, dirt = self._names, self.config, state.dirt
@@ -78,12 +79,6 @@ class CleanupText(CommonsText):
             f"a chance of {config.growth(len(dirt)):.2%} a round.",
             f"Dirt: {', '.join([names[cell] for cell in dirt]) or 'none'}",
             f"Apples: {', '.join(apples) or 'none'}",
-        ]
-
-    def opening(self, player: Player) -> list[str]:
-        return [
-            f"You are {player}, one of {len(self.players)} players who share a river and an orchard. "
-            "Collect as much reward as you can.",
         ]
 
     def rules(self) -> list[str]:
@@ -143,17 +138,9 @@ class Cleanup(CommonsGame):
     ) -> None:
         if apples_at_first is not None:
             check_switch("apples_at_first", apples_at_first)
-        given = {
-            "map": rows_of(map),
-            "num_players": num_players,
-            "out_rounds": out_rounds,
-            "beam_reward": beam_reward,
-            "hit_reward": hit_reward,
-            "clean_reward": clean_reward,
-            "growth_rate": growth_rate,
-            "dirt_chance": dirt_chance,
-            "apples_at_first": apples_at_first,
-        }
+        rewards = {"beam_reward": beam_reward, "hit_reward": hit_reward, "clean_reward": clean_reward}
+        chances = {"growth_rate": growth_rate, "dirt_chance": dirt_chance, "apples_at_first": apples_at_first}
+        given = {"map": rows_of(map), "num_players": num_players, "out_rounds": out_rounds, **rewards, **chances}
         config = CleanupConfig.chosen(PRESETS, preset, given)
         super().__init__(config, CleanupText(config))
         self.first_apple = 0 if config.apples_at_first else 1

@@ -18,7 +18,7 @@ from textgames.social.commons.board import Cells, rows_of
 from textgames.social.commons.game import CommonsGame
 from textgames.social.commons.state import Body, CommonsConfig, CommonsState
 from textgames.social.commons.text import CommonsText
-from textgames.tsmg import JointAction, Outcome, Player
+from textgames.tsmg import JointAction, Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,23 +41,15 @@ class GatheringText(CommonsText):
     """What players of Gathering read."""
 
     config: GatheringConfig
+    shared = "gather apples on one map"
 
     def world(self, state: CommonsState, number: int) -> list[str]:
-        there, coming = [], []
-        for missing, cell in zip(state.apples, self._map.apples, strict=True):
-            if missing:
-                coming.append(f"{self._names[cell]} in {missing}")
-            else:
-                there.append(self._names[cell])
+        apples = [(missing, self._names[cell]) for missing, cell in zip(state.apples, self._map.apples, strict=True)]
+        there = [name for missing, name in apples if not missing]
+        coming = [f"{name} in {missing}" for missing, name in apples if missing]
         return [
             f"Apples: {', '.join(there) or 'none'}",
             f"Apples that come back, and in how many rounds: {', '.join(coming) or 'none'}",
-        ]
-
-    def opening(self, player: Player) -> list[str]:
-        return [
-            f"You are {player}, one of {len(self.players)} players who gather apples on one map. "
-            "Collect as much reward as you can.",
         ]
 
     def rules(self) -> list[str]:
@@ -98,15 +90,9 @@ class Gathering(CommonsGame):
         beam_length: int | None = None,
         beam_width: int | None = None,
     ) -> None:
-        given = {
-            "map": rows_of(map),
-            "num_players": num_players,
-            "refill_rounds": refill_rounds,
-            "out_rounds": out_rounds,
-            "hits_until_out": hits_until_out,
-            "beam_length": beam_length,
-            "beam_width": beam_width,
-        }
+        rounds = {"refill_rounds": refill_rounds, "out_rounds": out_rounds}
+        beam = {"hits_until_out": hits_until_out, "beam_length": beam_length, "beam_width": beam_width}
+        given = {"map": rows_of(map), "num_players": num_players, **rounds, **beam}
         config = GatheringConfig.chosen(PRESETS, preset, given)
         super().__init__(config, GatheringText(config))
         self.empty_apple = config.refill_rounds

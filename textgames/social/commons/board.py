@@ -4,8 +4,9 @@ Cells are numbered row by row from the top left, as :mod:`textgames.texts.grids`
 quarter turns to the right from ``"up"``.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import lru_cache
+from itertools import takewhile
 
 from textgames.texts.grids import coordinates_of
 
@@ -71,20 +72,14 @@ class Board:
         A beam has ``width`` lanes, an odd number, with the player's own in the middle. Each lane is ``length`` cells
         long and ends at a wall.
         """
-        return tuple(
-            tuple(frozenset(self._beam(cell, heading, length, width)) for cell in range(len(self.tiles)))
-            for heading in range(4)
-        )
 
-    def _beam(self, cell: int, heading: int, length: int, width: int) -> list[int]:
-        reached = []
-        for aside in range(-(width // 2), width // 2 + 1):
-            for distance in range(1, length + 1):
-                to = self._ahead(cell, heading, distance, aside)
-                if to < 0:
-                    break
-                reached.append(to)
-        return reached
+        def beam(cell: int, heading: int) -> Iterator[int]:
+            for aside in range(-(width // 2), width // 2 + 1):
+                lane = (self._ahead(cell, heading, distance, aside) for distance in range(1, length + 1))
+                yield from takewhile(lambda to: to >= 0, lane)
+
+        cells = range(len(self.tiles))
+        return tuple(tuple(frozenset(beam(cell, heading)) for cell in cells) for heading in range(4))
 
 
 def rows_of(map: object) -> tuple[str, ...] | None:

@@ -107,35 +107,29 @@ class CommonsGame(BoardGame[CommonsState]):
             if action not in self.legal_actions(state, player):
                 accepted = ", ".join(self.legal_actions(state, player))
                 raise ValueError(f"{player} needs a legal action, one of {accepted}; got {action!r}")
-            bodies.append(self._moved(body, action))
+            cell, heading, home, hits, out, beam_wait, clean_wait = body
+            if action in STEPS:
+                cell = self._map.steps[(heading + STEPS[action]) % 4][cell]
+            elif action in TURNS:
+                heading = (heading + TURNS[action]) % 4
+            bodies.append(Body(cell, heading, home, hits, out, max(0, beam_wait - 1), max(0, clean_wait - 1)))
             deeds.append(Deed(action))
         rewards = [0.0] * len(bodies)
         dirt = self.clean(bodies, deeds, rewards, state.dirt)
-        if any(deed.action == BEAM for deed in deeds):
-            self._strike(bodies, deeds, rewards)
+        self._strike(bodies, deeds, rewards)
         return bodies, deeds, rewards, dirt
-
-    def _moved(self, body: Body, action: Action) -> Body:
-        cell, heading, home, hits, out, beam_wait, clean_wait = body
-        if action in STEPS:
-            cell = self._map.steps[(heading + STEPS[action]) % 4][cell]
-        elif action in TURNS:
-            heading = (heading + TURNS[action]) % 4
-        return Body(cell, heading, home, hits, out, max(0, beam_wait - 1), max(0, clean_wait - 1))
 
     def _strike(self, bodies: list[Body], deeds: list[Deed], rewards: list[float]) -> None:
         """Use all beams at once: a player that is hit may still hit others."""
         config = self.config
         hits = [0] * len(bodies)
-        for number, deed in enumerate(deeds):
-            if deed.action != BEAM:
-                continue
+        for number in [number for number, deed in enumerate(deeds) if deed.action == BEAM]:
             reached = self._beams[bodies[number].heading][bodies[number].cell]
             struck = [i for i, body in enumerate(bodies) if i != number and not body.out and body.cell in reached]
             for other in struck:
                 hits[other] += 1
             rewards[number] += config.beam_reward
-            deeds[number] = deed._replace(struck=tuple(struck))
+            deeds[number] = deeds[number]._replace(struck=tuple(struck))
             bodies[number] = bodies[number]._replace(beam_wait=config.beam_cooldown)
         for number, count in enumerate(hits):
             if not count:

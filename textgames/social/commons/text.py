@@ -1,6 +1,6 @@
 """What players of Gathering and Cleanup read: everything from the reader's own place and heading, then the map."""
 
-from functools import cached_property
+from collections.abc import Sequence
 
 from textgames.bases import Marks
 from textgames.social.commons.board import APPLE, DIRT, FLOOR, HEADINGS, RIVER, START, WALL, Cells, beams_of
@@ -38,6 +38,7 @@ class CommonsText:
     """The texts that both games share, for one configuration; a subclass tells of the apples and the river."""
 
     key = f"{APPLE_MARK} apple, {EMPTY_MARK} apple cell without its apple"
+    shared: str  # what players do, for the first line of the instructions
 
     def __init__(self, config: CommonsConfig) -> None:
         self.config = config
@@ -60,31 +61,44 @@ class CommonsText:
         """Return what a player reads: itself, the others, the world, the last round, and the map with itself as an
         arrow.
         """
+        body, names = state.bodies[number], list(self.players)
+        others = [f"{other} {player}" for other, player in enumerate(names) if other != number]
+        names[number] = "you"
+        deeds = [f"{name}: {self._deed(deed, names)}" for name, deed in zip(names, state.deeds, strict=False)]
+        returns = [f"{name} {tally.total:g}" for name, tally in zip(names, state.tallies, strict=True)]
+        walls = f", {WALL_MARK} wall" if WALL in self._map.tiles else ""
         lines = [
             self._header,
             f"Rounds played: {state.round}",
             *self._own(state, number),
-            *[self._other(state, other, number) for other in range(len(self.players)) if other != number],
+            *[self._other(state, other, number) for other in range(len(names)) if other != number],
             *self.world(state, number),
-            f"Last round: {'; '.join(self._deeds(state, number))}." if state.deeds else "Last round: none yet.",
-            f"Reward so far: {', '.join(self._returns(state, number))}",
-            self._key(number),
+            f"Last round: {'; '.join(deeds)}." if deeds else "Last round: none yet.",
+            f"Reward so far: {', '.join(returns)}",
+            f"Map (^ > v < you, pointing where you face, {', '.join(others)}, {self.key}{walls}, {FLOOR_MARK} floor):",
         ]
-        return "\n".join(lines) + "\n" + self._drawing(state, number)
+        grid = self._grid.copy()
+        self._draw(state, grid, self._offsets)
+        if not body.out:  # the reader finds itself among others on its cell
+            grid[self._offsets[body.cell]] = ARROWS[body.heading]
+        return "\n".join(lines) + "\n" + "".join(grid)
 
     def _own(self, state: CommonsState, number: int) -> list[str]:
-        body = state.bodies[number]
+        body, player = state.bodies[number], self.players[number]
         if body.out:
-            return [f"You are {self.players[number]}: {self._out(body)}."]
-        lines = [
-            f"You are {self.players[number]}: {self._place(body)}.",
-            self._ways_from(body.cell, body.heading),
-        ]
+            return [f"You are {player}: {self._out(body)}."]
+        ways = []
+        for quarter, way in enumerate(("forward", "step right", "backward", "step left")):
+            to = self._map.steps[(body.heading + quarter) % 4][body.cell]
+            ways.append(f"{way} is blocked" if to == body.cell else f"{way} to {self._names[to]}")
         reached = self._beams[body.heading][body.cell]
         hit = [self.players[i] for i, o in enumerate(state.bodies) if i != number and not o.out and o.cell in reached]
-        aim = f"it would hit {' and '.join(hit) or 'nobody'}"
-        lines.append(f"Beam: {ready(body.beam_wait)}; as everyone stands now {aim}.")
-        return lines
+        aim = f"as everyone stands now it would hit {' and '.join(hit) or 'nobody'}"
+        return [
+            f"You are {player}: {self._place(body)}.",
+            f"Ways: {', '.join(ways)}.",
+            f"Beam: {ready(body.beam_wait)}; {aim}.",
+        ]
 
     def _place(self, body: Body) -> str:
         needed = self.config.hits_until_out
@@ -94,13 +108,6 @@ class CommonsText:
     def _out(self, body: Body) -> str:
         return f"out for {count(body.out, 'round')}, then back at {self._names[body.home]}"
 
-    def _ways_from(self, cell: int, heading: int) -> str:
-        ways = []
-        for quarter, way in enumerate(("forward", "step right", "backward", "step left")):
-            to = self._map.steps[(heading + quarter) % 4][cell]
-            ways.append(f"{way} is blocked" if to == cell else f"{way} to {self._names[to]}")
-        return f"Ways: {', '.join(ways)}."
-
     def _other(self, state: CommonsState, other: int, reader: int) -> str:
         body, own = state.bodies[other], state.bodies[reader]
         if body.out:
@@ -108,42 +115,15 @@ class CommonsText:
         aims = not own.out and not body.beam_wait and own.cell in self._beams[body.heading][body.cell]
         return f"{self.players[other]}: {self._place(body)}" + ("; its beam would hit you." if aims else ".")
 
-    def _deeds(self, state: CommonsState, reader: int) -> list[str]:
-        return [
-            f"{'you' if number == reader else self.players[number]}: {self._deed(deed, reader)}"
-            for number, deed in enumerate(state.deeds)
-        ]
-
-    def _deed(self, deed: Deed, reader: int) -> str:
+    def _deed(self, deed: Deed, names: Sequence[str]) -> str:
         if not deed.action:
             return "out"
         text = deed.action
         if deed.struck:
-            hit = " and ".join("you" if other == reader else self.players[other] for other in deed.struck)
-            text += f", hit {hit}"
+            text += f", hit {' and '.join(names[other] for other in deed.struck)}"
         if deed.cleaned:
             text += f", removed dirt from {count(deed.cleaned, 'cell')}"
         return f"{text}, ate an apple" if deed.ate else text
-
-    def _returns(self, state: CommonsState, reader: int) -> list[str]:
-        return [
-            f"{'you' if number == reader else self.players[number]} {tally.total:g}"
-            for number, tally in enumerate(state.tallies)
-        ]
-
-    def _key(self, reader: int) -> str:
-        own = "^ > v < you, pointing where you face"
-        others = ", ".join(f"{number} {player}" for number, player in enumerate(self.players) if number != reader)
-        walls = f", {WALL_MARK} wall" if WALL in self._map.tiles else ""
-        return f"Map ({own}, {others}, {self.key}{walls}, {FLOOR_MARK} floor):"
-
-    def _drawing(self, state: CommonsState, reader: int) -> str:
-        grid = self._grid.copy()
-        self._draw(state, grid, self._offsets)
-        body = state.bodies[reader]
-        if not body.out:  # the reader finds itself among others on its cell
-            grid[self._offsets[body.cell]] = ARROWS[body.heading]
-        return "".join(grid)
 
     def marks(self, state: CommonsState) -> list[str]:
         marks = self._ground.copy()
@@ -182,13 +162,6 @@ class CommonsText:
         return "; ".join(told)
 
     def instructions(self, player: str) -> str:
-        return "\n".join([*self.opening(player), *self._moving, *self.rules()])
-
-    def opening(self, player: str) -> list[str]:
-        raise NotImplementedError
-
-    @cached_property
-    def _moving(self) -> list[str]:
         config = self.config
         lanes = (
             "in your own lane" if config.beam_width == 1 else f"in {config.beam_width} lanes with yours in the middle"
@@ -201,7 +174,9 @@ class CommonsText:
             if reward
         ]
         paid = f" Rewards: {', '.join(costs)}." if costs else " Using it costs nothing."
-        return [
+        lines = [
+            f"You are {player}, one of {len(self.players)} players who {self.shared}. "
+            "Collect as much reward as you can.",
             "In every round all players choose at the same time. Actions: stay (do nothing); forward, backward, "
             "step left, step right (move by one cell without turning); turn left, turn right (a quarter turn, without "
             "moving); beam" + ("; clean." if DIRT_MARK in self.key else "."),
@@ -211,6 +186,7 @@ class CommonsText:
             f"after this round's moves. Walls stop it. {hits} a player out for {config.out_rounds} rounds: it does "
             f"nothing in them, and then comes back at its own start.{cooldown}{paid}",
         ]
+        return "\n".join([*lines, *self.rules()])
 
 
 def ready(wait: int) -> str:
