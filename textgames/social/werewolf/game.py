@@ -15,7 +15,7 @@ from textgames.social.werewolf.rules import DOCTOR, NOBODY, SEER, VILLAGER, WOLF
 from textgames.social.werewolf.text import WerewolfText
 from textgames.texts.actions import Unreadable, UnreadableReason
 from textgames.texts.commands import MESSAGE_LENGTH, Message
-from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Rewards, Transition
+from textgames.tsmg import TSMG, Action, JointAction, Outcome, Player, Transition
 
 ABSTAIN = "nobody"
 SILENCE = "(says nothing)"  # what is heard of a player whose response could not be read when it was to speak
@@ -73,7 +73,7 @@ class Werewolf(TSMG[WerewolfState]):
         self.players = tuple(f"player_{number}" for number in range(len(self._roles)))
         self.actions: tuple[Action, ...] = ((ABSTAIN,) if abstain else ()) + self.players
         self._numbers = {player: number for number, player in enumerate(self.players)} | {ABSTAIN: NOBODY}
-        self._abstain, self._speeches, self._protect_again = abstain, speeches, protect_again
+        self._abstain, self._speeches, self._again = abstain, speeches, protect_again
         self._message = Message(MESSAGE_LENGTH, (*self.players, "votes"), _RANDOM_WORDS)
         self._last_choices: tuple[WerewolfState | None, dict[Player, tuple[Action, ...]]] = (None, {})
         self._text = WerewolfText(
@@ -106,15 +106,15 @@ class Werewolf(TSMG[WerewolfState]):
             if state.phase is Phase.VOTE:
                 names, nobody = [self.players[number] for number in state.living], (ABSTAIN,) * self._abstain
                 choices = {name: (*nobody, *[other for other in names if other != name]) for name in names}
+            elif state.phase is Phase.SPEECHES:
+                choices = {self.players[number]: () for number in rules.movers(state)}
             else:
-                choices = {self.players[number]: self._names(state, number) for number in rules.movers(state)}
+                choices = {
+                    self.players[number]: tuple(self.players[n] for n in rules.targets(state, number, self._again))
+                    for number in rules.movers(state)
+                }
             self._last_choices = state, choices
         return choices
-
-    def _names(self, state: WerewolfState, number: int) -> tuple[Action, ...]:
-        if state.phase is Phase.SPEECHES:
-            return ()
-        return tuple([self.players[target] for target in rules.targets(state, number, self._protect_again)])
 
     def transition(self, state: WerewolfState, joint_action: JointAction, rng: Generator) -> Transition[WerewolfState]:
         ((_, after, rewards, over),) = self.outcomes(state, joint_action)
@@ -132,7 +132,9 @@ class Werewolf(TSMG[WerewolfState]):
             named = {number: self._numbers[action] for number, action in chosen.items()}
             night = state.phase is Phase.NIGHT
             after = rules.play_night(state, named, self._speeches) if night else rules.play_vote(state, named)
-        return [(1.0, after, self._rewards(after), after.phase is Phase.OVER)]
+        over, won = after.phase is Phase.OVER, rules.winner(after) == WOLF
+        paid = [(1.0 if (role == WOLF) == won else -1.0) if over else 0.0 for role in after.roles]
+        return [(1.0, after, dict(zip(self.players, paid, strict=True)), over)]
 
     def _checked(self, player: Player, legal: tuple[Action, ...], joint_action: JointAction) -> Action:
         action = joint_action.get(player)
@@ -140,12 +142,6 @@ class Werewolf(TSMG[WerewolfState]):
             accepted = f"one of {', '.join(legal)}" if legal else "a message as read_action() returns it"
             raise ValueError(f"{player} needs an action, {accepted}; got {action!r}")
         return action
-
-    def _rewards(self, state: WerewolfState) -> Rewards:
-        if state.phase is not Phase.OVER:
-            return dict.fromkeys(self.players, 0.0)
-        won = rules.winner(state) == WOLF
-        return {p: 1.0 if (r == WOLF) == won else -1.0 for p, r in zip(self.players, state.roles, strict=True)}
 
     def succeeded(self, state: WerewolfState, player: Player) -> bool:
         side = WOLF if state.roles[self._numbers[player]] == WOLF else VILLAGER
@@ -190,7 +186,7 @@ class Werewolf(TSMG[WerewolfState]):
         return self._text.observe(state, self._numbers[player])
 
     def instructions(self, player: Player) -> str:
-        return self._text.instructions(player, self._speeches, self._protect_again)
+        return self._text.instructions(player, self._speeches, self._again)
 
     def describe(self, state: WerewolfState) -> str:
         return self._text.describe(state)

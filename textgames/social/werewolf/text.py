@@ -70,8 +70,10 @@ class WerewolfText:
         secrets = nightly.secrets.get(number)
         if secrets is None:
             secrets = nightly.secrets[number] = "".join([f"{line}\n" for line in self._secrets(state, number)])
-        own, question = self._own(state.roles[number], state.alive[number], number), self._question(state, number)
-        return f"{heading}\n{own}\n{before}\n{secrets}{log}{question}"
+        role = state.roles[number]
+        status = "alive" if state.alive[number] else "out, and play no more; your side's result still counts for you"
+        own = f"You are {self.players[number]}, a {role}, on the side of {SIDES.get(role, SIDES[VILLAGER])}."
+        return f"{heading}\n{own} You are {status}.\n{before}\n{secrets}{log}{self._question(state, number)}"
 
     def _heading(self, state: WerewolfState) -> str:
         if state.phase is Phase.OVER:
@@ -79,11 +81,6 @@ class WerewolfText:
         if state.phase is Phase.NIGHT:
             return f"Werewolf. Night {len(state.nights) + 1}."
         return f"Werewolf. Day {len(state.nights)}, {state.phase}."
-
-    def _own(self, role: str, alive: bool, number: int) -> str:
-        side = SIDES.get(role, SIDES[VILLAGER])
-        status = "alive" if alive else "out, and play no more; your side's result still counts for you"
-        return f"You are {self.players[number]}, a {role}, on the side of {side}. You are {status}."
 
     def _deaths(self, state: WerewolfState) -> list[str]:
         told = []
@@ -99,28 +96,21 @@ class WerewolfText:
         return f"{self.players[number]} (a {state.roles[number]})" if shown else self.players[number]
 
     def _secrets(self, state: WerewolfState, number: int) -> list[str]:
-        role, nights = state.roles[number], list(enumerate(state.nights, 1))
+        role, lines, done = state.roles[number], list[str](), list[str]()
+        for night, one in enumerate(state.nights, 1):
+            if role == WOLF:
+                end = "died" if one.killed != NOBODY else "was protected"
+                done.append(f"night {night} {self.players[one.attacked]}, who {end}")
+            elif role == SEER and one.inspected != NOBODY:
+                done.append(f"night {night} {self.players[one.inspected]} is a {state.roles[one.inspected]}")
+            elif role == DOCTOR and one.protected != NOBODY:
+                done.append(f"night {night} {self.players[one.protected]}")
         if role == WOLF:
             wolves = [n for n, other in enumerate(state.roles) if other == WOLF and n != number]
-            lines = [f"Your fellow wolves: {self._list(wolves)}"] if wolves else ["You are the only wolf."]
-            done = [
-                f"night {night} {self.players[one.attacked]}, who {'died' if one.killed != NOBODY else 'was protected'}"
-                for night, one in nights
-            ]
-            return [*lines, f"The wolves attacked: {'; '.join(done) or 'nobody yet'}"]
-        if role == SEER:
-            seen = [
-                f"night {night} {self.players[one.inspected]} is a {state.roles[one.inspected]}"
-                for night, one in nights
-                if one.inspected != NOBODY
-            ]
-            return [f"You have seen: {'; '.join(seen) or 'nothing yet'}"]
-        if role == DOCTOR:
-            protected = [
-                f"night {night} {self.players[one.protected]}" for night, one in nights if one.protected != NOBODY
-            ]
-            return [f"You have protected: {'; '.join(protected) or 'nobody yet'}"]
-        return []
+            lines.append(f"Your fellow wolves: {self._list(wolves)}" if wolves else "You are the only wolf.")
+        told = {WOLF: "The wolves attacked", SEER: "You have seen", DOCTOR: "You have protected"}.get(role)
+        nothing = "nothing yet" if role == SEER else "nobody yet"
+        return [*lines, f"{told}: {'; '.join(done) or nothing}"] if told else []
 
     def _past(self, nights: Sequence[Night], days: Sequence[Day]) -> str:
         """Return everything public up to the last night, in order; what was said too long ago is left out."""
@@ -154,16 +144,13 @@ class WerewolfText:
             after = f"After you speak {self._list(state.speakers[1:])}" if state.speakers[1:] else "You speak last"
             return f"It is your turn to speak to all. {after}; then all vote."
         if state.phase is Phase.VOTE:
-            return f"Vote now, at the same time as all others: who should be out?{self._or_nobody}"
+            or_nobody = " You may also vote for nobody." if self._abstain else ""
+            return f"Vote now, at the same time as all others: who should be out?{or_nobody}"
         return {
             WOLF: "You choose for the wolves: whom do they attack tonight?",
             SEER: "Whose role do you want to see tonight?",
             DOCTOR: "Whom do you protect tonight?",
         }[state.roles[number]]
-
-    @property
-    def _or_nobody(self) -> str:
-        return " You may also vote for nobody." if self._abstain else ""
 
     def _name(self, number: int) -> str:
         return "nobody" if number == NOBODY else self.players[number]
@@ -213,6 +200,9 @@ class WerewolfText:
     def instructions(self, player: str, speeches: bool, protect_again: bool) -> str:
         counts = Counter(self._roles)
         roles = ", ".join(f"{number} {role if number == 1 else _PLURALS[role]}" for role, number in counts.items())
+        order = "everyone who is alive speaks once to all, in an order that begins one seat further each day; then "
+        spoken = order if speeches else ""
+        nobody = " Votes for nobody count like those for a player." if self._abstain else ""
         lines = [
             f"You are {player} in a game of Werewolf of {len(self.players)} players. Their secret roles are drawn at "
             f"random: {roles}. All but the wolves are the village.",
@@ -220,7 +210,8 @@ class WerewolfText:
             "who are alive. When the game is over every player of the side that won is paid +1 and every other -1, "
             "whether alive or out. Nothing else is paid.",
             self._night(protect_again),
-            self._daily(speeches),
+            f"By day {spoken}all who are alive vote at the same time, and all are told the votes. The one with most "
+            f"votes is out; with a tie nobody is.{nobody} Then comes the next night.",
         ]
         if self._reveal:
             lines.append("The role of a player who is out is told to all.")
@@ -241,15 +232,3 @@ class WerewolfText:
             text += "; the seer chooses a player and learns its role"
         text += ". The wolves know each other." if self._roles.count(WOLF) > 1 else "."
         return text + " Nobody is told what others did, only who was killed."
-
-    def _daily(self, speeches: bool) -> str:
-        spoken = (
-            "everyone who is alive speaks once to all, in an order that begins one seat further each day; then "
-            if speeches
-            else ""
-        )
-        nobody = " Votes for nobody count like those for a player." if self._abstain else ""
-        return (
-            f"By day {spoken}all who are alive vote at the same time, and all are told the votes. The one with most "
-            f"votes is out; with a tie nobody is.{nobody} Then comes the next night."
-        )
