@@ -1,7 +1,6 @@
-"""Running a model of transformers in this process.
+"""A model of transformers in this process; begin at :mod:`agents.models.local.transformers`.
 
-:mod:`~agents.models.local.transformers` is the model that a policy asks; begin there. Around it: ``reader`` turns
-prompts into token ids and token ids into text, by the chat template of ``templates``. What it is made of has rooms of
-its own: ``loading`` (from a name to weights and a tokenizer), ``forward`` (a lean forward pass for models of the Llama
-type) and ``decoding`` (from prompts to responses, token by token).
+``reader`` turns prompts into token ids and back, by the chat template of ``templates``; ``loading`` is from a name to
+weights and a tokenizer, ``forward`` a lean forward pass for models of the Llama type, ``decoding`` from prompts to
+responses, token by token.
 """

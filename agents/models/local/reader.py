@@ -1,4 +1,4 @@
-"""What a model of this process reads and writes: prompts to token ids, token ids to text, and where a response ends."""
+"""The tokens of a model of this process: prompts to token ids, token ids to text, and where a response ends."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,7 +15,7 @@ _REMEMBERED_PROMPTS = 4096
 
 
 class Reader:
-    """A tokenizer with its chat template, as a model is asked by it.
+    """A tokenizer with its chat template.
 
     Args:
         tokenizer: of transformers.
@@ -26,19 +26,18 @@ class Reader:
     """
 
     def __init__(self, tokenizer: Any, thinking: Thinking, size: int, eos_ids: frozenset[int], name: str) -> None:
-        self._tokenizer, self._thinking, self._size, self.eos_ids, self._name = (
-            tokenizer,
-            thinking,
-            size,
-            eos_ids,
-            name,
-        )
-        self._backend = _backend(tokenizer)
+        from transformers import PreTrainedTokenizerFast
+
+        self._tokenizer, self._thinking, self._size, self._name = tokenizer, thinking, size, name
+        self.eos_ids = eos_ids
+        # the tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth
+        usual = getattr(type(tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
+        self._backend = getattr(tokenizer, "backend_tokenizer", None) if usual else None
         self._encoded: dict[Prompt, TokenIds] = {}
         self._checks: dict[tuple[str, ...], StopCheck] = {}
 
     def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
-        """Token ids of prompts, ready to be continued by a response."""
+        """Return the token ids of prompts, ready to be continued by a response."""
         missing = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._encoded]
         if len(self._encoded) + len(missing) > _REMEMBERED_PROMPTS:
             self._encoded.clear()
@@ -64,18 +63,16 @@ class Reader:
 
     def render(self, prompt: Prompt) -> str:
         """Return the text that the model is given for a prompt, its tokenizer's chat template applied."""
-        if self.is_plain:
-            return as_text(prompt)
-        return render(self._tokenizer, prompt, self._thinking.arguments)
+        return as_text(prompt) if self.is_plain else render(self._tokenizer, prompt, self._thinking.arguments)
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """What settings report of the tokenizer, from :mod:`agents.models.fingerprint`."""
+        """The tokenizer's part of settings."""
         return tokenizer_identity(self._tokenizer, self.eos_ids)
 
     @property
     def is_plain(self) -> bool:
-        """Whether prompts are plain text; :data:`PLAIN_TEMPLATES` say so too, and need no Jinja to be rendered."""
+        """Whether prompts are plain text, as with :data:`PLAIN_TEMPLATES`, which need no Jinja to be rendered."""
         return getattr(self._tokenizer, "chat_template", None) in (None, *PLAIN_TEMPLATES)
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -85,18 +82,17 @@ class Reader:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def check_prefix(self, prefix: str) -> None:
-        """See that the chat template can go on from a response's prefix; a ValueError if it can't."""
+        """Raise a ValueError if the chat template can't continue a response's prefix."""
         if not self.is_plain:
             check_prefix(self._tokenizer, prefix, self._name)
 
     def check(self, stop: tuple[str, ...]) -> StopCheck:
-        """Return what tells of each row whether its response has ended."""
+        """Return the check that tells of each row whether its response has ended."""
         if stop not in self._checks:
-            size = self._size  # may be more than the tokenizer has
-            known = min(size, len(self._tokenizer))
+            known = min(self._size, len(self._tokenizer))
             pieces = [piece or "" for piece in self._tokenizer.convert_ids_to_tokens(list(range(known)))]
             self._checks[stop] = StopCheck(
-                pieces + [""] * (size - known),
+                pieces + [""] * (self._size - known),
                 self.decode,
                 lambda text: list(self._tokenizer(text, add_special_tokens=False)["input_ids"]),
                 sorted(self.eos_ids),
@@ -104,14 +100,6 @@ class Reader:
                 plain=type(getattr(self._backend, "decoder", None)).__name__ == "ByteLevel",
             )
         return self._checks[stop]
-
-
-def _backend(tokenizer: Any) -> Any:
-    """Return the tokenizer's Rust object, if decoding is that object's and nothing else: a call of it costs a tenth."""
-    from transformers import PreTrainedTokenizerFast
-
-    usual = getattr(type(tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
-    return getattr(tokenizer, "backend_tokenizer", None) if usual else None
 
 
 def eos_ids(inner: Any, tokenizer: Any) -> frozenset[int]:

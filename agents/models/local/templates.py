@@ -16,9 +16,11 @@ from textgames.texts.actions import THINK, THOUGHT
 TEMPLATE_SECONDS = 5.0
 """In which a prompt has to be rendered; published templates take a millisecond."""
 
+_MARK = "(what the user says)"
+
 
 def render(tokenizer: Any, prompt: Prompt, arguments: Mapping[str, Any]) -> str:
-    """Return the text of a prompt, up to where the model goes on: behind the response's prefix, if there is one.
+    """Return the text of a prompt, up to the point at which the model continues: behind the response's prefix, if any.
 
     ``arguments`` are the template's own, such as ``{"enable_thinking": False}``.
     """
@@ -39,11 +41,8 @@ class TemplateTooSlowError(ValueError):
 def _in_time() -> Iterator[None]:
     """Stop a template that takes too long: its sandbox bounds a loop, and not loops in loops.
 
-    Another thread raises the error in this one. (A function for :func:`sys.settrace` would do that too, and triples the
-    time of every prompt.)
-
-    Raises:
-        TemplateTooSlowError: it has taken longer than :data:`TEMPLATE_SECONDS`.
+    Another thread raises a TemplateTooSlowError in this one. (A function for :func:`sys.settrace` would do that too,
+    and triples the time of every prompt.)
     """
     global _watching
     own = threading.get_ident()
@@ -71,7 +70,7 @@ def _watch() -> None:
 
 
 _lock = threading.Lock()
-_until: dict[int, float] = {}  # by thread, when what it renders has taken too long
+_until: dict[int, float] = {}  # by thread, when its template has taken too long
 _watching: threading.Thread | None = None
 
 
@@ -92,8 +91,8 @@ class Thinking:
     """Whether and for how long a model reasons: its chat template's arguments, and a budget of tokens.
 
     Raises:
-        ValueError: the template can't be used (it ends in its middle, say), doesn't read the arguments, or knows no
-            reasoning that a budget could be of.
+        ValueError: the template fails or could run without end, doesn't read the arguments, or knows no reasoning that
+            a budget could be of.
     """
 
     def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None, budget: int | None, name: str) -> None:
@@ -101,7 +100,18 @@ class Thinking:
         self._openings: dict[str, Opening] = {}
         template = _template_of(tokenizer)
         if getattr(tokenizer, "chat_template", None) is not None:
-            _check_usable(tokenizer, self.arguments, name)
+            from jinja2 import Environment
+
+            try:
+                tokens = [token for _, kind, token in Environment().lex(template) if kind == "operator"]
+                if "**" in tokens:
+                    raise ValueError("it has a power, **, which nothing can stop")
+                if not render(tokenizer, (Message("user", _MARK),), self.arguments):
+                    raise ValueError("it makes an empty prompt")
+            except Exception as error:  # noqa: BLE001 - a template of a stranger can fail in any way
+                told = str(error) or type(error).__name__
+                message = f"the chat template of {name} can't be used ({told}): put back the published one"
+                raise ValueError(message) from None
         if unread := [argument for argument in self.arguments if argument not in template]:
             raise ValueError(
                 f"chat_template_kwargs has {', '.join(unread)}, which the chat template of {name} doesn't read"
@@ -112,7 +122,7 @@ class Thinking:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was chosen, for manifests; without what is as usual."""
+        """The user's choices, for manifests; without the defaults."""
         chosen: dict[str, Any] = {"chat_template_kwargs": self.arguments} if self.arguments else {}
         return chosen if self.budget is None else {**chosen, "thinking_budget": self.budget}
 
@@ -125,8 +135,7 @@ class Thinking:
 
 
 def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> Any:
-    """Return a tokenizer whose chat template has its arguments set already, for models that are trained and saved with
-    it.
+    """Return a tokenizer whose chat template sets its arguments, for models that are trained and saved with it.
 
     Raises:
         ValueError: the template can't be used, doesn't read them, or one isn't plain (true, false, a number or a text).
@@ -145,9 +154,9 @@ def with_arguments(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> A
 def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Opening:
     """Return whether a model reasons before it responds, as its chat template has it.
 
-    Templates of models that do know ``</think>``. With reasoning switched off they close it themselves where the
-    response begins (Qwen3), and those of models that always reason open it there (DeepSeek-R1). A response that goes on
-    from a prefix doesn't begin in reasoning.
+    Templates of models that do know ``</think>``. With reasoning switched off they close it themselves at the beginning
+    of the response (Qwen3), and those of models that always reason open it there (DeepSeek-R1). A response that
+    continues a prefix doesn't begin in reasoning.
     """
     if prefix or THOUGHT not in _template_of(tokenizer):
         return "none"
@@ -158,22 +167,5 @@ def opening_of(tokenizer: Any, prefix: str, arguments: Mapping[str, Any]) -> Ope
     return "open" if opened else "may"
 
 
-def _check_usable(tokenizer: Any, arguments: Mapping[str, Any], name: str) -> None:
-    """Raise a ``ValueError`` for a template that fails even for the simplest prompt, or could go on without end."""
-    from jinja2 import Environment
-
-    try:
-        if any(token == "**" for _, kind, token in Environment().lex(_template_of(tokenizer)) if kind == "operator"):
-            raise ValueError("it has a power, **, which nothing can stop")
-        if not render(tokenizer, (Message("user", _MARK),), arguments):
-            raise ValueError("it makes an empty prompt")
-    except Exception as error:  # noqa: BLE001 - a template of a stranger can fail in any way
-        told = str(error) or type(error).__name__
-        raise ValueError(f"the chat template of {name} can't be used ({told}): put back the published one") from None
-
-
 def _template_of(tokenizer: Any) -> str:
     return str(getattr(tokenizer, "chat_template", None) or "")
-
-
-_MARK = "(what the user says)"

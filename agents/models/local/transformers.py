@@ -1,16 +1,15 @@
 """Causal language models of Hugging Face transformers, sampled in this process.
 
 ``TransformersModel(model, tokenizer)`` wraps a model that is in memory already (one that is being trained, for example;
-changed weights are noticed), ``TransformersModel.from_pretrained(path_or_repo)`` loads one. What a completion holds:
+changed weights are noticed), ``TransformersModel.from_pretrained(path_or_repo)`` loads one. Its completions:
 
 * ``response_ids`` are exactly the sampled ids. They are never re-tokenised, so a trainer can score them as they are.
-* ``text`` is their decoding, special tokens written out, without a final end-of-sequence token. If the token that
-  completed a stop string has more text after it, that rest is cut from ``text`` (as servers do) but the id stays.
+* ``response`` is their decoding, special tokens written out, without a final end-of-sequence token. If the token that
+  completed a stop string has more text after it, that rest is cut (as servers do) but the id stays.
 * ``logprobs`` are natural logarithms under the distribution that was sampled from, temperature and top-p applied (at
   temperature 0: the model's own).
-* A row's randomness comes from its seed alone (:mod:`agents.models.local.decoding.sampler`), and padding is masked, so
-a
-  completion doesn't depend on the rest of the batch beyond the rounding of matrix products.
+* A row's randomness comes from its seed alone, and padding is masked, so a completion doesn't depend on the rest of the
+  batch beyond the rounding of matrix products.
 
 Responses stop at a stop string, at an end-of-sequence token, at ``max_tokens`` or at the end of the model's context
 (``finish_reason`` ``"length"`` for the last two).
@@ -19,6 +18,7 @@ Responses stop at a stop string, at an end-of-sequence token, at ``max_tokens`` 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,20 +37,22 @@ from agents.models.base import Decoding
 from agents.models.fingerprint import adapter_identity, weights_identity
 from agents.models.local.decoding.batching import cache_bytes, one_thread, split_batch
 from agents.models.local.decoding.generic_decoder import GenericDecoder
-from agents.models.local.decoding.guided import Guided, rules_of
 from agents.models.local.decoding.lean_decoder import LeanDecoder
 from agents.models.local.decoding.sampler import Decoder, Sampled, StopCheck, TokenIds, sample
-from agents.models.local.decoding.thinking import CLOSING, RowsCheck, within_budget
 from agents.models.local.forward.llama_forward import unwrap, why_not
 from agents.models.local.loading.load import load_model
 from agents.models.local.loading.plain_llama import load_plain
 from agents.models.local.reader import Reader, eos_ids
 from agents.models.local.templates import Thinking
 from agents.models.provider import model_folder
-from agents.models.reasoning import NOT_BEGUN, Begun, Opening, reasoning_tokens, split_reasoning
-from agents.turn import Prompt, Turn, Usage, prefix_of
+from agents.models.reasoning import NOT_BEGUN, Begun, Opening, reasoning_tokens, split_reasoning, still_reasons
+from agents.turn import Prompt, TokenSet, Turn, Usage, prefix_of
+from textgames.texts.actions import THOUGHT
 
 _SMALL_MODEL = 5_000_000  # parameters
+
+CLOSING = f"\n{THOUGHT}\n\n"
+"""The text that closes reasoning which has used up its budget."""
 
 
 class TransformersModel:
@@ -61,11 +63,11 @@ class TransformersModel:
             :mod:`agents.models.local.forward.llama_forward`, others by their own ``forward``.
         tokenizer: its tokenizer. With a chat template prompts are rendered by it; without, a prompt is its messages'
             contents joined by blank lines. No pad token is needed.
-        name: what results call the model; by default if it was loaded from.
+        name: what results call the model; by default the place that it was loaded from.
         max_batch_tokens: the most tokens (prompt and response, over all rows) that are in the caches at once; larger
-            batches are split. By default what fits into 1 GiB on a CPU and half of the unused memory of a GPU.
+            batches are split. By default as many as fit into 1 GiB on a CPU and half of the unused memory of a GPU.
         lean: ``False`` runs the model's own ``forward`` whatever it is.
-        identity: what :attr:`settings` says of the weights, from :mod:`agents.models.fingerprint`.
+        identity: the weights' part of :attr:`settings`, from :mod:`agents.models.fingerprint`.
         chat_template_kwargs: arguments of the chat template, such as ``{"enable_thinking": False}``.
         thinking_budget: the most tokens of a model's own reasoning (:mod:`agents.models.reasoning`), after which it is
             closed and the model responds. The limit of a response is beside it.
@@ -89,23 +91,27 @@ class TransformersModel:
         inner = unwrap(model)
         if tokenizer is None:
             raise ValueError("the model has no tokenizer; pass the one it was trained with as tokenizer=")
-        generates = hasattr(inner, "generate") or why_not(model) is None  # what runs lean needs no method for it
+        generates = hasattr(inner, "generate") or why_not(model) is None  # models that run lean need no method for it
         if not generates or getattr(inner.config, "is_encoder_decoder", False):
             raise ValueError(f"{type(inner).__name__} is not a causal language model (…ForCausalLM)")
         if max_batch_tokens is not None and max_batch_tokens < 1:
             raise ValueError(f"max_batch_tokens is at least 1, got {max_batch_tokens!r}")
-        self._model, self.tokenizer = model, tokenizer
+        self.tokenizer = tokenizer
         self._load: Callable[[], Any] | None = None
         self.name = name or getattr(inner.config, "_name_or_path", "") or type(inner).__name__
         self._thinking = Thinking(tokenizer, chat_template_kwargs, thinking_budget, self.name)
         self.max_batch_tokens = max_batch_tokens
         self._identity = dict(identity or {})
-        self.decoder = make_decoder(model, lean=lean)
-        self.context_length = _context_length(model)
+        self._take(model, lean)
         self._vocabulary = int(inner.config.get_text_config().vocab_size)
         self._reader = Reader(tokenizer, self._thinking, self._vocabulary, eos_ids(inner, tokenizer), self.name)
-        on_cpu = next(inner.parameters()).device.type == "cpu"
-        self._is_small = on_cpu and sum(weight.numel() for weight in inner.parameters()) < _SMALL_MODEL
+        self._parameters = sum(weight.numel() for weight in inner.parameters())
+
+    def _take(self, model: Any, lean: bool = True) -> None:
+        self._model = model
+        self.decoder: Decoder = LeanDecoder(model) if lean and why_not(model) is None else GenericDecoder(model)
+        config = unwrap(model).config.get_text_config()
+        self.context_length: int | None = getattr(config, "max_position_embeddings", None)
 
     @classmethod
     def from_pretrained(
@@ -136,7 +142,7 @@ class TransformersModel:
             trust_remote_code: run model code from the repository.
             max_batch_tokens, name, chat_template_kwargs, thinking_budget: see the class.
             context_length: the longest prompt and response together, in tokens, if that is to be more than the
-                model's configuration says; its positions must be computed ones (rotary).
+                model's configuration has; its positions must be computed ones (rotary).
 
         Raises:
             ModuleNotFoundError: transformers (or peft, for an adapter) is not installed; the message has the command.
@@ -162,11 +168,10 @@ class TransformersModel:
         identity = weights_identity(source, commit=getattr(unwrap(model).config, "_commit_hash", None))
         if adapter is not None:
             identity |= adapter_identity(adapter)
-        name = name or str(path_or_repo)
         made = cls(
             model,
             tokenizer,
-            name=name,
+            name=name or str(path_or_repo),
             max_batch_tokens=max_batch_tokens,
             identity=identity,
             chat_template_kwargs=chat_template_kwargs,
@@ -178,11 +183,7 @@ class TransformersModel:
         return made
 
     def check(self) -> None:
-        """See that the model can be sampled here.
-
-        Raises:
-            ValueError: it can't; the message says why, and what works.
-        """
+        """Raise a ValueError if the model can't be sampled here; the message has the reason, and an alternative."""
         if isinstance(self.decoder, GenericDecoder):
             self.decoder.check()
 
@@ -192,11 +193,10 @@ class TransformersModel:
 
     @property
     def model(self) -> Any:
-        """The model of transformers. What :meth:`from_pretrained` read without transformers is loaded by it now."""
+        """The model of transformers. If :meth:`from_pretrained` did without, transformers loads it now."""
         if self._load is not None:
-            self._model, self._load = self._load(), None
-            self.decoder = make_decoder(self._model)
-            self.context_length = _context_length(self._model)
+            load, self._load = self._load, None
+            self._take(load())
         return self._model
 
     @property
@@ -232,8 +232,16 @@ class TransformersModel:
         started = time.perf_counter()
         encoded = self.encode(prompts)
         begun = [Begun(prefix_of(prompt), self.opening(prompt)) for prompt in prompts]
-        rules, wrong = rules_of(self, encoded, answers or [None] * len(prompts), begun, decoding.max_tokens)
-        fits = [row for row, problem in enumerate(wrong) if problem is None]
+        rules: list[Rules | None] = [None] * len(prompts)
+        turns: dict[int, Turn] = {}  # first of those that can't be answered
+        for row, ids in enumerate(encoded):
+            try:
+                room = self.limit(ids, decoding.max_tokens)
+                if answers is not None and (legal := answers[row]) is not None:
+                    rules[row] = self._rules(legal, begun[row], room)
+            except ValueError as error:
+                turns[row] = Turn("", finish_reason="error", error=str(error))
+        fits = [row for row in range(len(prompts)) if row not in turns]
         rows = self.generate_ids(
             [encoded[row] for row in fits],
             decoding,
@@ -241,31 +249,39 @@ class TransformersModel:
             [begun[row] for row in fits],
             None if answers is None else [rules[row] for row in fits],
         )
-        sampled = dict(zip(fits, rows, strict=True))
-        seconds = time.perf_counter() - started
         check = self._reader.check(decoding.stop)
-        return [
-            self._completion(ids, sampled[row], begun[row], check, seconds)
-            if row in sampled
-            else Turn("", finish_reason="error", seconds=seconds, error=wrong[row])
-            for row, ids in enumerate(encoded)
-        ]
+        for row, sampled in zip(fits, rows, strict=True):
+            ids, own = sampled.ids, begun[row]
+            ids = ids[:-1] if ids and ids[-1] in self._reader.eos_ids else ids
+            reasoning, response = split_reasoning(check.trim(self.decode(ids), own.text), own.opening)
+            thought = reasoning_tokens(ids, own.opening, self.decode)
+            turns[row] = Turn(
+                response=response,
+                prompt_ids=encoded[row],
+                response_ids=sampled.ids,
+                logprobs=sampled.logprobs,
+                finish_reason="stop" if sampled.stopped else "length",
+                usage=Usage(len(encoded[row]), len(sampled.ids), reasoning_tokens=thought),
+                reasoning=reasoning,
+                allowed=sampled.allowed,
+            )
+        seconds = time.perf_counter() - started
+        return [replace(turns[row], seconds=seconds) for row in range(len(prompts))]
 
-    def _completion(self, prompt: TokenIds, row: Sampled, begun: Begun, check: StopCheck, seconds: float) -> Turn:
-        ids = row.ids[:-1] if row.ids and row.ids[-1] in self._reader.eos_ids else row.ids
-        reasoning, response = split_reasoning(check.trim(self.decode(ids), begun.text), begun.opening)
-        thought = reasoning_tokens(ids, begun.opening, self.decode)
-        return Turn(
-            response=response,
-            prompt_ids=prompt,
-            response_ids=row.ids,
-            logprobs=row.logprobs,
-            finish_reason="stop" if row.stopped else "length",
-            usage=Usage(len(prompt), len(row.ids), reasoning_tokens=thought),
-            seconds=seconds,
-            reasoning=reasoning,
-            allowed=row.allowed,
-        )
+    def _rules(self, legal: LegalAnswers, begun: Begun, room: int) -> Rules:
+        """Return the rules of one response; a ValueError if there is none, or no room for it.
+
+        A model that reasons by itself does so freely, whatever the mode of the prompt.
+        """
+        if begun.opening != "none":
+            legal = replace(legal, reasons=True, begun=begun.text)
+        rules = self.vocabulary.rules(legal)
+        if room < rules.reserve:
+            raise ValueError(
+                f"a legal answer may need {rules.reserve} tokens and there is room for {room}: raise max_tokens, or "
+                "shorten the prompt"
+            )
+        return rules
 
     def generate_ids(
         self,
@@ -275,23 +291,46 @@ class TransformersModel:
         begun: Sequence[Begun] = (),
         rules: Sequence[Rules | None] | None = None,
     ) -> list[Sampled]:
-        """:meth:`generate` for prompts that are token ids already; ``begun`` is what their responses begin with."""
+        """Sample as :meth:`generate` does, from prompts that are token ids; ``begun`` begins their responses.
+
+        All rows are sampled as far as the thinking budget goes; then those that are in their reasoning have it closed,
+        as the published recipes do: the closing tokens have log-probability 0, that of the one continuation that was
+        allowed there, so that training leaves them alone. A row that has ended its reasoning before draws the same
+        tokens as without a budget.
+        """
         begun = begun or [NOT_BEGUN] * len(prompts)
-        check = RowsCheck(self._reader.check(decoding.stop), [each.text for each in begun])
-        openings, budget = [each.opening for each in begun], self._thinking.budget
-        if budget is None or all(opening == "none" for opening in openings):
+        texts = [each.text for each in begun]
+        check, budget = self._reader.check(decoding.stop), self._thinking.budget
+        if budget is None or all(each.opening == "none" for each in begun):
             limits = [self.limit(prompt, decoding.max_tokens) for prompt in prompts]
-            return self._sample(prompts, decoding, seeds, limits, check, rules=rules)
-
-        def run(
-            rows: Sequence[int], prompts: Sequence[TokenIds], limits: Sequence[int], check: RowsCheck, drawn: int
-        ) -> list[Sampled]:
-            own = None if rules is None else [rules[row] for row in rows]
-            return self._sample(prompts, decoding, [seeds[row] for row in rows], limits, check, drawn, own)
-
+            return self._sample(prompts, decoding, seeds, limits, check.of(texts), rules=rules)
         limits = [self.limit(prompt, decoding.max_tokens + budget) for prompt in prompts]
+        first = [min(budget, limit) for limit in limits]
+        sampled = self._sample(prompts, decoding, seeds, first, check.of(texts), rules=rules)
         closing = tuple(self.tokenizer(CLOSING, add_special_tokens=False)["input_ids"])
-        return within_budget(run, prompts, limits, openings, check, budget, closing)
+        rest: dict[int, tuple[TokenIds, int]] = {}  # by row: what is forced, and the tokens left
+        for row, done in enumerate(sampled):
+            forced = closing if still_reasons(self.decode(done.ids), begun[row].opening) else ()
+            left = limits[row] - budget - len(forced)
+            if not done.stopped and len(done.ids) >= budget and left >= 1:
+                rest[row] = forced, left
+        if rest:
+            before = {row: sampled[row].ids + forced for row, (forced, _) in rest.items()}
+            more = self._sample(
+                [prompts[row] + before[row] for row in rest],
+                decoding,
+                [seeds[row] for row in rest],
+                [left for _, left in rest.values()],
+                check.of([texts[row] for row in rest], list(before.values())),
+                budget,
+                None if rules is None else [rules[row] for row in rest],
+            )
+            for (row, (forced, _)), end in zip(rest.items(), more, strict=True):
+                sets = (None,) * budget + tuple(TokenSet((token,)) for token in forced) + (None,) * len(end.ids)
+                logprobs = sampled[row].logprobs + (0.0,) * len(forced) + end.logprobs
+                allowed = sets if forced else None
+                sampled[row] = end._replace(ids=before[row] + end.ids, logprobs=logprobs, allowed=allowed)
+        return sampled
 
     def _sample(
         self,
@@ -299,42 +338,35 @@ class TransformersModel:
         decoding: Decoding,
         seeds: Sequence[tuple[int, ...]],
         limits: Sequence[int],
-        check: RowsCheck,
+        check: StopCheck,
         drawn: int = 0,
         rules: Sequence[Rules | None] | None = None,
     ) -> list[Sampled]:
-        sampled: list[Sampled | None] = [None] * len(prompts)
+        sampled: dict[int, Sampled] = {}
+        most = self.max_batch_tokens or max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
+        small = self.device.type == "cpu" and self._parameters < _SMALL_MODEL
         training = self._model.training
-        self._model.eval()  # dropout must not blur what the sampled log-probabilities are
+        self._model.eval()  # dropout must not blur the sampled log-probabilities
         try:
-            with torch.inference_mode(), one_thread() if self._is_small else nullcontext():
-                for rows in split_batch(prompts, limits, self._most_tokens()):
+            with torch.inference_mode(), one_thread() if small else nullcontext():
+                for rows in split_batch(prompts, limits, most):
                     chunk = sample(
                         self.decoder,
                         [prompts[row] for row in rows],
                         decoding,
                         [seeds[row] for row in rows],
-                        check.of(rows),
+                        check.rows(rows),
                         [limits[row] for row in rows],
                         drawn=drawn,
-                        guided=None
-                        if rules is None
-                        else Guided([rules[row] for row in rows], [limits[row] for row in rows]),
+                        rules=None if rules is None else [rules[row] for row in rows],
                     )
-                    for row, result in zip(rows, chunk, strict=True):
-                        sampled[row] = result
+                    sampled |= zip(rows, chunk, strict=True)
         finally:
             self._model.train(training)
-        return [result for result in sampled if result is not None]
-
-    def _most_tokens(self) -> int:
-        """Return how many tokens of all rows may be in the caches at once."""
-        if self.max_batch_tokens is not None:
-            return self.max_batch_tokens
-        return max(1, cache_bytes(self.device) // max(1, self.decoder.bytes_per_token()))
+        return [sampled[row] for row in range(len(prompts))]
 
     def encode(self, prompts: Sequence[Prompt]) -> list[TokenIds]:
-        """Token ids of prompts, ready to be continued by a response."""
+        """Return the token ids of prompts, ready to be continued by a response."""
         return self._reader.encode(prompts)
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -350,35 +382,21 @@ class TransformersModel:
         return self._thinking.opening(prompt)
 
     def check_prefix(self, prefix: str) -> None:
-        """See that the chat template can go on from a response's prefix; a ValueError if it can't."""
+        """Raise a ValueError if the chat template can't continue a response's prefix."""
         self._reader.check_prefix(prefix)
-
-    def limit(self, prompt: TokenIds, max_tokens: int) -> int:
-        if (problem := self.too_long(prompt)) is not None:
-            raise ValueError(problem)
-        return max_tokens if self.context_length is None else min(max_tokens, self.context_length - len(prompt))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The texts of the tokens, by which answers are constrained."""
         return Vocabulary.of(self.tokenizer, self._vocabulary, self._reader.eos_ids)
 
-    def too_long(self, prompt: TokenIds) -> str | None:
-        """Return what to say of a prompt that leaves no room for a response."""
-        if self.context_length is None or len(prompt) < self.context_length:
-            return None
-        return (
-            f"the prompt has {len(prompt)} tokens and {self.name} can read {self.context_length}, its response "
-            "included; shorten the prompt (less history, coordinates or grid only) or take another model"
-        )
-
-
-def make_decoder(model: torch.nn.Module, *, lean: bool = True) -> Decoder:
-    """Return the fastest decoder that covers the model; ``lean=False`` takes the generic one."""
-    return LeanDecoder(model) if lean and why_not(model) is None else GenericDecoder(model)
-
-
-def _context_length(model: Any) -> int | None:
-    """Return how many tokens the model's configuration says that it can read; ``None`` if it says nothing."""
-    length: int | None = getattr(unwrap(model).config.get_text_config(), "max_position_embeddings", None)
-    return length
+    def limit(self, prompt: TokenIds, max_tokens: int) -> int:
+        """Return the most tokens of a response; a ValueError if the prompt leaves no room for one."""
+        if self.context_length is None:
+            return max_tokens
+        if len(prompt) >= self.context_length:
+            raise ValueError(
+                f"the prompt has {len(prompt)} tokens and {self.name} can read {self.context_length}, its response "
+                "included; shorten the prompt (less history, coordinates or grid only) or take another model"
+            )
+        return min(max_tokens, self.context_length - len(prompt))

@@ -1,9 +1,7 @@
-"""From prompts' token ids to responses: next-token logits, and which token is drawn of them.
+"""From prompts' token ids to responses; begin at :mod:`agents.models.local.decoding.sampler`, the loop over tokens.
 
-Begin at :mod:`agents.models.local.decoding.sampler`, the loop over tokens. Logits come from ``lean_decoder``, which
-keeps what prompts share (``kept_prompts``) and on a GPU records its steps (``captured_step``), or, for every other
-architecture, from ``generic_decoder``. What may be drawn and when a response ends is also up to ``guided`` (legal
-answers only) and ``thinking`` (a budget for reasoning).
+Logits come from ``lean_decoder``, which keeps the shared beginnings of prompts (``kept_prompts``) and on a GPU records
+its steps (``captured_step``), or, for every other architecture, from ``generic_decoder``. ``drawing`` draws tokens,
 ``batching`` splits a batch so that its caches fit.
 """
 

@@ -9,11 +9,11 @@ import torch
 from agents.models.local.decoding.sampler import TokenIds
 
 _CPU_BYTES = 2**30
-_GPU_SHARE = 0.5  # of what is unused when a batch comes: logits, prompts' attention and growing caches need the rest
+_GPU_SHARE = 0.5  # of the unused memory when a batch comes: logits, prompts' attention and growing caches need the rest
 
 
 def split_batch(prompts: Sequence[TokenIds], limits: Sequence[int], most: int) -> list[list[int]]:
-    """Row numbers, split so that each part's caches fit; equal prompts together, then by length.
+    """Return row numbers, split so that each part's caches fit; equal prompts together, then by length.
 
     Args:
         prompts: the token ids of each row's prompt.
@@ -37,10 +37,9 @@ def split_batch(prompts: Sequence[TokenIds], limits: Sequence[int], most: int) -
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for a model so small that handing its products to several costs more than they save.
+    """Take one thread for a small model, whose work costs more to share than it takes, unless the environment names more.
 
     On a machine with other work the difference is tenfold, as threads then wait for each other in every layer.
-    What a user set in the environment stays.
     """
     threads = torch.get_num_threads()
     if threads == 1 or "OMP_NUM_THREADS" in os.environ:
@@ -54,22 +53,13 @@ def one_thread() -> Iterator[None]:
 
 
 def cache_bytes(device: torch.device) -> int:
-    """Memory for the keys and values of all rows in flight."""
+    """Return the memory for the keys and values of all rows in flight.
+
+    PyTorch's allocator keeps the memory of freed tensors, so after an update the driver has next to nothing free while
+    most of the memory is unused: reserved memory that is in no tensor counts as free.
+    """
     if device.type != "cuda":
         return _CPU_BYTES
     free, _ = torch.cuda.mem_get_info(device)
-    return int(unused_bytes(free, torch.cuda.memory_reserved(device), torch.cuda.memory_allocated(device)) * _GPU_SHARE)
-
-
-def unused_bytes(free: int, reserved: int, allocated: int) -> int:
-    """Return what a process can still allocate on a GPU.
-
-    PyTorch's allocator keeps what tensors have given back, so after an update the driver has next to nothing free
-    while most of the memory is unused.
-
-    Args:
-        free: bytes that the driver could hand out.
-        reserved: bytes that PyTorch's allocator has taken from the driver.
-        allocated: of those, bytes in tensors.
-    """
-    return free + max(0, reserved - allocated)
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int((free + max(0, unused)) * _GPU_SHARE)

@@ -1,8 +1,7 @@
 """A batch's step recorded as a CUDA graph, so that a token costs one launch and not several hundred.
 
 The kernels of a model of a hundred million parameters are over before Python has launched the next ones. A recording
-is of one shape, and making it costs about as much as a step, so it pays where responses are longer than an action's
-name: where the model thinks in words.
+is of one shape, and making it costs about as much as a step, so it pays if responses are longer than an action's name.
 """
 
 from collections.abc import Callable
@@ -13,21 +12,15 @@ import torch
 from torch import Tensor
 
 Compute = Callable[[Tensor], Tensor]
-"""Tokens ``(rows,)`` to logits ``(rows, vocabulary)``. What else it reads or writes stays if it is in memory."""
+"""Tokens ``(rows,)`` to logits ``(rows, vocabulary)``; everything else that it reads or writes stays in its place."""
 
 
 class Recorder:
-    """Makes the recordings of a decoder, of which the last one alone may be replayed: they share their memory.
-
-    Args:
-        device: of the model.
-
-    Attributes:
-        last: the last recording. Their memory is theirs as long as there is one, so it is kept until the next is made.
-    """
+    """Makes the recordings of a decoder. They share their memory, so only the last one may be replayed, and it is kept
+    in ``last`` until the next is made."""
 
     def __init__(self, device: torch.device) -> None:
-        # the same for all: memory is only given on within a stream
+        # the same for all: memory is only passed on within a stream
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self.forget()
 
@@ -37,12 +30,9 @@ class Recorder:
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, compute: Compute, tokens: Tensor) -> "CapturedStep | None":
-        """Return a recording for tokens of this shape, or ``None`` if memory is short: it can't use what PyTorch
-        keeps.
+        """Return a recording for tokens of this shape, or ``None`` if memory is short: PyTorch's kept memory is no use.
 
-        Args:
-            compute: has run in this shape before, since libraries are set up at their first call.
-            tokens: of any value.
+        ``compute`` has run in this shape before, since libraries are set up at their first call.
         """
         try:
             self.last = CapturedStep(compute, tokens, self._stream, self._pool)
@@ -66,7 +56,7 @@ class CapturedStep:
             try:
                 self._logits = compute(self._tokens)
             except BaseException:
-                with suppress(RuntimeError):  # it may say again, and less well, that something went wrong
+                with suppress(RuntimeError):  # it may report the fault again, and less well
                     self._graph.capture_end()
                 raise
             self._graph.capture_end()

@@ -1,7 +1,7 @@
 """Next-token logits by a model's own ``forward``, for every architecture that the lean forward pass doesn't cover."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,10 +15,8 @@ _TOLERANCE = 5e-3  # nats; rounding is far below it in float32, a cache that is 
 
 
 class GenericDecoder:
-    """A :class:`~agents.models.local.decoding.sampler.Decoder` by the model's own ``forward``, with left padding.
-
-    It uses the model's own cache. Identical prompts are computed once.
-    """
+    """A :class:`~agents.models.local.decoding.sampler.Decoder` by the model's own ``forward`` and cache, padded on the
+    left."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model: Any = model
@@ -30,12 +28,14 @@ class GenericDecoder:
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["GenericBatch", Tensor]:
         device = next(self.model.parameters()).device
         longest = max(map(len, prompts))
-        # what stands in padding is masked, so any token will do: models without a pad token need none
+        # padding is masked, so any token will do: models without a pad token need none
         ids = torch.tensor([(0,) * (longest - len(p)) + tuple(p) for p in prompts], device=device)
         lengths = torch.tensor([len(p) for p in prompts], device=device)
         mask = (torch.arange(longest, device=device) >= longest - lengths[:, None]).long()
-        batch = GenericBatch(self.forward, mask, lengths)
-        logits = batch.read(ids)
+        logits, cache = self.forward(ids, mask, (mask.cumsum(-1) - 1).clamp(min=0), None)
+        if not hasattr(cache, "reorder_cache"):
+            raise ValueError("it keeps no cache that transformers' Cache classes describe")
+        batch = GenericBatch(self, mask, lengths, cache)
         if list(rows) != list(range(len(prompts))):
             index = torch.tensor(rows, device=device)
             batch.keep(index)
@@ -43,7 +43,8 @@ class GenericDecoder:
         return batch, logits
 
     def forward(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> tuple[Tensor, Any]:
-        """Logits ``(rows, vocabulary)`` after the last of the tokens ``(rows, new)``, and the cache with them in it."""
+        """Return logits ``(rows, vocabulary)`` after the last of the tokens ``(rows, new)``, and the cache with them in
+        it."""
         extra: dict[str, Any] = {"logits_to_keep": 1} if self._takes_keep else {}
         if self._takes_positions:
             extra["position_ids"] = positions
@@ -53,7 +54,7 @@ class GenericDecoder:
         return out.logits[:, -1], getattr(out, self._cache_name, None)
 
     def bytes_per_token(self) -> int:
-        """See :meth:`~agents.models.local.decoding.sampler.Decoder.bytes_per_token`, for layers of full attention."""
+        """Return the memory of one token of one row in the caches, for layers of full attention."""
         config = unwrap(self.model).config.get_text_config()
         heads = getattr(config, "num_attention_heads", None) or 1
         kv_heads = getattr(config, "num_key_value_heads", None) or heads
@@ -65,7 +66,7 @@ class GenericDecoder:
         """Decode a few tokens and compare them with the model's own forward: caches come in many kinds.
 
         Raises:
-            ValueError: the model can't be sampled with its cache, or the cache changes what it says.
+            ValueError: the model can't be sampled with its cache, or the cache changes its log-probabilities.
         """
         model, training = self.model, self.model.training
         model.eval()
@@ -79,8 +80,8 @@ class GenericDecoder:
             wanted = model(input_ids=torch.tensor([[*short, 3, 1]], device=device)).logits[:, -1].log_softmax(-1)
             difference = float((got - wanted).abs().max())
             # in half precision rounding alone may be as large as a mistake, for mixtures of experts above all
-            reason = f"its cache changes log-probabilities by {difference:.2g}" if difference > _TOLERANCE else ""
-            reason = reason if got.dtype == torch.float32 else ""
+            wrong = difference > _TOLERANCE and got.dtype == torch.float32
+            reason = f"its cache changes log-probabilities by {difference:.2g}" if wrong else ""
         except (TypeError, ValueError, RuntimeError, AttributeError, IndexError) as error:
             reason = f"{type(error).__name__}: {error}"
         finally:
@@ -95,27 +96,18 @@ class GenericDecoder:
 class GenericBatch:
     """Rows that are being continued; a :class:`~agents.models.local.decoding.sampler.Batch`.
 
-    ``mask (rows, columns)`` is 0 if padding stands on the left, ``lengths (rows,)`` are those of the prompts.
+    ``mask (rows, columns)`` is 0 at the padding on the left, ``positions (rows,)`` are those of the next tokens.
     """
 
-    def __init__(
-        self, forward: Callable[[Tensor, Tensor, Tensor, Any], tuple[Tensor, Any]], mask: Tensor, lengths: Tensor
-    ) -> None:
-        self.compact_at = COMPACT_AT
-        self._forward, self._mask, self._positions = forward, mask, lengths
-        self._cache: Any = None
+    compact_at = COMPACT_AT
 
-    def read(self, ids: Tensor) -> Tensor:
-        """Return the logits after the prompts ``(rows, columns)``."""
-        positions = (self._mask.cumsum(-1) - 1).clamp(min=0)
-        logits, self._cache = self._forward(ids, self._mask, positions, None)
-        if not hasattr(self._cache, "reorder_cache"):
-            raise ValueError("it keeps no cache that transformers' Cache classes describe")
-        return logits
+    def __init__(self, decoder: GenericDecoder, mask: Tensor, positions: Tensor, cache: Any) -> None:
+        self._decoder, self._mask, self._positions, self._cache = decoder, mask, positions, cache
 
     def step(self, tokens: Tensor) -> Tensor:
         self._mask = F.pad(self._mask, (0, 1), value=1)
-        logits, self._cache = self._forward(tokens[:, None], self._mask, self._positions[:, None], self._cache)
+        at = self._positions[:, None]
+        logits, self._cache = self._decoder.forward(tokens[:, None], self._mask, at, self._cache)
         self._positions = self._positions + 1
         return logits
 

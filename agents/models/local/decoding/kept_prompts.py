@@ -1,4 +1,4 @@
-"""Keys and values of all prompt tokens read so far: what prompts share is computed once, across calls as well.
+"""Keys and values of all prompt tokens read so far: shared beginnings are computed once, across calls as well.
 
 The prompts of a game share its instructions; episodes of a group begin alike and meet in states again. Their tokens are
 a tree: a prompt is a path of slots, and a new one takes over the slots of its longest known beginning. In sorted order
@@ -20,12 +20,12 @@ from agents.models.local.forward.llama_forward import LlamaWeights
 from agents.models.local.forward.path_attention import QUERIES, Blocks
 
 Slots = NDArray[np.int64]
-_KEPT_BYTES = 2**28  # what is more is forgotten before the next call
+_KEPT_BYTES = 2**28  # a tree that is larger is forgotten before the next call
 _PASS_TOKENS = 2048  # computed at a time
 
 
 class _Segment(NamedTuple):
-    """The part of a prompt that is new: everything from ``known`` on; ``path`` are the slots of the whole prompt."""
+    """The new part of a prompt: everything from ``known`` on; ``path`` are the slots of the whole prompt."""
 
     ids: TokenIds
     path: Slots
@@ -35,8 +35,7 @@ class _Segment(NamedTuple):
 class KeptPrompts:
     """The tree of prompts, and its tokens' keys and values by slot: ``(K, slots, D)`` for every layer.
 
-    Attributes:
-        computed: tokens computed so far.
+    ``computed`` counts the tokens computed so far.
     """
 
     def __init__(self, weights: LlamaWeights) -> None:
@@ -48,11 +47,11 @@ class KeptPrompts:
         self._layers = [(nothing, nothing) for _ in weights.layers]
 
     def full(self) -> bool:
-        """Return whether it holds more than is kept between calls."""
+        """Report whether it holds more than is kept between calls."""
         return sum(keys.nbytes + values.nbytes for keys, values in self._layers) > _KEPT_BYTES
 
     def read(self, weights: LlamaWeights, prompts: Sequence[TokenIds]) -> tuple[list[Slots], Tensor]:
-        """Slots of distinct prompts, and the last hidden state of each ``(prompts, hidden)``."""
+        """Return the slots of distinct prompts, and the last hidden state of each ``(prompts, hidden)``."""
         segments = {prompt: self._place(prompt) for prompt in sorted(prompts)}
         self._grow()
         passes: list[list[_Segment]] = [[]]
@@ -76,9 +75,8 @@ class KeptPrompts:
     def _place(self, prompt: TokenIds) -> _Segment:
         """Find or make the slots of a prompt. Its last token is always computed, for the hidden state that it gives."""
         place = bisect_left(self._sorted, prompt)
-        neighbours = self._sorted[max(0, place - 1) : place + 1]
         known, path = 0, np.empty(0, np.int64)
-        for other in neighbours:
+        for other in self._sorted[max(0, place - 1) : place + 1]:
             shared = min(_shared(other, prompt), len(prompt) - 1)
             if shared > known:
                 known, path = shared, self._paths[other]
@@ -95,16 +93,17 @@ class KeptPrompts:
         if self._used <= have:
             return
         room = max(self._used, have + have // 2)
-        for index, (keys, values) in enumerate(self._layers):
-            grown = []
-            for old in (keys, values):
-                table = old.new_zeros(old.shape[0], room, old.shape[2])
-                table[:, :have] = old
-                grown.append(table)
-            self._layers[index] = (grown[0], grown[1])
+
+        def grown(old: Tensor) -> Tensor:
+            table = old.new_zeros(old.shape[0], room, old.shape[2])
+            table[:, :have] = old
+            return table
+
+        for index, (keys, values) in enumerate(self._layers):  # a layer at a time, for the sake of memory
+            self._layers[index] = grown(keys), grown(values)
 
     def _compute(self, weights: LlamaWeights, segments: Sequence[_Segment]) -> Tensor:
-        """Return keys and values of the segments' new tokens, in one pass; the hidden states of their last ones."""
+        """Compute keys and values of the segments' new tokens in one pass; return the last ones' hidden states."""
         ids = torch.tensor([token for each in segments for token in each.ids[each.known :]])
         positions = torch.cat([torch.arange(each.known, len(each.ids)) for each in segments])
         slots = torch.from_numpy(np.concatenate([each.path[each.known :] for each in segments]))
@@ -124,17 +123,15 @@ class KeptPrompts:
 def _shared(a: TokenIds, b: TokenIds) -> int:
     """Return how many tokens two prompts begin with alike."""
     low, high = 0, min(len(a), len(b))
-    while low < high:  # comparing slices is a tenth of comparing tokens in Python
+    while low < high:  # comparing slices takes a tenth of comparing tokens in Python
         middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
+        low, high = (middle, high) if a[low:middle] == b[low:middle] else (low, middle - 1)
     return low
 
 
 def _blocks(segments: Sequence[_Segment]) -> Blocks:
-    """Each block has queries of one segment, and meets the beginning of its path: a later token has a later place."""
+    """Return blocks of queries of one segment each, which meet the beginning of its path: a later token has a later
+    place."""
     begin = np.cumsum([0, *(len(each.ids) - each.known for each in segments)])
     parts = [
         (segment, start, min(start + QUERIES, len(segment.ids)), int(first))

@@ -1,9 +1,8 @@
-"""Next-token logits of small Llama-type models, by the lean forward pass of :mod:`agents.models.local.forward`.
+"""Next-token logits of Llama-type models, by the lean forward pass of :mod:`agents.models.local.forward`.
 
-The tokens that all prompts begin with (the instructions) are computed once, kept once, and kept across calls for as
-long as the weights don't change; identical prompts are computed once; the caches are written in place. On a CPU, for
-models from some million parameters on, all that prompts share is kept:
-:mod:`agents.models.local.decoding.kept_prompts`.
+The tokens that all prompts begin with (the instructions) are computed once, and kept across calls until the weights
+change; identical prompts are computed once; the caches are written in place. On a CPU, for models from some million
+parameters on, everything that prompts share is kept: :mod:`agents.models.local.decoding.kept_prompts`.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from agents.models.local.decoding.sampler import COMPACT_AT, TokenIds
 from agents.models.local.forward import llama_forward
 from agents.models.local.forward.llama_forward import LlamaWeights, Packing, repeat_heads, unwrap
 
-# columns by which a cache grows; on a CPU reserved columns push what is read out of its caches, copying is cheaper
+# columns by which a cache grows; on a CPU reserved columns push used ones out of its caches, and copying is cheaper
 _BLOCK = {"cpu": 32}
 _BLOCK_ELSEWHERE = 64
 _PREFILL_TOKENS = {"cpu": 1024}  # prompt tokens computed at a time; small enough for a CPU's caches
@@ -32,7 +31,7 @@ Caches = list[tuple[Tensor, Tensor]]  # keys and values of every layer
 
 
 def common_prefix(sequences: Sequence[TokenIds]) -> int:
-    """Return how many tokens all sequences begin with. Looks at the least and the greatest: the others lie between."""
+    """Return how many tokens all sequences begin with, by the least and the greatest: the others lie between."""
     low, high = min(sequences), max(sequences)
     return next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
 
@@ -49,7 +48,7 @@ class LeanDecoder:
     """A :class:`~agents.models.local.decoding.sampler.Decoder` for models that the lean forward pass covers.
 
     Attributes:
-        prefill_tokens: prompt tokens computed so far: what sharing saves can be seen here.
+        prefill_tokens: prompt tokens computed so far, which shows how many sharing saves.
         recorder: records a GPU's steps; ``None``: they are launched kernel by kernel.
     """
 
@@ -59,43 +58,35 @@ class LeanDecoder:
         self._prefix: _Prefix | None = None
         self._kept: tuple[tuple[object, ...], KeptPrompts] | None = None  # with the fingerprint of its weights
         device = next(model.parameters()).device
-        on_cpu = device.type == "cpu"
         self.recorder = Recorder(device) if device.type == "cuda" else None
-        self._keeps = on_cpu and sum(weight.numel() for weight in model.parameters()) >= _KEEP_FROM
+        self._keeps = device.type == "cpu" and sum(weight.numel() for weight in model.parameters()) >= _KEEP_FROM
 
     def start(self, prompts: Sequence[TokenIds], rows: Sequence[int]) -> tuple["LeanBatch", Tensor]:
         weights = llama_forward.read_weights(self.model)
+        shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
         if self._keeps:
-            return self._start_from_kept(weights, prompts, rows)
-        shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
-        prefix = self._read_prefix(weights, prompts[0][:shared])
-        suffixes = [prompt[shared:] for prompt in prompts]
-        batch = LeanBatch(weights, prefix, suffixes, self.recorder)  # a row per prompt first
-        hidden = batch.read(suffixes)
-        self.prefill_tokens += sum(map(len, suffixes))
-        if list(rows) != list(range(len(prompts))):
-            index = torch.tensor(rows, device=hidden.device)
-            batch.keep(index)
-            hidden = hidden.index_select(0, index)
+            made_by = fingerprint(self.model)
+            if self._kept is None or self._kept[0] != made_by or self._kept[1].full():
+                self._kept = (made_by, KeptPrompts(weights))
+            kept = self._kept[1]
+            before = kept.computed
+            paths, hidden = kept.read(weights, prompts)
+            self.prefill_tokens += kept.computed - before
+            prefix = kept.take(torch.from_numpy(paths[0][:shared]))
+            batch = LeanBatch(weights, prefix, [prompts[row][shared:] for row in rows])
+            batch.fill(kept, [paths[row][shared:] for row in rows])
+            hidden = hidden.index_select(0, torch.tensor(rows))
+        else:
+            prefix = self._read_prefix(weights, prompts[0][:shared])
+            suffixes = [prompt[shared:] for prompt in prompts]
+            batch = LeanBatch(weights, prefix, suffixes, self.recorder)  # a row per prompt first
+            hidden = batch.read(suffixes)
+            self.prefill_tokens += sum(map(len, suffixes))
+            if list(rows) != list(range(len(prompts))):
+                index = torch.tensor(rows, device=hidden.device)
+                batch.keep(index)
+                hidden = hidden.index_select(0, index)
         return batch, llama_forward.logits(weights, hidden)
-
-    def _start_from_kept(
-        self, weights: LlamaWeights, prompts: Sequence[TokenIds], rows: Sequence[int]
-    ) -> tuple["LeanBatch", Tensor]:
-        """:meth:`start` where tokens are dear: the prompts of this call and of earlier ones share them."""
-        made_by = fingerprint(self.model)
-        if self._kept is None or self._kept[0] != made_by or self._kept[1].full():
-            self._kept = (made_by, KeptPrompts(weights))
-        kept = self._kept[1]
-        before = kept.computed
-        paths, hidden = kept.read(weights, prompts)
-        self.prefill_tokens += kept.computed - before
-        shared = min(common_prefix(prompts), min(map(len, prompts)) - 1)
-        prefix = kept.take(torch.from_numpy(paths[0][:shared]))
-        suffixes = [prompts[row][shared:] for row in rows]
-        batch = LeanBatch(weights, prefix, suffixes)
-        batch.fill(kept, [paths[row][shared:] for row in rows])
-        return batch, llama_forward.logits(weights, hidden.index_select(0, torch.tensor(rows)))
 
     def bytes_per_token(self) -> int:
         inner = unwrap(self.model)
@@ -146,8 +137,8 @@ class LeanBatch:
     Args:
         weights: of the model.
         prefix: keys and values ``(K, P, D)`` of the ``P`` tokens that all rows begin with.
-        suffixes: what each row's prompt has after them, none empty.
-        recorder: records steps; ``None``: they are not. Then one batch is continued at a time, in one thread.
+        suffixes: the rest of each row's prompt, none empty.
+        recorder: records steps, if there is one; then one batch is continued at a time, in one thread.
 
     Attributes:
         caches: per layer, ``(K, rows, columns, D)``.
@@ -190,7 +181,7 @@ class LeanBatch:
                 self.bias[:, self.filled :] = float("-inf")
 
     def read(self, suffixes: Sequence[TokenIds]) -> Tensor:
-        """Compute the prompts' own tokens into the caches; their last hidden states ``(rows, hidden)``."""
+        """Compute the prompts' own tokens into the caches; return their last hidden states ``(rows, hidden)``."""
         device = self.weights.embedding.device
         limit = _PREFILL_TOKENS.get(device.type, _PREFILL_TOKENS_ELSEWHERE)
         chunks, begin, tokens = [], 0, 0
@@ -203,10 +194,10 @@ class LeanBatch:
         return torch.cat([self._read_chunk(chunk, suffixes) for chunk in chunks])
 
     def fill(self, kept: KeptPrompts, paths: Sequence[Slots]) -> None:
-        """Copy the rows' own prompt tokens in from what is kept, by their slots."""
+        """Copy the rows' own prompt tokens in from the kept ones, by their slots."""
         table = np.zeros((len(paths), self.filled), np.int64)
         for row, path in zip(table, paths, strict=True):
-            row[self.filled - len(path) :] = path  # what stands in front is hidden
+            row[self.filled - len(path) :] = path  # columns in front of it are hidden
         shape = (self.weights.kv_heads, len(paths), self.filled, self.weights.head_dim)
         for mine, theirs in zip(self.caches, kept.take(torch.from_numpy(table.reshape(-1))), strict=True):
             for cache, taken in zip(mine, theirs, strict=True):
@@ -237,7 +228,7 @@ class LeanBatch:
             kept = []
             for cache in (keys, values):
                 fresh = cache.new_empty(cache.shape[0], len(rows), cache.shape[2], cache.shape[3])
-                # only what is filled is copied
+                # only filled columns are copied
                 fresh[:, :, : self.filled] = cache[:, :, : self.filled].index_select(1, rows)
                 if self.whole:
                     fresh[:, :, self.filled :] = 0
@@ -249,7 +240,7 @@ class LeanBatch:
 
     @property
     def compact_at(self) -> float:
-        """Less where steps are recorded, in which rows that have ended cost little, and another recording a step."""
+        """Less if steps are recorded: rows that have ended cost little there, and another recording costs a step."""
         return COMPACT_AT if self._recorded is None else 0.5
 
     def _way(self, tokens: Tensor) -> Compute:
@@ -268,8 +259,7 @@ class LeanBatch:
         return llama_forward.logits(self.weights, hidden)
 
     def _empty(self, rows: int) -> Tensor:
-        """Return a cache of one layer with room to grow. Zeros where empty columns may be: masked junk still counts if
-        NaN."""
+        """Return a layer's cache with room to grow. Empty columns are zeros: masked junk still counts if NaN."""
         weights = self.weights
         cache = weights.embedding.new_empty(weights.kv_heads, rows, self.filled + self.block, weights.head_dim)
         cache[:, :, : cache.shape[2] if self.whole else self.filled] = 0
@@ -297,8 +287,7 @@ class LeanBatch:
         return llama_forward.hidden_states(self.weights, tokens, packing.positions, attend, only=packing.last)
 
     def _attend_to_past(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return one new token per row: scores against the shared tokens (one product for all rows) and against its
-        own."""
+        """Attend with one new token per row to the shared tokens (one product for all rows) and to its own."""
         keys, values = self.caches[layer]
         if self._recorder is None:
             keys[:, :, self.filled] = k.transpose(0, 1)
@@ -328,7 +317,7 @@ class LeanBatch:
 
 
 def _attend_with_offset(packing: Packing, q: Tensor, keys: Tensor, values: Tensor, offset: int) -> Tensor:
-    """Causal attention of right-padded sequences whose keys have ``offset`` earlier tokens in front, seen by all."""
+    """Attend causally in right-padded sequences whose keys have ``offset`` earlier tokens in front, seen by all."""
     groups = q.shape[1] // keys.shape[1]
     keys, values = repeat_heads(keys, groups), repeat_heads(values, groups)
     if not offset:
@@ -340,9 +329,9 @@ def _attend_with_offset(packing: Packing, q: Tensor, keys: Tensor, values: Tenso
 
 
 def fingerprint(model: nn.Module) -> tuple[object, ...]:
-    """Changes whenever the weights do: storage and version of every parameter, and a sample of the values.
+    """Return a value that changes whenever the weights do: every parameter's storage and version, and some values.
 
-    The versions catch optimisers and ``load_state_dict``, the sample catches writes through ``.data``, which bypass
+    The versions catch optimisers and ``load_state_dict``, the values catch writes through ``.data``, which bypass
     them (unless they miss every sampled value: call :meth:`LeanDecoder.forget` after changing single weights so).
     """
     parameters = list(model.parameters())

@@ -1,16 +1,16 @@
-"""Drawing responses token by token: which token, when a response ends, which rows go on.
+"""Drawing responses token by token: when a response ends, which rows continue.
 
-Randomness: a row's ``t``-th token is the inverse of the cumulative distribution at the ``t``-th uniform number of the
-row's own generator (PCG64 seeded with the row's seed). So a row's response depends on its prompt and its seed and on
-nothing else in the batch, up to rounding: matrix products of other batch sizes may differ in the last bits, which
-changes a token only if its uniform number lies within about 1e-6 of a boundary.
+A row's response depends on its prompt and its seed and on nothing else in the batch, up to rounding: matrix products of
+other batch sizes may differ in the last bits, which changes a token only if its uniform number lies within about 1e-6
+of a boundary.
 
-Whether a response has ended can only be told from its text, on the host, and asking a device for its tokens makes the
-host wait until it has made them. So a GPU is asked for the tokens of several steps at once (:func:`looks`): rows that
-end between two looks make a few tokens more, which are thrown away. What a row says doesn't depend on it.
+Only the text tells whether a response has ended, on the host, and asking a device for its tokens makes the host wait
+until it has made them. So a GPU is asked for the tokens of several steps at once (:func:`looks`): rows that end between
+two looks make a few tokens more, which are thrown away.
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,15 +18,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agents.models.answers import Guide, Rules
 from agents.models.base import Decoding
+from agents.models.local.decoding.drawing import choose, choose_allowed, uniforms
 from agents.models.reasoning import end_of_response
-from agents.turn import Allowed
+from agents.turn import Allowed, TokenSet
 
 TokenIds = tuple[int, ...]
 
 COMPACT_AT = 0.75
 """Rows that have ended are dropped from the caches once they are a quarter; copying costs about a step."""
-_BLOCK = 128  # tokens of the vocabulary that are summed up together to find a drawn one
 _LOOK_EVERY = 8  # tokens that a GPU makes between two looks at them
 
 
@@ -35,13 +36,13 @@ class Batch(Protocol):
 
     @property
     def compact_at(self) -> float:
-        """The share of rows that go on from which on it pays to drop the others."""
+        """The share of live rows below which it pays to drop the others."""
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Append one token ``(rows,)`` to every row; the logits ``(rows, vocabulary)`` of the next."""
+        """Append one token ``(rows,)`` to every row; return the logits ``(rows, vocabulary)`` of the next."""
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with these rows alone, in this order, so that no time is spent on those that are finished."""
+        """Continue these rows alone, in this order."""
 
 
 class Decoder(Protocol):
@@ -54,26 +55,11 @@ class Decoder(Protocol):
         """
 
     def bytes_per_token(self) -> int:
-        """Memory of one token of one row in the caches."""
-
-
-class Constraint(Protocol):
-    """What holds rows to some tokens: the draw in place of :func:`choose`; it is in the module ``guided``."""
-
-    def choose(
-        self, logits: Tensor, decoding: Decoding, uniform: Tensor, rows: NDArray[np.intp], live: NDArray[np.bool_]
-    ) -> tuple[Tensor, Tensor]:
-        """Draw one token for each of the decoder's rows, of which ``rows`` says which they were at the beginning.
-
-        What rows that aren't ``live`` draw is of no interest.
-        """
-
-    def allowed(self, row: int) -> Allowed | None:
-        """Return what might stand at every token of a row so far; ``None`` for one that is free."""
+        """Return the memory of one token of one row in the caches."""
 
 
 class Sampled(NamedTuple):
-    """One response: its token ids, their log-probabilities (nats), whether it ended by itself, and what was allowed."""
+    """One response: its tokens, their log-probabilities (nats), whether it ended by itself, and the allowed tokens."""
 
     ids: TokenIds
     logprobs: tuple[float, ...]
@@ -81,97 +67,13 @@ class Sampled(NamedTuple):
     allowed: Allowed | None = None
 
 
-def uniforms(seeds: Sequence[tuple[int, ...]], count: int) -> NDArray[np.float64]:
-    """Return ``(rows, count)`` numbers in [0, 1), each row's from its seed alone."""
-    return np.stack([np.random.default_rng(seed).random(count) for seed in seeds])
-
-
-def choose(logits: Tensor, decoding: Decoding, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw one token per row.
-
-    Args:
-        logits: ``(N, V)``.
-        decoding: temperature and top-p.
-        uniform: ``(N,)`` float64 in [0, 1); not used at temperature 0.
-
-    Returns:
-        tokens ``(N,)`` and their natural log-probabilities ``(N,)`` under the distribution that they are drawn from. At
-        temperature 0, which has no such distribution, log-probabilities are the model's own (temperature 1).
-    """
-    logits = logits.float()
-    if decoding.temperature == 0:
-        tokens = logits.argmax(-1)
-        return tokens, logits.log_softmax(-1).gather(1, tokens[:, None])[:, 0]
-    logprobs = (logits / decoding.temperature).log_softmax(-1)
-    if decoding.top_p < 1:
-        logprobs = nucleus(logprobs, decoding.top_p)
-    tokens = inverse_cumulative(logprobs.exp(), uniform)
-    return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
-
-
-def inverse_cumulative(weights: Tensor, uniform: Tensor) -> Tensor:
-    """Return ``(N,)`` the place in each row of ``weights (N, V)`` at which their cumulative sum passes ``uniform`` of
-    it all.
-
-    In double precision, as large vocabularies would otherwise lose their rare tokens to rounding. The sums of blocks
-    find the block, and only that one is summed up place by place: a table of doubles of the whole vocabulary costs as
-    much as the model's products.
-    """
-    count, size = weights.shape
-    if size % _BLOCK or size < 4 * _BLOCK:
-        return _passed(weights.cumsum(-1, dtype=torch.float64), uniform)[0]
-    blocks = weights.view(count, -1, _BLOCK)
-    sums = blocks.sum(-1, dtype=torch.float64).cumsum(-1)
-    block, target = _passed(sums, uniform)
-    rest = target - sums.gather(1, (block - 1).clamp(min=0)[:, None])[:, 0].where(block > 0, 0.0)
-    inside = blocks.gather(1, block[:, None, None].expand(-1, 1, _BLOCK))[:, 0].cumsum(-1, dtype=torch.float64)
-    return block * _BLOCK + _place(inside, rest)
-
-
-def _passed(cumulative: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where each row passes ``uniform`` of its last number, and what it passes there."""
-    target = uniform * cumulative[:, -1]
-    return _place(cumulative, target), target
-
-
-def _place(cumulative: Tensor, target: Tensor) -> Tensor:
-    """Return the first place of each row above ``target``; the last one that isn't empty if rounding leaves none."""
-    place = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0]
-    last = torch.searchsorted(cumulative, cumulative[:, -1:].contiguous())[:, 0]
-    return torch.minimum(place, last)
-
-
-def nucleus(logprobs: Tensor, top_p: float) -> Tensor:
-    """Keep each row's most probable tokens, as few as reach ``top_p`` together, and renormalise. ``(N, V)``."""
-    ordered, order = logprobs.sort(dim=-1, descending=True, stable=True)
-    before = ordered.exp().cumsum(-1) - ordered.exp()  # probability of all more probable tokens
-    dropped = torch.zeros_like(logprobs, dtype=torch.bool).scatter(1, order, before >= top_p)
-    return logprobs.masked_fill(dropped, float("-inf")).log_softmax(-1)
-
-
-def can_end(piece: str, stop: str) -> bool:
-    """Return whether a stop string can end within a piece of text: begun before it or in it, with or without text after
-    it."""
-    if stop in piece:
-        return True
-    return any(piece.startswith(stop[-length:]) for length in range(1, min(len(stop), len(piece) + 1)))
-
-
-class Check(Protocol):
-    """Tells which rows have ended."""
-
-    def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
-        """Return which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so
-        far."""
-
-
 class StopCheck:
     """Tells when a row's last token completes a stop string or is an end-of-sequence token.
 
     A stop string may be spread over tokens, and its last token may have text after it. Both are found by decoding the
     row's last tokens, which is done only when the new token's piece of text can complete a stop string; for other
-    tokens the check is one table look-up. One inside of a ``<think>`` that is open ends nothing: where a stop string is
-    found, the whole response is decoded.
+    tokens the check is one table look-up. One inside of an open ``<think>`` ends nothing: if a stop string is found,
+    the whole response is decoded.
 
     Args:
         pieces: the vocabulary's pieces by token id, as the tokenizer stores them.
@@ -193,6 +95,8 @@ class StopCheck:
         plain: bool = False,
     ) -> None:
         self.decode, self.stop = decode, tuple(stop)
+        self._begun: Sequence[str] = ()
+        self._before: Sequence[TokenIds] = ()
         # a token is at least one byte of text, but for a few empty ones
         self._tail = max((len(text.encode()) for text in stop), default=0) + 8
         last = {text[-1] for text in stop}
@@ -200,7 +104,7 @@ class StopCheck:
         self.is_eos = np.zeros(len(pieces), bool)
         self.is_eos[[token for token in eos_ids if token < len(pieces)]] = True
         self.may_end = np.array(
-            [any(can_end(piece, text) for text in stop) if exact else not last.isdisjoint(piece) for piece in pieces],
+            [any(_can_end(piece, text) for text in stop) if exact else not last.isdisjoint(piece) for piece in pieces],
             bool,
         )
         # pieces are written in the tokenizer's own alphabet; if that isn't plain text, look at every token
@@ -209,31 +113,42 @@ class StopCheck:
         ):
             self.may_end[:] = True
 
+    def of(self, begun: Sequence[str], before: Sequence[TokenIds] = ()) -> "StopCheck":
+        """Return the check for rows of which something is written already.
+
+        ``begun`` is each row's part of the response that stands in its prompt, such as ``<think>``; ``before`` are the
+        tokens of the response that were drawn before.
+        """
+        check = copy(self)
+        check._begun, check._before = begun, before or [()] * len(begun)
+        return check
+
+    def rows(self, rows: Sequence[int]) -> "StopCheck":
+        """Return the check for some of the rows, in this order."""
+        return self.of([self._begun[row] for row in rows], [self._before[row] for row in rows])
+
     def ended(self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int) -> NDArray[np.bool_]:
         """Return which of ``rows`` of the table ``ids (all rows, max_tokens)`` have ended, with ``length`` tokens so
         far."""
-        return self.ended_as(ids, rows, length, lambda row, tokens: self.stops(tokens))
-
-    def ended_as(
-        self, ids: NDArray[np.int64], rows: NDArray[np.intp], length: int, stops: Callable[[int, list[int]], bool]
-    ) -> NDArray[np.bool_]:
-        """Return the same where ``stops(row, its tokens)`` says of those that may have ended whether they have."""
         last = ids[rows, length - 1]
         done: NDArray[np.bool_] = self.is_eos[last]
         for index in np.flatnonzero(self.may_end[last] & ~done) if self.stop else ():
-            done[index] = stops(int(rows[index]), ids[rows[index], :length].tolist())
+            row = int(rows[index])
+            tokens = [*(self._before[row] if self._before else ()), *ids[row, :length].tolist()]
+            tail = self.decode(tokens[-self._tail :])
+            if any(text in tail for text in self.stop):
+                begun = self._begun[row] if self._begun else ""
+                done[index] = end_of_response(self.decode(tokens), self.stop, begun) is not None
         return done
 
-    def stops(self, ids: list[int], begun: str = "") -> bool:
-        """Return whether a response has come to a stop string; ``begun`` is what of it stands in its prompt."""
-        tail = self.decode(ids[-self._tail :])
-        if not any(text in tail for text in self.stop):
-            return False
-        return end_of_response(self.decode(ids), self.stop, begun) is not None
-
     def trim(self, text: str, begun: str = "") -> str:
-        """Return the response without what its last token has after the stop string."""
+        """Return the response without the text that its last token has after the stop string."""
         return text[: end_of_response(text, self.stop, begun)]
+
+
+def _can_end(piece: str, stop: str) -> bool:
+    """Report whether a stop string can end in a piece, begun before it or in it, with or without text after it."""
+    return stop in piece or any(piece.startswith(stop[-n:]) for n in range(1, min(len(stop), len(piece) + 1)))
 
 
 def sample(
@@ -241,11 +156,11 @@ def sample(
     prompts: Sequence[TokenIds],
     decoding: Decoding,
     seeds: Sequence[tuple[int, ...]],
-    check: Check,
+    check: StopCheck,
     limits: Sequence[int],
     *,
     look_every: int | None = None,
-    guided: Constraint | None = None,
+    rules: Sequence[Rules | None] | None = None,
     drawn: int = 0,
 ) -> list[Sampled]:
     """Return one response per prompt, each with its own seed; equal prompts are computed once.
@@ -256,9 +171,10 @@ def sample(
         decoding: temperature and top-p.
         seeds: one per prompt.
         check: tells when a response has ended.
-        limits: the most tokens for each row: ``max_tokens``, or less where the context ends before.
+        limits: the most tokens for each row: ``max_tokens``, or less if the context ends before.
         look_every: tokens made between two looks at them; by default 1 on a CPU and 8 elsewhere.
-        guided: where rows are constrained, what says which tokens they may draw; every token is then looked at.
+        rules: the rules of each row's response, ``None`` for one that is free. Allowed tokens are told by text, so
+            every token is then looked at.
         drawn: how many tokens of each response were drawn before, and stand in its prompt.
     """
     number: dict[TokenIds, int] = {}
@@ -266,18 +182,27 @@ def sample(
     batch, logits = decoder.start(list(number), which)
     device = logits.device
     if look_every is None:
-        look_every = 1 if device.type == "cpu" or guided is not None else _LOOK_EVERY
+        look_every = 1 if device.type == "cpu" or rules is not None else _LOOK_EVERY
     record = _Record(check, limits)
-    draws = torch.from_numpy(uniforms(seeds, drawn + record.longest)[:, drawn:]).to(
-        device, non_blocking=True
-    )  # (rows, steps)
+    guides = {row: Guide(one, limits[row]) for row, one in enumerate(rules or ()) if one is not None}
+    allowed: dict[int, list[TokenSet | None]] = {row: [] for row in guides}
+    draws = torch.from_numpy(uniforms(seeds, drawn + record.longest)[:, drawn:])  # (rows, steps)
+    draws = draws.to(device, non_blocking=True)
     look_at = looks(limits, look_every)
     unseen: list[tuple[Tensor, Tensor]] = []
     for step in range(record.longest):
-        if guided is None:
+        if not guides:
             tokens, chosen = choose(logits, decoding, draws[:, step])
         else:
-            tokens, chosen = guided.choose(logits, decoding, draws[:, step], record.rows, record.live)
+            guided = [(at, row) for at, row in enumerate(record.rows.tolist()) if record.live[at] and row in guides]
+            sets: list[TokenSet | None] = [None] * len(record.rows)
+            for at, row in guided:
+                sets[at] = guides[row].allowed()
+                allowed[row].append(sets[at])
+            tokens, chosen = choose_allowed(logits, decoding, draws[:, step], sets)
+            seen = tokens.tolist()
+            for at, row in guided:
+                guides[row].take(seen[at])
         unseen.append((tokens, chosen))
         if step + 1 in look_at:
             record.write(*_fetch(unseen))
@@ -290,23 +215,24 @@ def sample(
                 tokens, draws = tokens.index_select(0, keep), draws.index_select(0, keep)
         logits = batch.step(tokens)
     sampled = record.sampled()
-    if guided is None:
-        return sampled
-    return [each._replace(allowed=guided.allowed(row)) for row, each in enumerate(sampled)]
+    for row, sets_of_row in allowed.items():
+        sampled[row] = sampled[row]._replace(allowed=tuple(sets_of_row))
+    return sampled
 
 
 def looks(limits: Sequence[int], every: int) -> frozenset[int]:
-    """After how many tokens the host looks at them: the multiples of ``every``, more often at first, and every limit.
+    """Return after how many tokens the host looks at them: the multiples of ``every``, more often at first, and every
+    limit.
 
     Short answers would otherwise make a multiple of their tokens. A row at its limit may be at the end of the model's
-    context and must not go on.
+    context and must not continue.
     """
     doubling = {2**power for power in range(every.bit_length()) if 2**power < every}
     return frozenset({*range(every, max(limits) + 1, every), *doubling, *limits})
 
 
 def _fetch(steps: Sequence[tuple[Tensor, Tensor]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Tokens and log-probabilities of some steps, ``(steps, rows)`` each, in one copy from the device."""
+    """Return tokens and log-probabilities of some steps, ``(steps, rows)`` each, in one copy from the device."""
     tokens, chosen = steps[0]
     if len(steps) == 1 and tokens.device.type == "cpu":
         return tokens.numpy()[None], chosen.numpy()[None]
@@ -316,15 +242,15 @@ def _fetch(steps: Sequence[tuple[Tensor, Tensor]]) -> tuple[NDArray[np.int64], N
 
 
 class _Record:
-    """What the host knows of a batch: all tokens so far, and which rows go on.
+    """All tokens of a batch so far, on the host, and which rows continue.
 
     Attributes:
-        rows: what stands in the decoder's rows, as indices into the batch as it began.
-        live: ``(len(rows),)`` which of those still go on.
+        rows: the decoder's rows, as indices into the batch as it began.
+        live: ``(len(rows),)`` which of those still continue.
         longest: the most tokens of any row.
     """
 
-    def __init__(self, check: Check, limits: Sequence[int]) -> None:
+    def __init__(self, check: StopCheck, limits: Sequence[int]) -> None:
         count, self.longest = len(limits), max(limits)
         self.rows, self.live = np.arange(count), np.ones(count, bool)
         self._check, self._limit = check, np.array(limits)
@@ -334,7 +260,7 @@ class _Record:
         self._written = 0
 
     def write(self, tokens: NDArray[np.int64], logprobs: NDArray[np.float32]) -> None:
-        """Take down the next steps of all rows, ``(steps, rows)``, and see which have ended."""
+        """Write down the next steps of all rows, ``(steps, rows)``, and see which have ended."""
         for new, chosen in zip(tokens, logprobs, strict=True):
             going = self.rows[self.live]
             self._ids[going, self._written] = new[self.live]
@@ -345,7 +271,7 @@ class _Record:
             self.live[self.live] = ~(done | (self._limit[going] <= self._written))
 
     def compact(self, at: float) -> NDArray[np.intp] | None:
-        """Drop the rows that have ended where only a share ``at`` goes on or it must be; which of the rows go on."""
+        """Drop ended rows if at most a share ``at`` continues, or if it must be; return which of the rows continue."""
         must = (self._limit[self.rows] <= self._written).any()  # its next token may be beyond the model's context
         if not must and self.live.sum() > at * len(self.rows):
             return None
@@ -354,7 +280,6 @@ class _Record:
         return going
 
     def sampled(self) -> list[Sampled]:
-        """Return the sampled responses of all rows."""
         return [
             Sampled(tuple(row[:n].tolist()), tuple(scores[:n].tolist()), bool(end))
             for row, scores, n, end in zip(self._ids, self._logprobs, self._lengths, self._stopped, strict=True)

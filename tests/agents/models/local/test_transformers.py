@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.models.base import Decoding, LanguageModel
+from agents.models.local.decoding.drawing import choose, inverse_cumulative, nucleus, uniforms
 from agents.models.local.decoding.generic_decoder import GenericDecoder
 from agents.models.local.decoding.lean_decoder import LeanDecoder, common_prefix, fingerprint
-from agents.models.local.decoding.sampler import StopCheck, choose, inverse_cumulative, nucleus, uniforms
+from agents.models.local.decoding.sampler import StopCheck
 from agents.models.local.forward import llama_forward
 from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy

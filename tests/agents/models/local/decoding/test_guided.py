@@ -12,8 +12,7 @@ from agents.loop.rollout import rollout
 from agents.models.answers import LegalAnswers
 from agents.models.base import Decoding
 from agents.models.cache import ResponseCache, cached
-from agents.models.local.decoding.guided import choose_allowed
-from agents.models.local.decoding.sampler import choose
+from agents.models.local.decoding.drawing import choose, choose_allowed
 from agents.models.local.transformers import TransformersModel
 from agents.policy import LanguageAgentPolicy
 from agents.prompt import PromptMap

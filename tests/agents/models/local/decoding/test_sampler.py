@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from agents.models.base import Decoding
-from agents.models.local.decoding.sampler import Sampled, looks, nucleus, sample
+from agents.models.local.decoding.drawing import nucleus
+from agents.models.local.decoding.sampler import Sampled, looks, sample
 from agents.models.local.transformers import TransformersModel
 from tests.agents.models.local.test_transformers import make_model, make_tokenizer
 

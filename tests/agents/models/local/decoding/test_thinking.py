@@ -8,9 +8,8 @@ import torch
 
 import agents
 from agents import Decoding, LanguageAgentPolicy, PromptMap, TurnRequest
-from agents.models.local.decoding.thinking import CLOSING
 from agents.models.local.templates import opening_of
-from agents.models.local.transformers import TransformersModel
+from agents.models.local.transformers import CLOSING, TransformersModel
 from agents.turn import Message, TokenSet
 from tests.tiny_models import byte_level_bpe, teach
 
