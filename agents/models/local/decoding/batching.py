@@ -37,7 +37,7 @@ def split_batch(prompts: Sequence[TokenIds], limits: Sequence[int], most: int) -
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Take one thread for a small model, whose work costs more to share than it takes, unless the environment names more.
+    """Take one thread for a small model, unless the environment names a number: sharing its work costs more.
 
     On a machine with other work the difference is tenfold, as threads then wait for each other in every layer.
     """
