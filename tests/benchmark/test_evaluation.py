@@ -90,7 +90,7 @@ def test_the_same_call_goes_on_where_it_was_stopped(workplace):
         ({"agents": "random", "suite": "strategy", "suites": "paper"}, "suite and suites are one option"),
         ({"agents": [without_settings()]}, "settings are plain data by name, a dictionary, got None"),
         ({"agents": {"a/b": "random"}}, "an agent's name is made of letters, digits and any of"),
-        ({"agents": []}, "the agents are an empty list, with which nobody would play"),
+        ({"agents": []}, "agents is an empty list; name at least one"),
         ({"agents": 7}, "an agent is a spec .* got 7"),
         ({"agents": [Always]}, "got the class Always, which is to be called"),
         ({"agents": ["openai:m"]}, "OPENAI_API_KEY"),

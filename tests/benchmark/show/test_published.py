@@ -114,7 +114,7 @@ def test_what_cannot_be_published_is_refused(textbench: Any, played: dict[tuple[
     for options, sentence in (
         (("--eval-results", "hub"), "--eval-results needs --benchmark OWNER/NAME"),
         (("--every-eval-ever", "eee"), "--every-eval-ever needs --organization NAME"),
-        (("--agent", "random", *PUBLISH), "no model has played a scenario whole"),
+        (("--agent", "random", *PUBLISH), "no model has all episodes of a scenario"),
     ):
         done = textbench("export", "r/random", *options)
         assert (done.code, sentence in done.err) == (2, True)
