@@ -11,11 +11,8 @@ import pytest
 import agents.turn
 import textgames
 from agents.baselines.search import find_search_player
-from benchmark.score.move_losses import MoveLosses
 from textgames import SCENARIOS, TSMG, conformance
-from textgames.environments.parallel import TextParallelEnv
 from textgames.environments.rules import game_settings, load_game
-from textgames.environments.vector import TextVectorEnv
 
 ROOT = Path(__file__).parents[2]
 METHODS = [
@@ -49,11 +46,6 @@ def pair(name: str) -> tuple[TSMG[Any], TSMG[Any]]:
     return game, only_super(type(game))(**own)
 
 
-def test_every_method_of_the_contract_is_overridden() -> None:
-    assert {"to_move", "legal_actions", "outcomes", "initial_outcomes", "metrics", "board", "read_action", "read",
-            "is_playing", "succeeded", "action_help", "sample_action", "read_observation"} <= set(METHODS)  # fmt: skip
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_subclass_that_only_calls_super_can_do_the_same(name: str) -> None:
     game, again = pair(name)
@@ -65,48 +57,6 @@ def test_a_subclass_that_only_calls_super_can_do_the_same(name: str) -> None:
         legal = game.legal_actions(state, player)
         told = [agents.turn.own_action_help(each, state, player, legal) for each in (game, again)]
         assert told[0] == told[1]
-
-
-def played(game: TSMG[Any], seed: int) -> list[Any]:
-    """An episode with some unreadable and illegal responses, and everything that was told in it."""
-    env, rng = TextParallelEnv(game, max_steps=30, format_penalty=0.5), np.random.default_rng(seed)
-    told: list[Any] = [env.reset(seed=seed)]
-    while env.agents:
-        responses = {}
-        for player in env.to_move:
-            action = game.sample_action(env.state(), player, rng)
-            tagged = f"<action>{action}</action>"
-            names = (*game.actions, action)
-            responses[player] = (tagged, tagged, action, names[int(rng.integers(len(names)))], "?", "<action>")[
-                int(rng.integers(6))
-            ]
-        told += [env.agents, env.to_move, env.step(responses)]
-    return told
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_subclass_that_only_calls_super_is_played_the_same(name: str) -> None:
-    game, again = pair(name)
-    for seed in range(4):
-        assert played(game, seed) == played(again, seed)
-
-
-@pytest.mark.parametrize("name", ["frozen-lake", "bandit", "tic-tac-toe"])
-def test_batches_of_it_are_the_same(name: str) -> None:
-    told = []
-    for game in pair(name):
-        others = "random" if len(game.players) > 1 else None
-        env, rng = TextVectorEnv(game, 3, max_steps=6, opponents=others), np.random.default_rng(0)
-        told.append([repr(env.reset(seed=1))])
-        for _ in range(14):
-            actions = [game.actions[int(rng.integers(len(game.actions)))] for _ in range(3)]
-            told[-1].append(repr(env.step(actions)))
-    assert told[0] == told[1]
-
-
-def test_values_lost_per_move_are_told_of_games_of_turns() -> None:
-    assert MoveLosses.of(SCENARIOS["tic-tac-toe"]) is not None
-    assert MoveLosses.of(SCENARIOS["frozen-lake"]) is None
 
 
 def test_no_other_code_compares_a_game_s_method_with_that_of_the_base_class() -> None:
@@ -171,25 +121,6 @@ def test_who_implements_outcomes_has_exact_chances_without_a_declaration() -> No
 def test_turns_are_taken_where_some_wait_while_others_move(name: str, some_wait: bool) -> None:
     """One player alone never waits, and in a game of seven several move at night."""
     assert SCENARIOS[name].game().takes_turns is some_wait
-
-
-def test_a_success_that_isn_t_named_is_refused() -> None:
-    class Silent(CoinInTurns):
-        def succeeded(self, state: int, player: str) -> bool:
-            return state == 2
-
-    textgames.register("TestSilentSuccess-v0", Silent, max_steps=4)
-    with pytest.raises(conformance.ConformanceError, match="success: player_0 succeeded, but success_means is empty"):
-        conformance.run_check("success", "TestSilentSuccess-v0")
-
-
-def test_an_episode_beyond_the_longest_is_refused() -> None:
-    class Long(CoinInTurns):
-        longest_episode = 1
-
-    textgames.register("TestLong-v0", Long, max_steps=4)
-    with pytest.raises(conformance.ConformanceError, match="goes on after 1 rounds, which longest_episode says"):
-        conformance.run_check("states", "TestLong-v0")
 
 
 def test_an_illegal_name_is_illegal_with_and_without_its_tag() -> None:

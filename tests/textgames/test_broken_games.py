@@ -450,6 +450,8 @@ BREAKS: list[tuple[type[TSMG[Any]], str, Change]] = [
     (Race, r"scores: forfeit\(\) of player_[01] must pay the other player of a zero_sum game what it costs",
      {"zero_sum": True, "forfeit": lambda self, state, player, left: {player: -1.0},
       "transition": returning(lambda s, paid, over, before: (s, dict.fromkeys(paid, 0.0), over))}),
+    (Coin, r"success: player_0 succeeded, but success_means is empty", {"succeeded": True}),
+    (Coin, r"states: an episode goes on after 1 rounds, which longest_episode says", {"longest_episode": 1}),
     (Coin, r"metrics: the metric 'tosses' of player_0 must be .*, got inf", {"metrics": {"tosses": math.inf}}),
     (Coin, r"reading_back: read_observation\(\) of player_0 lost something of 'Toss 1.'",
      {"read_observation": lambda self, *given: 0 * Coin.read_observation(self, *given)}),

@@ -13,7 +13,6 @@ from textgames.exploration.contextual_bandit import (
     ContextualBandit,
     ContextualState,
     Visit,
-    best_on_average,
     expected_rewards,
     read_evidence,
 )
@@ -74,11 +73,6 @@ def action_value_uniform(game: ContextualBandit, state: ContextualState, action:
         p * (paid[ME] + (0 if over else sum(action_value_uniform(game, after, other) for other in game.actions) / 2))
         for p, after, paid, over in game.outcomes(state, {ME: action})
     )
-
-
-def test_best_on_average_is_an_average() -> None:
-    by_hand = np.mean([max(expected_rewards(WEIGHTS, x)) for x in range(len(CONTEXTS))])
-    assert best_on_average(WEIGHTS) == pytest.approx(by_hand)
 
 
 def test_the_log_can_be_read_back() -> None:

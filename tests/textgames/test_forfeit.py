@@ -83,28 +83,6 @@ def test_the_last_one_at_the_table_leaves_the_state_as_it_is() -> None:
         assert (env.agents, env.elapsed_steps) == ([], 2)
 
 
-def test_in_turn_based_form_too() -> None:
-    env = textgames.aec_env("TextTicTacToe-v0", invalid_action="forfeit")
-    env.reset(seed=0)
-    env.step("?")
-    assert env.rewards == {"player_0": -1.0, "player_1": 1.0}
-    assert all(env.terminations.values())
-
-
-def test_somebody_inside_who_gives_up_loses_to_the_player_outside() -> None:
-    env = gym.make(
-        "TextTicTacToe-v0", invalid_action="forfeit", opponents=lambda turn: "?", max_steps=9, disable_env_checker=True
-    )
-    env.reset(seed=0)
-    _, reward, terminated, _, _ = env.step("b2")
-    assert (reward, terminated) == (1.0, True)
-    env = gym.make(
-        "TextTicTacToe-v0", invalid_action="forfeit", opponents="random", max_steps=9, disable_env_checker=True
-    )
-    env.reset(seed=0)
-    assert env.step("?")[1:3] == (-1.0, True)
-
-
 def test_the_others_of_another_game_play_on() -> None:
     env = textgames.parallel_env("TextSnake-v0", num_players=2, invalid_action="forfeit", max_steps=30)
     env.reset(seed=3)
@@ -113,20 +91,6 @@ def test_the_others_of_another_game_play_on() -> None:
     assert terminations["player_0"]
     assert not infos["player_0"]["success"]
     assert env.agents == ["player_1"]
-
-
-def test_a_batch_pays_what_single_games_pay() -> None:
-    batch = gym.make_vec(
-        "TextSnake-v0",
-        num_envs=3,
-        vectorization_mode="vector_entry_point",
-        invalid_action="forfeit",
-        format_penalty=0.5,
-    )
-    batch.reset(seed=5)
-    _, rewards, terminations, _, _ = batch.step(["?", "left", "?"])
-    assert rewards[0] == rewards[2] == -1.5
-    assert terminations.tolist()[::2] == [True, True]
 
 
 class Endless(TSMG[int]):

@@ -11,7 +11,6 @@ from gymnasium.wrappers import TimeAwareObservation
 import textgames
 from agents import EpisodeTask
 from textgames import SCENARIOS
-from textgames.conformance import run_check
 from textgames.environments.solo import TextGameEnv
 from textgames.environments.spaces import ObservationText
 from textgames.environments.vector import TextVectorEnv
@@ -228,11 +227,6 @@ def test_a_map_that_takes_longer_than_the_limit_is_refused_with_both_numbers() -
 def test_a_map_that_nobody_can_cross_is_refused_by_name(desc: list[str]) -> None:
     with pytest.raises(ValueError, match=r"desc.* goal"):
         gym.make("TextFrozenLake-v0", desc=desc)
-
-
-def test_conformance_goes_by_the_limit_of_the_map() -> None:
-    run_check("episodes", "TextFrozenLake-v0", desc=["SFFFFFFG"])
-    run_check("episodes", "TextFrozenLake-v0", size=8)
 
 
 def test_auto_is_refused_in_a_game_without_a_limit_of_its_own() -> None:

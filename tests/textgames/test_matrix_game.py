@@ -234,22 +234,3 @@ def test_the_planner_is_the_best_response_or_hedge() -> None:
     # the second player wins where the sides differ, and the first has played tails twice of three times
     asked = TurnRequest(two.observe(after(two, "HH", "TH", "TH"), TWO), legal_actions=two.actions, player=TWO)
     assert learner.values(asked) == {"heads": 1.0, "tails": -1.0}
-
-
-def test_hedge_against_hedge_comes_near_a_coarse_correlated_equilibrium() -> None:
-    game = MatrixGame(matrix="rock-paper-scissors", rounds=200)
-    player, rng = MatrixGamePlayer(game), np.random.default_rng(0)
-    state, over = game.initial_state(rng), False
-    while not over:
-        seed = (len(state.history),)
-        joint = {
-            me: player.plan(
-                TurnRequest(
-                    game.observe(state, me), legal_actions=game.actions, player=me, seed=(game.players.index(me), *seed)
-                )
-            ).action
-            for me in game.players
-        }
-        state, _, over = game.transition(state, joint, rng)
-    # the theorem's bound is 2 sqrt(ln 3 / 400) = 0.105 in expectation; draws add as much
-    assert game.metrics(state, ONE)["cce_distance"] < 0.25

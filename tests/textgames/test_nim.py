@@ -29,15 +29,6 @@ def test_values_follow_boutons_rule(misere: bool) -> None:
                 assert yardstick.value(NimState(heaps, mover), None, player) == expected
 
 
-def test_boutons_rule_by_hand() -> None:
-    assert not mover_wins((1, 2, 3), False)
-    assert not mover_wins((3, 3), False)
-    assert mover_wins((3, 4, 5), False)
-    assert not mover_wins((1,), True)
-    assert mover_wins((1, 1), True)
-    assert not mover_wins((2, 2), True)
-
-
 def test_the_one_winning_move_of_three_four_five() -> None:
     values = Minimax(Nim()).values(NimState((3, 4, 5), 0), 12, "player_0")
     assert [move for move, value in values.items() if value == 1.0] == ["take 2 from a"]

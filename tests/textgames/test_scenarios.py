@@ -1,7 +1,5 @@
 """The scenarios are the table of the specification, and can be made."""
 
-from pathlib import Path
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -13,8 +11,6 @@ from textgames.frozen_lake import FrozenLake
 from textgames.frozen_lake.solver import FrozenLakeSolver
 from textgames.scenarios import ABOUT_SUITES, LITTLE_HEADROOM
 from textgames.snake import Snake
-
-DOCS = Path(__file__).parents[2] / "docs"
 
 TABLE = {
     # name: id, horizon, first seed, training
@@ -79,15 +75,6 @@ def test_suites_name_scenarios() -> None:
         assert len(set(names)) == len(names)
         assert set(names) <= set(SCENARIOS), suite
         assert ABOUT_SUITES[suite]
-
-
-def test_every_game_has_its_page_and_its_row() -> None:
-    pages = "".join(page.read_text() for page in (DOCS / "games").glob("*.md"))
-    table = (DOCS / "games.md").read_text()
-    for name, scenario in SCENARIOS.items():
-        assert f"`{scenario.env_id}`" in pages
-        assert f"`{name}`" in pages
-        assert f"[{name}](games/" in table
 
 
 class TwoPlayers(Snake):

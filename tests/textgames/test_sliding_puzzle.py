@@ -1,8 +1,5 @@
 """The sliding puzzle: its table against the literature and a search of its own, and the values against brute force."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -14,7 +11,6 @@ from textgames.planning.sliding_puzzle import (
     SlidingYardstick,
     distance,
     layers,
-    slide,
 )
 
 RNG = np.random.default_rng(0)
@@ -35,28 +31,8 @@ def test_the_table_is_that_of_the_literature() -> None:
     assert [len(layer) for layer in layers()] == [int(size) for size in LAYERS.split()]
     assert sum(map(len, layers())) == 181_440
     assert sum(moves * len(layer) for moves, layer in enumerate(layers())) / 181_440 == pytest.approx(21.97, abs=0.005)
-
-
-def test_distances_agree_with_a_search_over_the_rules() -> None:
-    game, layer, seen = SlidingPuzzle(), {GOAL}, {GOAL}
-    for moves in range(1, 11):
-        layer = {
-            slide(tiles, tile) for tiles in layer for tile in game.legal_actions(SlidingState(tiles), "player_0")
-        } - seen
-        seen |= layer
-        assert {distance(tiles) for tiles in layer} == {moves}
     with pytest.raises(ValueError, match="can't be reached from '123456870'"):
         distance("123456870")
-
-
-@pytest.mark.slow
-def test_the_table_is_not_made_before_it_is_needed() -> None:
-    code = (
-        "import textgames; game = textgames.SCENARIOS['sliding-puzzle'].game();"
-        "from textgames.planning.sliding_puzzle import layers; print(layers.cache_info().currsize)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "0\n"
 
 
 def test_slides_pay_and_the_goal_ends() -> None:
@@ -87,12 +63,7 @@ def test_starts_are_drawn_by_layer() -> None:
     for chance, state in game.initial_outcomes():
         chances[distance(state.tiles)] = chances.get(distance(state.tiles), 0.0) + chance
     assert chances == pytest.approx({1: 1 / 3, 2: 1 / 3, 3: 1 / 3})
-    known = {state for _, state in game.initial_outcomes()}
-    assert len(known) == 2 + 4 + 8
-    rng = np.random.default_rng(0)
-    drawn = [game.initial_state(rng) for _ in range(600)]
-    assert set(drawn) == known
-    assert 150 < sum(distance(state.tiles) == 1 for state in drawn) < 250  # 200, standard deviation 11.5
+    assert len(game.initial_outcomes()) == 2 + 4 + 8
 
 
 def test_the_games_own_limit_counts_in_its_values() -> None:

@@ -189,12 +189,3 @@ def test_trees_are_those_of_the_literature(game: TSMG[Any], information_sets: in
     tree = expand(game)
     assert len(tree.information_sets) == information_sets
     assert nash_conv(tree, uniform_policy(tree)) == pytest.approx(value, abs=6e-4)
-
-
-@pytest.mark.parametrize("game", [KuhnPoker(), LeducPoker(), LiarsDice()])
-def test_returns_stay_in_their_range(game: TSMG[Any]) -> None:
-    assert game.return_range is not None
-    low, high = game.return_range
-    if not isinstance(game, LiarsDice):
-        payoffs = expand(game).payoffs
-        assert (payoffs.min(), payoffs.max()) == (low, high)

@@ -24,41 +24,6 @@ def told(game, state, action):
     return found
 
 
-def test_an_eaten_apple_reappears_on_every_empty_cell_alike():
-    game = Snake(width=3, height=2, num_opponents=0, num_apples=2)
-    found = told(game, SnakeState(((0,),), (1, 5), (), ()), "right")
-    assert found == {(SnakeState(((1, 0),), (cell, 5), (), ()), 1.0, False): pytest.approx(1 / 3) for cell in (2, 3, 4)}
-
-
-def test_an_opponent_takes_its_options_alike_and_may_eat_or_collide():
-    """A row of five cells; the opponent on cell 3 moves to 2 or 4, and the apple is on 4."""
-    game = Snake(width=5, height=1, num_opponents=1, num_apples=1)
-    state = SnakeState(((1,), (3,)), (4,), (), ())
-    assert told(game, state, "left") == {
-        (SnakeState(((0,), (2,)), (4,), (), ()), 0.0, False): pytest.approx(1 / 2),
-        (SnakeState(((0,), (4, 3)), (1,), (), ()), 0.0, False): pytest.approx(1 / 4),
-        (SnakeState(((0,), (4, 3)), (2,), (), ()), 0.0, False): pytest.approx(1 / 4),
-    }
-    dead = told(game, state, "right")
-    assert dead[SnakeState(((), ()), (4,), (), ()), -1.0, True] == pytest.approx(1 / 2)
-    assert dead[SnakeState(((2,), (4, 3)), (0,), (), ()), 0.0, False] == pytest.approx(1 / 4)
-
-
-def test_a_trapped_opponent_takes_any_direction():
-    game = Snake(width=2, height=2, num_opponents=1, num_apples=0)
-    state = SnakeState(((0,), (3, 1, 2)), (), (), ())
-    assert told(game, state, "down") == {(SnakeState(((), ()), (), (), ()), -1.0, True): pytest.approx(1)}
-
-
-def test_two_kinds_that_reappear_at_once_are_on_all_pairs_of_cells():
-    game = Snake(width=4, height=2, num_opponents=1, num_apples=1, num_bananas=1)
-    state = SnakeState(((0,), (7, 3)), (1,), (6,), ())  # the opponent can only go to 6
-    found = told(game, state, "right")
-    empty = (2, 4, 5)
-    assert {(after.apples + after.bananas) for after, *_ in found} == set(permutations(empty, 2))
-    assert all(chance == pytest.approx(1 / 6) for chance in found.values())
-
-
 def test_food_without_an_empty_cell_waits_and_apples_come_first():
     game = Snake(width=2, height=2, num_opponents=0, num_apples=1, num_bananas=1)
     full = SnakeState(((1, 0, 2),), (3,), (), ())

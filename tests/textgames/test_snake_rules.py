@@ -3,8 +3,6 @@
 (0, 0) is the bottom left corner and snakes are written head first.
 """
 
-import copy
-import pickle
 from collections import Counter
 from typing import Any
 
@@ -91,14 +89,6 @@ def test_the_step_reward_is_paid_in_every_round_to_the_living_and_added_to_the_r
     assert play(game, state, "up", "left")[1] == pytest.approx([0.0, -0.01])
 
 
-def test_the_action_of_a_dead_player_is_ignored_and_may_be_missing() -> None:
-    game = make_game(2, step_reward=-0.5)
-    state = state_of(game, [], [(3, 3)])
-    without, rewards, _ = game.transition(state, {"player_1": "up"}, np.random.default_rng(0))
-    assert play(game, state, "left", "up")[0] == without == state_of(game, [], [(3, 4)])
-    assert rewards == {"player_0": 0.0, "player_1": -0.5}
-
-
 def test_the_game_ends_when_no_player_lives_whatever_the_opponents_do() -> None:
     game = make_game(2, num_opponents=1)
     state, _, terminated = play(game, state_of(game, [(0, 0)], [(5, 4)], [(3, 2)]), "left", "left")
@@ -112,43 +102,7 @@ def test_the_game_ends_when_no_player_lives_whatever_the_opponents_do() -> None:
     assert not play(alone, state_of(alone, [(0, 0)], []), "up")[2]
 
 
-@pytest.mark.parametrize("joint_action", [{}, {"player_0": "north"}, {"player_0": "UP"}, {"player_1": "up"}])
-def test_a_missing_player_or_an_unknown_action_is_refused(joint_action: dict[str, str]) -> None:
-    game = make_game()
-    with pytest.raises(ValueError, match=r"up, down, left, right.*player_0"):
-        game.transition(state_of(game, [(2, 2)]), joint_action, np.random.default_rng(0))
-
-
 # ---------------------------------------------------------------- food
-
-
-@pytest.mark.parametrize(("kind", "worth"), [("apples", 2.0), ("bananas", 0.25), ("fires", -3.0)])
-def test_every_kind_of_food_pays_its_reward_grows_and_reappears(kind: str, worth: float) -> None:
-    game = make_game(num_apples=1, num_bananas=1, num_fires=1, apple_reward=2, banana_reward=0.25, fire_reward=-3)
-    places = {"apples": (0, 0), "bananas": (0, 1), "fires": (0, 2)} | {kind: (3, 2)}
-    state = state_of(game, [(2, 2), (1, 2)], **{name: (place,) for name, place in places.items()})
-    after, rewards, terminated = play(game, state, "right")
-    assert (rewards, terminated) == ([worth], False)
-    assert after.snakes == state_of(game, [(3, 2), (2, 2), (1, 2)]).snakes
-    for name in places:
-        (cell,) = getattr(after, name)
-        assert (cell == getattr(state, name)[0]) == (name != kind)
-        assert cell not in after.snakes[0]
-
-
-def test_a_dying_snake_does_not_eat() -> None:
-    game = make_game(2, num_apples=1, num_bananas=1)
-    state = state_of(game, [(1, 2)], [(3, 2)], apples=((2, 2),), bananas=((0, 0),))
-    after, rewards, _ = play(game, state, "right", "left")
-    assert rewards == [-1.0, -1.0]
-    assert after[1:] == state[1:]
-
-
-def test_opponents_eat_too() -> None:
-    corridor = Snake(width=4, height=1, num_opponents=1, num_apples=1)
-    after, rewards, _ = play(corridor, state_of(corridor, [], [(1, 0), (0, 0)], apples=((2, 0),)), "right")
-    assert after.snakes[1] == (2, 1, 0)
-    assert (rewards, len(after.apples)) == ([0.0], 1)
 
 
 def test_food_may_reappear_where_a_snake_died_or_a_tail_left() -> None:
@@ -185,27 +139,6 @@ def test_a_board_that_is_exactly_filled() -> None:
 
 
 # ---------------------------------------------------------------- boards, numbers of snakes, settings
-
-
-@pytest.mark.parametrize(("width", "height"), [(7, 3), (3, 7), (1, 8), (8, 1), (1, 1)])
-def test_walls_of_non_square_boards(width: int, height: int) -> None:
-    game = Snake(width=width, height=height, num_opponents=0, num_apples=0)
-    for x in range(width):
-        for y in range(height):
-            for action, (dx, dy) in {"up": (0, 1), "down": (0, -1), "left": (-1, 0), "right": (1, 0)}.items():
-                after, rewards, terminated = play(game, state_of(game, [(x, y)]), action)
-                inside = 0 <= x + dx < width and 0 <= y + dy < height
-                assert after == state_of(game, [(x + dx, y + dy)] if inside else [])
-                assert (rewards, terminated) == ([-float(not inside)], not inside)
-
-
-def test_nine_snakes_of_both_kinds_play_together() -> None:
-    game, rng = Snake(num_players=4, num_opponents=5), np.random.default_rng(1)
-    state = game.initial_state(rng)
-    assert len(set(state.snakes)) == 9
-    state, rewards, _ = game.transition(state, dict.fromkeys(game.players, "up"), rng)
-    assert tuple(rewards) == game.players == ("player_0", "player_1", "player_2", "player_3")
-    assert len(state.snakes) == 9
 
 
 def test_too_many_snakes_and_too_small_boards_are_refused() -> None:
@@ -269,32 +202,7 @@ def test_reappearing_food_is_uniform_over_the_empty_cells(crowded: bool) -> None
     assert chisquare(list(seen.values())).pvalue > 0.001
 
 
-def test_a_game_can_be_copied_and_pickled() -> None:
-    game = Snake(num_bananas=2, axes=True)
-    state = game.initial_state(np.random.default_rng(0))
-    for twin in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
-        assert twin.observe(state, "player_0") == game.observe(state, "player_0")
-        assert play(twin, state, "up") == play(game, state, "up")
-
-
 # ---------------------------------------------------------------- cell 0 is a cell like any other
-
-
-@pytest.mark.parametrize(("start", "move"), [(1, "left"), (5, "down")])
-@pytest.mark.parametrize("food", ["", "apple", "banana", "fire"])
-def test_the_first_cell_is_entered_eaten_on_and_left_again(start: int, move: str, food: str) -> None:
-    numbers: dict[str, Any] = {f"num_{name}s": int(name == food) for name in ("apple", "banana", "fire")}
-    game = Snake(width=5, height=5, num_opponents=0, step_reward=-0.125, **numbers)
-    state = SnakeState(((start,),), *[(0,) if name == food else () for name in ("apple", "banana", "fire")])
-    paid = {"": 0.0, "apple": 1.0, "banana": 1.0, "fire": -1.0}[food] - 0.125
-    for seed in range(3):
-        after, rewards, over = play(game, state, move, seed=seed)
-        assert (rewards, over) == ([paid], False)
-        assert after.snakes == (((0, start) if food else (0,)),)
-        assert len([*after.apples, *after.bananas, *after.fires]) == bool(food)
-        assert play(game, after, "up" if move == "left" else "right")[0].snakes[0][0] == (5 if move == "left" else 1)
-    if not food:
-        assert play(game, SnakeState(((0,),), (), (), ()), move) == (SnakeState(((),), (), (), ()), [-1.125], True)
 
 
 def test_the_first_cell_is_found_when_it_is_the_last_one_that_is_empty() -> None:

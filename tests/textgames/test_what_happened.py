@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.textgames.test_snake_rules import XY, make_game, play, state_of
-from textgames import TSMG
 from textgames.frozen_lake import FrozenLake, FrozenLakeState, Lake
-from textgames.snake import Snake, SnakeState
+from textgames.snake import Snake
 
 LAKE = Lake.from_desc(["SFH", "FFF", "FFG"])
 
@@ -136,7 +135,3 @@ def test_the_lake_tells_of_slips_as_often_as_it_slips() -> None:
     )
     assert set(told) == {"", "slipped left instead of up", "slipped right instead of up"}
     assert told[""] / 4000 == pytest.approx(0.8, abs=0.03)
-
-
-def test_a_game_need_not_tell_anything() -> None:
-    assert TSMG.what_happened(Snake(), SnakeState(((),), (), (), ()), {}, SnakeState(((),), (), (), ()), "p") == ""

@@ -61,15 +61,6 @@ def test_a_word_outside_of_the_list_is_illegal() -> None:
         game.transition(state, {"player_0": "zzzzz"}, np.random.default_rng(0))
 
 
-def test_the_observation_has_marks_and_not_the_word() -> None:
-    text = WordGuess().observe(GuessState("crane", ("great", "learn")), "player_0")
-    assert text == (
-        "Guesses left: 8\nGuesses so far:\n"
-        "1. great: g grey, r green, e yellow, a yellow, t grey\n"
-        "2. learn: l grey, e yellow, a green, r yellow, n yellow"
-    )
-
-
 def test_the_list_is_shown_by_setting() -> None:
     assert all(f" {word} " in WordGuess().instructions("player_0").replace("\n", " ") for word in WORDS)
     hidden = WordGuess(show_words=False)
