@@ -7,9 +7,10 @@ import pytest
 
 from textgames.solving.equilibrium import nash_conv, uniform_policy
 from textgames.solving.game_tree import expand
-from textgames.strategy.kuhn_poker import KuhnPoker, KuhnState
-from textgames.strategy.leduc_poker import DECK, LeducPoker, LeducState
+from textgames.strategy.kuhn_poker import KuhnPoker
+from textgames.strategy.leduc_poker import DECK, LeducPoker
 from textgames.strategy.liars_dice import Bid, LiarsDice, LiarsDiceState
+from textgames.strategy.poker import Hand
 from textgames.tsmg import TSMG
 
 RNG = np.random.default_rng(0)
@@ -38,7 +39,7 @@ def play_hand(game: TSMG[Any], state: Any, *actions: str) -> tuple[Any, tuple[fl
     ],
 )
 def test_kuhn_hands(cards: tuple[int, int], actions: tuple[str, ...], paid: tuple[float, float]) -> None:
-    state, sums, over = play_hand(KuhnPoker(), KuhnState(cards), *actions)
+    state, sums, over = play_hand(KuhnPoker(), Hand(cards), *actions)
     assert over
     assert sums == paid
     assert [KuhnPoker().succeeded(state, player) for player in KuhnPoker.players] == [paid[0] > 0, paid[1] > 0]
@@ -62,7 +63,7 @@ def card(name: str) -> int:
 )
 def test_leduc_hands(cards: tuple[str, str], table: str | None, first: str, second: str, paid: Any) -> None:
     game = LeducPoker()
-    state, sums, over = play_hand(game, LeducState((card(cards[0]), card(cards[1]))), *first.split())
+    state, sums, over = play_hand(game, Hand((card(cards[0]), card(cards[1]))), *first.split())
     if table is not None:
         assert not over
         assert sums == (0, 0)
@@ -73,7 +74,7 @@ def test_leduc_hands(cards: tuple[str, str], table: str | None, first: str, seco
 
 
 def test_leduc_allows_two_bets_a_round_and_folds_only_to_a_bet() -> None:
-    game, start = LeducPoker(), LeducState((0, 2))
+    game, start = LeducPoker(), Hand((0, 2))
     assert game.legal_actions(start, "player_0") == ("check", "bet")
     raised, *_ = play_hand(game, start, "bet")
     assert game.legal_actions(raised, "player_1") == ("fold", "call", "raise")
@@ -84,7 +85,7 @@ def test_leduc_allows_two_bets_a_round_and_folds_only_to_a_bet() -> None:
 
 
 def test_leduc_table_card_is_any_of_the_other_four() -> None:
-    game, state = LeducPoker(), LeducState((0, 3), first=("check",))
+    game, state = LeducPoker(), Hand((0, 3), (("check",),))
     outcomes = game.outcomes(state, {"player_1": "check"})
     assert [(chance, after.table) for chance, after, *_ in outcomes] == [(0.25, table) for table in (1, 2, 4, 5)]
 

@@ -4,21 +4,13 @@ The rules are those of Southey et al., "Bayes' Bluff: Opponent Modelling in Poke
 usual since: an ante of 1, bets of 2 and then 4, at most two of them in a round.
 """
 
-from functools import cache, lru_cache
-from typing import NamedTuple
-
-from textgames.strategy.poker import Betting, Poker
-from textgames.tsmg import Action, JointAction, Player
+from textgames.strategy.poker import Hand, Poker
 
 RANKS, SUITS = ("jack", "queen", "king"), ("spades", "hearts")
 DECK = tuple(f"{rank} of {suit}" for rank in RANKS for suit in SUITS)
 """Six cards; a card is its index, and its rank the half of that."""
 
-ANTE, BETS = 1, (2, 4)
-"""Chips that each player puts in before the deal, and that a bet or a raise adds in each round."""
-
-MAX_BETS = 2
-"""Bets and raises of a round, together."""
+BETS = (2, 4)
 
 _RULES = """\
 Leduc poker, a card game for two players. You are {me}; the other player is {other}.
@@ -35,112 +27,36 @@ card wins; equal cards share the pot.
 You are paid the chips that you win, and you lose the chips that you put in.
 Actions: check, bet, fold, call, raise."""
 
-_TOLD = {"check": "checked", "fold": "folded", "call": "called"}
-_TOLD_IN_ROUND = [_TOLD | {"bet": f"bet {size}", "raise": f"raised by {size}"} for size in BETS]
 
-
-class LeducState(NamedTuple):
-    """The state of one hand."""
-
-    cards: tuple[int, int]  # of both players, as indices of :data:`DECK`
-    table: int | None = None  # the table card; ``None`` in the first round
-    first: Betting = ()  # the actions of the first round
-    second: Betting = ()  # those of the second round
-
-
-@cache  # a round has 15 beginnings
-def legal_after(betting: Betting) -> tuple[Action, ...]:
-    """List what may be done after these actions of a round; nothing once the round is over."""
-    if not betting or betting == ("check",):
-        return "check", "bet"
-    if betting[-1] in ("fold", "call", "check"):
-        return ()
-    bets = sum(action in ("bet", "raise") for action in betting)
-    return ("fold", "call", "raise") if bets < MAX_BETS else ("fold", "call")
-
-
-@cache  # 15 times 15 bettings
-def _chips(first: Betting, second: Betting) -> tuple[int, int]:
-    paid = [ANTE, ANTE]
-    for betting, size in zip((first, second), BETS, strict=True):
-        for number, action in enumerate(betting):
-            if action in ("bet", "raise", "call"):  # what was open is met, and a bet or raise adds its own
-                paid[number % 2] = max(paid) + size * (action != "call")
-    return paid[0], paid[1]
-
-
-class LeducPoker(Poker[LeducState]):
+class LeducPoker(Poker):
     """Leduc poker for two: ``player_0`` acts first in both rounds. Returns are chips, from -13 to 13."""
 
     actions = ("check", "bet", "fold", "call", "raise")
     return_range = (-13.0, 13.0)
     deck = DECK
+    bets = BETS
+    most_bets = 2
+    words = tuple(
+        {"check": "checked", "fold": "folded", "call": "called", "bet": f"bet {size}", "raise": f"raised by {size}"}
+        for size in BETS
+    )
     rules = _RULES
 
-    def dealt(self, cards: tuple[int, int]) -> LeducState:
-        return LeducState(cards)
-
-    def cards(self, state: LeducState) -> tuple[int, int]:
-        return state.cards
-
-    def betting(self, state: LeducState) -> Betting:
-        return state.first if state.table is None else state.second
-
-    def chips(self, state: LeducState) -> tuple[int, int]:
-        return _chips(state.first, state.second)
-
-    def showdown(self, state: LeducState) -> int | None:
+    def strength(self, state: Hand, card: int) -> tuple[bool, int]:
         assert state.table is not None
-        first, second = [(card // 2 == state.table // 2, card // 2) for card in state.cards]
-        return None if first == second else int(second > first)
+        return card // 2 == state.table // 2, card // 2
 
-    def moves(self, state: LeducState) -> tuple[Action, ...]:
-        return legal_after(self.betting(state))
+    def table_told(self, state: Hand, me: int) -> str:
+        first, second = [self.bets_told(state, number) or "none yet" for number in (0, 1)]
+        if state.table is None:
+            table = "Round 1 of 2 is being played; the table card is not turned up yet."
+        else:
+            pair = "You have a pair." if self.strength(state, state.cards[me])[0] else "You don't have a pair."
+            table = f"The table card is the {DECK[state.table]}. {pair}\nRound 2 betting: {second}."
+        card = DECK[state.cards[me]]
+        return f" in each round. Your card is the {card}.\nRound 1 betting: {first}.\n{table}"
 
-    def play(self, state: LeducState, action: Action) -> list[LeducState]:
-        """Return several states when the table card is turned up, which ends the first round."""
-        if state.table is not None:
-            return [state._replace(second=(*state.second, action))]
-        after = state._replace(first=(*state.first, action))
-        if legal_after(after.first) or action == "fold":
-            return [after]
-        return [after._replace(table=card) for card in range(len(DECK)) if card not in state.cards]
-
-    def observe(self, state: LeducState, player: Player) -> str:
-        return _observation(state, self.players.index(player))
-
-    def what_happened(
-        self, state: LeducState, joint_action: JointAction, next_state: LeducState, player: Player
-    ) -> str:
-        if next_state.table is not None and state.table is None:
-            return f"the {DECK[next_state.table]} is turned up"
-        return super().what_happened(state, joint_action, next_state, player)
-
-    def describe(self, state: LeducState) -> str:
+    def describe(self, state: Hand) -> str:
         table = f"table     [{'' if state.table is None else DECK[state.table]:^15}]"
-        rounds = enumerate(zip((state.first, state.second), _TOLD_IN_ROUND, strict=True), 1)
-        told = [f"round {number}: {self.bets_told(betting, words)}" for number, (betting, words) in rounds if betting]
-        return "\n".join([*self.hands_drawn(state), table, *told])
-
-
-_GAME = LeducPoker()
-
-
-@lru_cache(maxsize=1 << 15)
-def _observation(state: LeducState, me: int) -> str:
-    first, second = [
-        _GAME.bets_told(betting, words) or "none yet"
-        for betting, words in zip((state.first, state.second), _TOLD_IN_ROUND, strict=True)
-    ]
-    if state.table is None:
-        table = "Round 1 of 2 is being played; the table card is not turned up yet."
-    else:
-        pair = "You have a pair." if state.table // 2 == state.cards[me] // 2 else "You don't have a pair."
-        table = f"The table card is the {DECK[state.table]}. {pair}\nRound 2 betting: {second}."
-    *others, last = _GAME.moves(state) or ("",)
-    choices = f"{', '.join(others)} or {last}"
-    return (
-        f"You are {_GAME.players[me]} and act {('first', 'second')[me]} in each round. "
-        f"Your card is the {DECK[state.cards[me]]}.\nRound 1 betting: {first}.\n{table}\n"
-        f"{_GAME.turn_told(state, me, choices)}"
-    )
+        rounds = [f"round {number + 1}: {told}" for number in (0, 1) if (told := self.bets_told(state, number))]
+        return "\n".join([*self.hands_drawn(state), table, *rounds])

@@ -1,24 +1,61 @@
-"""What Kuhn and Leduc poker share: betting in turns, chips, and the texts on how a hand ended."""
+"""Poker for two with an open card between rounds of betting: rules, chips and texts of Kuhn and Leduc poker."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import cache
 from itertools import permutations
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from numpy.random import Generator
 
 from textgames.bases import Duel
-from textgames.tsmg import Action, JointAction, Player, StateT
+from textgames.tsmg import Action, JointAction, Player
 
 Betting = tuple[Action, ...]
 """The actions of a round of betting; ``player_0`` begins and the players act in turn."""
 
+ANTE = 1
+"""Chips that each player puts in before the deal."""
 
-class Poker(Duel[StateT]):
+
+class Hand(NamedTuple):
+    """The state of a hand; cards are indices of the deck."""
+
+    cards: tuple[int, int]  # of both players
+    rounds: tuple[Betting, ...] = ((),)  # the last one is being played
+    table: int | None = None  # the table card; ``None`` in the first round
+
+
+@cache
+def legal_after(betting: Betting, most_bets: int) -> tuple[Action, ...]:
+    """List what may be done after these actions of a round; nothing once the round is over."""
+    if not betting or betting == ("check",):
+        return "check", "bet"
+    if betting[-1] in ("fold", "call", "check"):
+        return ()
+    bets = sum(action in ("bet", "raise") for action in betting)
+    return ("fold", "call", "raise") if bets < most_bets else ("fold", "call")
+
+
+@cache
+def chips(rounds: tuple[Betting, ...], bets: tuple[int, ...]) -> tuple[int, int]:
+    """Return what each player has put into the pot."""
+    paid = [ANTE, ANTE]
+    for betting, size in zip(rounds, bets, strict=False):
+        for number, action in enumerate(betting):
+            if action in ("bet", "raise", "call"):  # what was open is met, and a bet or raise adds its own
+                paid[number % 2] = max(paid) + size * (action != "call")
+    return paid[0], paid[1]
+
+
+class Poker(Duel[Hand]):
     """A hand of poker for two. Returns are chips won or lost.
 
     Attributes:
-        deck: the cards' names; a card is its index.
+        deck: the cards' names.
+        bets: what a bet or a raise adds in each round, in chips; a table card is turned up between two rounds.
+        most_bets: bets and raises of a round, together.
+        words: of each round, what an action is called when it is told.
         rules: the instructions, with ``{me}`` and ``{other}``.
     """
 
@@ -26,92 +63,105 @@ class Poker(Duel[StateT]):
     hidden_information = True
     pays_late = False
     deck: ClassVar[tuple[str, ...]]
+    bets: ClassVar[tuple[int, ...]]
+    most_bets: ClassVar[int] = 1
+    words: ClassVar[tuple[Mapping[Action, str], ...]]
     rules: ClassVar[str]
 
-    @abstractmethod
-    def dealt(self, cards: tuple[int, int]) -> StateT:
-        """Return the state after a deal."""
+    def strength(self, state: Hand, card: int) -> tuple[bool, int]:
+        """Return what a player's card is worth when it is shown; the larger one wins."""
+        return False, card
 
     @abstractmethod
-    def cards(self, state: StateT) -> tuple[int, int]:
-        """Return the cards of both players."""
+    def table_told(self, state: Hand, me: int) -> str:
+        """Return the lines of an observation on the betting, and on the table card if there is one."""
 
-    @abstractmethod
-    def betting(self, state: StateT) -> Betting:
-        """Return the betting of the round that is being played."""
+    def initial_state(self, rng: Generator) -> Hand:
+        deals = list(permutations(range(len(self.deck)), 2))
+        return Hand(deals[int(rng.integers(len(deals)))])
 
-    @abstractmethod
-    def chips(self, state: StateT) -> tuple[int, int]:
-        """Return what each player has put into the pot."""
+    def initial_outcomes(self) -> list[tuple[float, Hand]]:
+        deals = list(permutations(range(len(self.deck)), 2))
+        return [(1 / len(deals), Hand(cards)) for cards in deals]
 
-    @abstractmethod
-    def showdown(self, state: StateT) -> int | None:
-        """Return the number of the player with the better hand; ``None`` if the pot is shared."""
+    def mover(self, state: Hand) -> int:
+        return len(state.rounds[-1]) % 2
 
-    def _deals(self) -> list[tuple[int, int]]:
-        return list(permutations(range(len(self.deck)), 2))
+    def moves(self, state: Hand) -> tuple[Action, ...]:
+        return legal_after(state.rounds[-1], self.most_bets)
 
-    def initial_state(self, rng: Generator) -> StateT:
-        deals = self._deals()
-        return self.dealt(deals[int(rng.integers(len(deals)))])
+    def play(self, state: Hand, action: Action) -> list[Hand]:
+        """Return several states when a table card is turned up, which ends a round."""
+        *before, betting = state.rounds
+        after = Hand(state.cards, (*before, (*betting, action)), state.table)
+        if self.moves(after) or action == "fold" or len(after.rounds) == len(self.bets):
+            return [after]
+        cards = [card for card in range(len(self.deck)) if card not in state.cards]
+        return [Hand(state.cards, (*after.rounds, ()), card) for card in cards]
 
-    def initial_outcomes(self) -> list[tuple[float, StateT]]:
-        deals = self._deals()
-        return [(1 / len(deals), self.dealt(cards)) for cards in deals]
-
-    def mover(self, state: StateT) -> int:
-        return len(self.betting(state)) % 2
-
-    def winner(self, state: StateT) -> int | None:
+    def winner(self, state: Hand) -> int | None:
         """Return the number of the player who has won a hand that is over; ``None`` if the pot is shared."""
-        betting = self.betting(state)
-        return len(betting) % 2 if betting[-1] == "fold" else self.showdown(state)  # who folds isn't next
+        if state.rounds[-1][-1] == "fold":
+            return self.mover(state)  # the player who folds isn't next
+        first, second = [self.strength(state, card) for card in state.cards]
+        return None if first == second else int(second > first)
 
-    def result(self, state: StateT) -> float | None:
+    def result(self, state: Hand) -> float | None:
         if self.moves(state):
             return None
         won = self.winner(state)
-        return 0.0 if won is None else (1.0 - 2 * won) * self.chips(state)[1 - won]
+        return 0.0 if won is None else (1.0 - 2 * won) * chips(state.rounds, self.bets)[1 - won]
 
-    def is_playing(self, state: StateT, player: Player) -> bool:
+    def is_playing(self, state: Hand, player: Player) -> bool:
         return bool(self.moves(state))
 
     def instructions(self, player: Player) -> str:
         return self.rules.format(me=player, other=self.players[1 - self.players.index(player)])
 
-    def bets_told(self, betting: Betting, words: Mapping[Action, str]) -> str:
-        return ", ".join(f"{self.players[number % 2]} {words[action]}" for number, action in enumerate(betting))
+    def bets_told(self, state: Hand, number: int) -> str:
+        """Return a round's betting in words, such as ``"player_0 checked, player_1 bet 2"``."""
+        betting = state.rounds[number] if number < len(state.rounds) else ()
+        return ", ".join(f"{self.players[i % 2]} {self.words[number][action]}" for i, action in enumerate(betting))
 
-    def turn_told(self, state: StateT, me: int, choices: str) -> str:
-        paid, other, betting = self.chips(state), self.players[1 - me], self.betting(state)
-        pot = f"The pot holds {sum(paid)} chips: {paid[me]} of yours and {paid[1 - me]} of {other}."
-        if self.moves(state):
-            return f"{pot}\n" + (
-                f"It is your turn: {choices}." if len(betting) % 2 == me else f"It is the turn of {other}."
-            )
-        won = self.winner(state)
-        result = "You share the pot." if won is None else f"You {'win' if won == me else 'lose'} {self._gain(state)}."
-        if betting[-1] == "fold":
-            return f"{pot}\n{'You' if won != me else other} folded. {result}"
-        return f"{pot}\nThe cards are shown: {other} has the {self.deck[self.cards(state)[1 - me]]}. {result}"
+    def observe(self, state: Hand, player: Player) -> str:
+        return _observation(self, state, self.players.index(player))
 
-    def _gain(self, state: StateT) -> str:
-        gain = min(self.chips(state))
-        return f"{gain} chip{'s' * (gain > 1)}"
-
-    def what_happened(self, state: StateT, joint_action: JointAction, next_state: StateT, player: Player) -> str:
+    def what_happened(self, state: Hand, joint_action: JointAction, next_state: Hand, player: Player) -> str:
+        if next_state.table != state.table and next_state.table is not None:
+            return f"the {self.deck[next_state.table]} is turned up"
         if self.moves(next_state):
             return ""
         me, won = self.players.index(player), self.winner(next_state)
-        against = self.deck[self.cards(next_state)[1 - me]]
+        against = self.deck[next_state.cards[1 - me]]
         if won is None:
             return f"shared the pot, against the {against}"
         result = f"{'won' if won == me else 'lost'} {self._gain(next_state)}"
-        if self.betting(next_state)[-1] == "fold":
+        if next_state.rounds[-1][-1] == "fold":
             return f"{result}{', as the other player folded' if won == me else ' by folding'}"
         return f"{result} against the {against}"
 
-    def hands_drawn(self, state: StateT) -> list[str]:
+    def _gain(self, state: Hand) -> str:
+        gain = min(chips(state.rounds, self.bets))
+        return f"{gain} chip{'s' * (gain > 1)}"
+
+    def hands_drawn(self, state: Hand) -> list[str]:
+        """Return a line for each player, with its card and its chips, for spectators."""
         width = max(map(len, self.deck))
-        drawn = zip(self.players, self.cards(state), self.chips(state), strict=True)
+        drawn = zip(self.players, state.cards, chips(state.rounds, self.bets), strict=True)
         return [f"{player}  [{self.deck[card]:^{width}}]  {'o' * stack}" for player, card, stack in drawn]
+
+
+@cache  # a game's hands are some thousands
+def _observation(game: Poker, state: Hand, me: int) -> str:
+    paid, other, betting = chips(state.rounds, game.bets), game.players[1 - me], state.rounds[-1]
+    pot = f"The pot holds {sum(paid)} chips: {paid[me]} of yours and {paid[1 - me]} of {other}."
+    text = f"You are {game.players[me]} and act {('first', 'second')[me]}{game.table_told(state, me)}\n{pot}\n"
+    if choices := game.moves(state):
+        if len(betting) % 2 != me:
+            return f"{text}It is the turn of {other}."
+        return f"{text}It is your turn: {', '.join(choices[:-1])} or {choices[-1]}."
+    won = game.winner(state)
+    result = "You share the pot." if won is None else f"You {'win' if won == me else 'lose'} {game._gain(state)}."
+    if betting[-1] == "fold":
+        return f"{text}{'You' if won != me else other} folded. {result}"
+    return f"{text}The cards are shown: {other} has the {game.deck[state.cards[1 - me]]}. {result}"
